@@ -10,11 +10,6 @@
 namespace shardmat::text_numbers {
 namespace {
 
-const char* word_end(const char* p) {
-  while (!is_end(*p)) ++p;
-  return p;
-}
-
 std::string quoted(const char* p) {
   return matrix_market::quote(std::string_view(p, static_cast<std::size_t>(word_end(p) - p)));
 }

@@ -17,6 +17,11 @@ inline const char* skip_separator(const char* p) {
 /// True where a number may end.
 inline bool is_end(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == ','; }
 
+inline const char* word_end(const char* p) {
+  while (!is_end(*p)) ++p;
+  return p;
+}
+
 /// Throws LineFault: what begins at p is missing, or no whole number from `least` to `most`.
 [[noreturn]] void fail_whole(const char* p, const char* what, std::int64_t least, std::int64_t most);
 

@@ -1,5 +1,5 @@
-// Triplets without a header: "row column value" a line, or "row column" for entries of 1. Read only where the user says so
-// and names the first index, because nothing in the file does. Lines that begin with #, % or ! are comments.
+// Triplets without a header: "row column value" a line, or "row column" in each line for entries of 1. Read only where the
+// user says so and names the first index, because nothing in the file does. Lines that begin with #, % or ! are comments.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,10 +16,12 @@ namespace {
 
 enum class Triangle { both, lower, upper };
 
+bool is_comment(const char* word) { return *word == '\n' || *word == '#' || *word == '%' || *word == '!'; }
+
 class Triplets final : public TextEntryFormat {
  public:
-  Triplets(std::int64_t base, Triangle triangle, bool allow_nonfinite)
-      : base_(base), triangle_(triangle), allow_nonfinite_(allow_nonfinite) {}
+  Triplets(std::int64_t base, Triangle triangle, bool with_values, bool allow_nonfinite)
+      : base_(base), triangle_(triangle), with_values_(with_values), allow_nonfinite_(allow_nonfinite) {}
 
   /// The largest indices are the sizes; with one triangle the matrix is square.
   void find_sizes(TextSource& source, const ReadLimits& limits) {
@@ -40,7 +42,7 @@ class Triplets final : public TextEntryFormat {
   std::optional<TextEntry> entry_of(const char* line, bool with_value) const override {
     using namespace text_numbers;
     const char* p = first_word(line);
-    if (*p == '\n' || *p == '#' || *p == '%' || *p == '!') return std::nullopt;
+    if (is_comment(p)) return std::nullopt;
     constexpr std::int64_t kMost = std::int64_t{1} << 58;
     TextEntry entry;
     p = parse_index(p, "row", kMost, entry.row);
@@ -54,7 +56,9 @@ class Triplets final : public TextEntryFormat {
                       "triangle"};
     if (!with_value) return entry;
     entry.value = 1;
-    if (*skip_separator(p) != '\n') p = parse_real(p, allow_nonfinite_, entry.value);
+    if (with_values_ && *skip_separator(p) == '\n')
+      throw LineFault{p, "the value is missing; the first entry of the file has one, so all must"};
+    if (with_values_) p = parse_real(p, allow_nonfinite_, entry.value);
     require_line_end(p);
     return entry;
   }
@@ -72,6 +76,7 @@ class Triplets final : public TextEntryFormat {
 
   std::int64_t base_;
   Triangle triangle_;
+  bool with_values_;
   bool allow_nonfinite_;
   std::int64_t rows_ = 0, cols_ = 0;
 };
@@ -81,6 +86,28 @@ Triangle triangle_of(const std::string& word) {
   if (word == "lower") return Triangle::lower;
   if (word == "upper") return Triangle::upper;
   throw Error(ErrorKind::usage, fmt::format("the triangle must be lower, upper or both, not '{}'", word), "triangle");
+}
+
+/// Whether the first entry has a value. Throws Error(input) for a file that says it is another format.
+bool has_values(const std::filesystem::path& path, const ReadLimits& limits) {
+  using namespace text_numbers;
+  const auto source = TextSource::open(path, limits);
+  LineCursor lines(*source);
+  for (bool first = true;; first = false) {
+    const std::string_view line = lines.next();
+    if (line.empty()) return true;  // no entry
+    if (first && line.starts_with("%%MatrixMarket"))
+      throw Error(
+          ErrorKind::input,
+          fmt::format("{}: the first line says that this is Matrix Market, whose sizes would be read as an entry; do "
+                      "not name triplets as its format",
+                      path.string()),
+          "input_format");
+    const char* p = first_word(line.data());
+    if (is_comment(p)) continue;
+    for (int number = 0; number < 2; ++number) p = word_end(skip_separator(p));
+    return *skip_separator(p) != '\n';
+  }
 }
 
 }  // namespace
@@ -99,7 +126,8 @@ std::unique_ptr<EntryReader> open_triplets(const std::filesystem::path& path, co
                     path.string()),
         "base");
   auto source = TextSource::open(path, limits);
-  auto format = std::make_unique<Triplets>(*choices.base, triangle_of(choices.triangle), options.allow_nonfinite);
+  auto format = std::make_unique<Triplets>(*choices.base, triangle_of(choices.triangle), has_values(path, limits),
+                                           options.allow_nonfinite);
   format->find_sizes(*source, limits);
   return make_text_entries(std::move(source), std::move(format), limits);
 }
@@ -115,7 +143,7 @@ bool looks_like_triplets(const std::filesystem::path& path) {
       const std::string_view line = lines.next();
       if (line.empty()) return false;
       const char* p = first_word(line.data());
-      if (*p == '\n' || *p == '#' || *p == '%' || *p == '!') continue;
+      if (is_comment(p)) continue;
       std::int64_t index = 0;
       double value = 0;
       p = text_numbers::parse_whole(p, "row", 0, std::numeric_limits<std::int64_t>::max(), index);

@@ -28,9 +28,12 @@ const SolvedColumn& slowest(const SolveResult& result) {
                            [](const SolvedColumn& a, const SolvedColumn& b) { return a.iterations < b.iterations; });
 }
 
-bool deserves_advice(SolveReason reason) {
-  return converged(reason) || reason == SolveReason::diverged_iterations ||
-         reason == SolveReason::diverged_attainable_accuracy;
+/// The history of a column, of residuals as the method updates them, tells about the true ones.
+bool is_true(const SolvedColumn& column) { return column.true_residual <= 2 * column.residual; }
+
+bool deserves_advice(const SolvedColumn& column) {
+  return is_true(column) && (converged(column.reason) || column.reason == SolveReason::diverged_iterations ||
+                             column.reason == SolveReason::diverged_attainable_accuracy);
 }
 
 /// Seconds that making a preconditioner takes about, on the host, where the diagonal is looked for; of the slowest rank.
@@ -68,7 +71,7 @@ AdviceTrial advise(Solver& solver, DistributedMatrix& matrix, const DistributedV
   AdviceTrial found;
   const SolvedColumn& column = slowest(result);
   const auto place = static_cast<std::size_t>(&column - result.columns.data());
-  if (column.iterations < kSlow || !deserves_advice(column.reason) || !may_advise(solver.options())) return found;
+  if (column.iterations < kSlow || !deserves_advice(column) || !may_advise(solver.options())) return found;
   const Timer timer;
   const double seconds = matrix.context().communicator().all_reduce(result.seconds, Reduction::max);
   if (set_up_seconds(matrix) > std::max(kAlways, kHalf * seconds)) return found;
@@ -85,7 +88,8 @@ AdviceTrial advise(Solver& solver, DistributedMatrix& matrix, const DistributedV
     limits.stop = [&] { return timer.seconds() > most || (control.stop && control.stop()); };
     found.tried = true;
     const Solver::Trial trial = solver.try_preconditioner(name, preconditioning, iterations, b, x, limits);
-    found.advice = compare(column.history, trial.result.columns[place].history);
+    const SolvedColumn& tried = trial.result.columns[place];
+    if (is_true(tried)) found.advice = compare(column.history, tried.history);
     if (found.advice) found.advice->preconditioner = name, found.advice->note = trial.note;
   } catch (const AgreedError& error) {  // all ranks are here, and the solve's result is as it was
     found.failure = error.what();

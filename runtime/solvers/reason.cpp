@@ -14,12 +14,14 @@ constexpr std::array<Text, 10> kTexts{{
     {"diverged_iterations",
      "the most iterations were done before the residual met the tolerance; allow more, or take a "
      "stronger preconditioner"},
-    {"diverged_tolerance", "the residual grew beyond the divergence tolerance; take another method or preconditioner"},
-    {"diverged_breakdown", "the method divided by zero; take another method (gmres), or begin with another x"},
+    {"diverged_tolerance",
+     "the residual grew beyond the divergence tolerance: take another method or preconditioner, or is the matrix singular?"},
+    {"diverged_breakdown",
+     "the method divided by zero: take another method, or begin with another x; a singular matrix does this, too"},
     {"diverged_indefinite_matrix", "the matrix is not positive definite; take minres, or gmres"},
     {"diverged_indefinite_preconditioner",
      "the preconditioner is not positive definite (a zero or negative diagonal?); "
-     "take another one, or gmres"},
+     "take another one"},
     {"diverged_nan", "NaN or infinity came up: look at the values of the matrix and of b, or scale them"},
     {"diverged_attainable_accuracy",
      "rounding errors keep the true residual above the tolerance; ask for less, or compute "

@@ -184,7 +184,8 @@ void SolveLoop::judge(int j, double true_residual) {
   if (true_residual <= column.target)
     return end(true_residual <= options_.rtol * solved.norm_of_b && solved.norm_of_b > 0 ? SolveReason::converged_rtol
                                                                                          : SolveReason::converged_atol);
-  if (solved.iterations >= options_.max_iterations) return end(SolveReason::diverged_iterations);
+  if (solved.iterations >= options_.max_iterations)  // the method's own residual may be much smaller than the true one
+    return end(true_residual > column.limit ? SolveReason::diverged_tolerance : SolveReason::diverged_iterations);
   if (interrupted_) return end(SolveReason::interrupted);
   if (column.claimed == Reason::converged) {
     ++solved.replacements;

@@ -110,8 +110,11 @@ Spectrum estimate_spectrum(const Product& product, const Preconditioner& precond
   const auto require_positive = [&](double value, const char* what) {
     context.communicator().together([&] {
       if (!(value > 0))
-        throw Error(ErrorKind::usage,
-                    std::string(what) + " is not positive definite: eigenvalues cannot be bounded; take gmres", "solver");
+        throw Error(
+            ErrorKind::usage,
+            std::string(what) +
+                " is not positive definite: eigenvalues cannot be bounded. Take gmres without the preconditioner chebyshev",
+            "solver");
     });
   };
   fill_random(r, 11, Entries::fractions, stream);

@@ -44,6 +44,10 @@ class Client(ServiceTest):
             self.fail_with(RESOURCES, "client", "status", *at, "--ca", "two.pem", says=["does not prove who it is", "--ca"])
             self.fail_with(RESOURCES, "client", "status", *at, says="does not prove who it is")
 
+    def test_names_are_checked_before_they_are_sent(self):
+        for name in ("a b", "a/b", "bar?x=1", ""):
+            self.fail_with(USAGE, "client", "load", name, "bar.h5", "--state", self.directory, says="letter or digit")
+
     def test_gives_up_a_stopped_service(self):
         service = self.start(*LISTEN)
         url = f"http://127.0.0.1:{service.port()}"

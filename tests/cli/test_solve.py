@@ -130,6 +130,12 @@ class Solve(CliTest):
             out = self.call("solve", "poisson:n=8", *options).out  # periodic: constant vectors are its null space
             self.assertRegex(out, r"singular +perhaps: .*null space: constant")
         self.assertNotIn("singular", self.succeed("solve", "poisson:n=8", "--b", "random", "--null-space", "constant").out)
+        _, report = self.solution(sp.diags([1.0, 2.0, 0.0, 3.0]).tocsr(), np.ones(4), "--solver", "minres", code=NOT_CONVERGED)
+        column = report["columns"][0]
+        self.assertGreater(column["true_residual"], 2 * column["residual"])
+        self.assertNotIn("advice", report)  # which would rest on a residual that is not the true one
+        out = self.call("solve", "poisson:n=8", "--solver", "minres", "--max-iterations", 1000).out
+        self.assertIn("diverged_tolerance", out)
         self.assertNotIn("singular", self.call("solve", "elasticity:n=6,clamp=0.02", "--max-iterations", 5).out)
 
     def test_constant_null_space(self):

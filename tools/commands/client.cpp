@@ -48,6 +48,19 @@ std::string text_of(const json& matrix) {
   return text + "\n";
 }
 
+/// Throws unless products and new values are taken now.
+void require_ready(const json& matrix) {
+  const std::string name = matrix["name"], state = matrix["state"], reason = matrix.value("reason", std::string());
+  if (state == "ready") return;
+  if (state == "loading")
+    throw Error(
+        ErrorKind::rank_lost,
+        fmt::format("{} is being loaded, for the first time or after a rank was lost; try again in a moment, or wait "
+                    "with: shardmat client watch",
+                    name));
+  throw Error(ErrorKind::input, fmt::format("{} is {}{}; load it again", name, state, reason.empty() ? "" : ": " + reason));
+}
+
 int load(const Options& o) {
   HttpClient client = connect(o);
   const std::string body =
@@ -141,7 +154,7 @@ HostVector<double> read_rows(const std::string& path, const std::string& what, c
 int put_values(const Options& o) {
   HttpClient client = connect(o);
   const json matrix = ask_json(client, path_of(o.name));
-  if (!matrix.contains("nnz")) throw Error(ErrorKind::input, text_of(matrix));
+  require_ready(matrix);
   const HostVector<double> values = read_rows(o.values, "values", o, matrix, "nnz", 1);
   const bool f32 = matrix["type"] == "f32";
   HostVector<float> narrow;
@@ -161,7 +174,7 @@ int multiply(const Options& o) {
   if (!o.force) require_replaceable(o.y, Output::vector, "y");
   HttpClient client = connect(o);
   const json matrix = ask_json(client, path_of(o.name));
-  if (matrix["state"] != "ready") throw Error(ErrorKind::input, text_of(matrix));
+  require_ready(matrix);
   const HostVector<double> x = read_rows(o.x, "x", o, matrix, "cols", o.rhs);
   const HostVector<double> y0 = o.y0.empty() ? HostVector<double>() : read_rows(o.y0, "y", o, matrix, "rows", o.rhs);
   const bool f32 = matrix["type"] == "f32";
@@ -174,7 +187,8 @@ int multiply(const Options& o) {
 
 CommandLine add_one(const CommandLine& client, const std::string& name, const std::string& help, Options& o) {
   const CommandLine app = client.add_subcommand(name, help);
-  if (name != "status" && name != "watch") app.add_option("name", o.name, "name of the matrix in the service")->required();
+  if (name != "status" && name != "watch")
+    app.add_option("name", o.name, "name of the matrix in the service")->required()->check(name_in_service());
   add_address_options(app, o);
   return app;
 }

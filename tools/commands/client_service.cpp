@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
+#include "tools/serve/http/names.h"
 #include "tools/serve/serve_options.h"
 #include "tools/serve/state/state_directory.h"
 #include "tools/value_checks.h"
@@ -73,6 +74,11 @@ HttpReply ask(HttpClient& client, const std::string& method, const std::string& 
 }
 
 json ask_json(HttpClient& client, const std::string& target) { return json::parse(ask(client, "GET", target).text()); }
+
+ValueCheck name_in_service() {
+  return value_check([](const std::string& text) { return serve::is_matrix_name(text); },
+                     "a letter or digit, then at most 63 letters, digits, '.', '_' and '-'");
+}
 
 void add_address_options(const CommandLine& app, ServiceAddress& o) {
   app.add_option("--unix", o.unix_socket, "the service's socket (default: http.sock in --state)")->type_name("PATH");

@@ -10,6 +10,7 @@
 #include "kernels/base/host_vector.h"
 #include "tools/command.h"
 #include "tools/http_client.h"
+#include "tools/options.h"
 
 namespace shardmat::tools {
 
@@ -23,6 +24,9 @@ struct ServiceAddress {
 };
 
 void add_address_options(const CommandLine& app, ServiceAddress& address);
+
+/// What a matrix or vector may be called: part of a request's path.
+ValueCheck name_in_service();
 
 /// Throws Error(resources) if no service listens there, Error(input) without its token.
 HttpClient connect(const ServiceAddress& address);

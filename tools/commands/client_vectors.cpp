@@ -137,10 +137,13 @@ std::vector<ClientCommand> add_client_vectors(const CommandLine& client) {
     commands.push_back({app, [o, run] { return run(*o); }});
     return app;
   };
-  const auto add_id = [&](const CommandLine& app) { app.add_option("id", o->id, "id of the vector, as vec-1")->required(); };
+  const auto add_id = [&](const CommandLine& app) {
+    app.add_option("id", o->id, "id of the vector, as vec-1")->required()->check(name_in_service());
+  };
   add("vectors", "List the vectors that stay on the ranks", list);
   const CommandLine make_app = add("make-vector", "Make a vector of zeros that stays on the ranks, and print its id", make);
-  make_app.add_option("matrix", o->matrix, "name of the matrix in the service whose x it is to be");
+  make_app.add_option("matrix", o->matrix, "name of the matrix in the service whose x it is to be")
+      ->check(name_in_service());
   make_app.add_option("--n", o->entries, "entries of a vector without a matrix")
       ->check(whole_number(1, std::int64_t{1} << 48));
   make_app.add_option("--columns", o->columns, "columns of the vector")->check(whole_number(1, 256))->capture_default_str();

@@ -66,6 +66,9 @@ TEST_F(TextFormatsTest, TripletsThatAreWrongNameTheLine) {
   EXPECT_SAYS(error("1 1 2\nx 2 3\n", triplets(0)), "a.ijv:2: the row \"x\"");
   EXPECT_SAYS(error("1 1 2\n1.5 2 3\n", triplets(0)), "a.ijv:2: the row \"1.5\"");
   EXPECT_SAYS(error("1 1 2\n3\n", triplets(0)), "a.ijv:2: the column is missing");
+  EXPECT_SAYS(error("1 1 4\n2 2 7\n3 3", triplets(1)), "a.ijv:3: the value is missing");
+  EXPECT_SAYS(error("# edges\n1 1\n2 2 7\n", triplets(1)), "a.ijv:3: \"7\" follows");
+  EXPECT_SAYS(error("%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 5\n", triplets(1)), "Matrix Market");
   EXPECT_SAYS(error("1 1 2\n3 3 y\n", triplets(0)), "a.ijv:2: the value \"y\"");
   EXPECT_SAYS(error("1 1 2\n3 3 nan\n", triplets(0)), "a.ijv:2: the value \"nan\" is not finite");
   EXPECT_SAYS(error("1 1 2\n3 3 3 3\n", triplets(0)), "a.ijv:2: \"3\" follows");
