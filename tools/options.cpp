@@ -15,14 +15,6 @@ ValueCheck one_of(std::vector<std::string> words) { return ValueCheck(CLI::IsMem
 
 ValueCheck bytes_with_unit() { return ValueCheck(CLI::AsSizeValue(true)); }
 
-ValueCheck number_with_unit(const std::map<std::string, double>& factors, UnitIs unit, const std::string& name) {
-  using Unit = CLI::AsNumberWithUnit;
-  const int how = Unit::CASE_SENSITIVE | (unit == UnitIs::required ? Unit::UNIT_REQUIRED : Unit::UNIT_OPTIONAL);
-  return ValueCheck(Unit(factors, static_cast<Unit::Options>(how), name));
-}
-
-ValueCheck not_negative() { return ValueCheck(CLI::NonNegativeNumber); }
-
 Option Option::required(bool yes) const { return Option(option_->required(yes)); }
 Option Option::check(const ValueCheck& check) const { return Option(option_->check(check.cli11())); }
 Option Option::transform(const ValueCheck& check) const { return Option(option_->transform(check.cli11())); }

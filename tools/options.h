@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,10 +32,6 @@ class ValueCheck {
 ValueCheck one_of(std::vector<std::string> words);
 /// Turns "512MB" into a number of bytes; kB is 1000, KiB 1024.
 ValueCheck bytes_with_unit();
-enum class UnitIs { optional, required };
-/// Turns "5us" into a number by the factors of the units.
-ValueCheck number_with_unit(const std::map<std::string, double>& factors, UnitIs unit, const std::string& name);
-ValueCheck not_negative();
 
 /// One option of a command. Every call returns the same option, for the next call.
 class Option {

@@ -6,7 +6,11 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
+
+#include "kernels/base/text.h"
 
 namespace shardmat::tools {
 namespace {
@@ -61,6 +65,25 @@ ValueCheck positive_number() {
 
 ValueCheck number_from(double least) {
   return number_check([=](double value) { return value >= least; }, fmt::format("a number from {:g} on", least));
+}
+
+ValueCheck number_with_unit(std::vector<std::pair<std::string, double>> units) {
+  return ValueCheck([units = std::move(units)](std::string& text) {
+    double number = -1;
+    const char* const end = text.data() + text.size();
+    const auto [behind, error] = std::from_chars(text.data(), end, number);
+    const std::string_view unit(behind, static_cast<std::size_t>(end - behind));
+    std::vector<std::string> names;
+    for (const auto& [name, factor] : units) {
+      if (error == std::errc() && unit == name && std::isfinite(number) && number >= 0) {
+        text = fmt::format("{}", number * factor);
+        return std::string();
+      }
+      names.push_back(name);
+    }
+    return fmt::format("it must be a number, 0 or more, with its unit ({}) behind it, not \"{}\"", join_choices(names),
+                       text);
+  });
 }
 
 ValueCheck output_name() { return value_check(is_output_name, "the name of a file"); }

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tools/options.h"
 
@@ -13,6 +16,8 @@ ValueCheck finite_number();
 ValueCheck positive_number();
 /// A finite number, `least` or more.
 ValueCheck number_from(double least);
+/// Turns "5us" into a number, 0 or more, by the factors of the units, one of which must stand behind it.
+ValueCheck number_with_unit(std::vector<std::pair<std::string, double>> units);
 /// A file to write; an option in its place means that the name was forgotten.
 ValueCheck output_name();
 

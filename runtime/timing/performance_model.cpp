@@ -84,7 +84,10 @@ double ProductCost::operator()(std::int64_t nnz) const {
   const auto to = std::find_if(points_.begin() + 1, points_.end() - 1, [&](const Point& p) { return p.nnz >= nnz; });
   const Point &low = to[-1], &high = to[0];
   const double slope = (high.seconds - low.seconds) / static_cast<double>(high.nnz - low.nnz);
-  return std::max(0.0, low.seconds + static_cast<double>(nnz - low.nnz) * slope);
+  const double on_line = low.seconds + static_cast<double>(nnz - low.nnz) * slope;
+  const Point& least = points_[0];
+  if (nnz >= least.nnz) return on_line;
+  return std::max(on_line, least.seconds * static_cast<double>(nnz) / static_cast<double>(least.nnz));
 }
 
 PerformanceModel h200_model() {

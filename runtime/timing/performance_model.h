@@ -37,7 +37,7 @@ class ProductCost {
   ProductCost() = default;  ///< 0 seconds for every product
   ProductCost(double latency, double seconds_per_nnz);
   /// Interpolates linearly between the points. REQUIRES: ascending nnz. A point that is slower than the next point gets the
-  /// time of the next.
+  /// time of the next. Below the first point the line goes on, but no nonzero takes less than there.
   explicit ProductCost(std::vector<Point> points);
 
   double operator()(std::int64_t nnz) const;  ///< 0 for 0

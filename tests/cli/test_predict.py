@@ -123,7 +123,10 @@ class Predict(CliTest):
         self.assertEqual([r["ranks"] for r in self.predict()[0]["ranks"]], [1, 2])  # as many as were measured
         self.fail_with(USAGE, "predict", "s.json", "--network-bandwidth", "25GB", says="--network-latency")
         self.fail_with(USAGE, "predict", "s.json", "--network-latency", "5us", says="--network-bandwidth")
-        self.fail_with(USAGE, "predict", "s.json", "--network-latency=-5us", "--network-bandwidth", "25GB", says="--network-latency")
+        for latency in ("-5us", "5", "5 years", "us", "nanus"):
+            self.fail_with(USAGE, "predict", "s.json", f"--network-latency={latency}", "--network-bandwidth", "25GB",
+                           says=["--network-latency", "s, ms, us or ns"])
+        self.fail_with(USAGE, "predict", "s.json", "--network-latency", "5us", "--network-bandwidth", "25", says="B, kB, MB, GB or TB")
         self.fail_with(USAGE, "predict", "s.json", "--network-latency", "5us", "--network-bandwidth", "0GB", says="--network-bandwidth")
         self.fail_with(USAGE, "predict", "s.json", "--network-latency", "5us", "--network-bandwidth", "25", says="unit")
         self.fail_with(USAGE, "predict", "s.json", "--ranks", 0, says="--ranks")

@@ -145,19 +145,18 @@ std::function<int()> add_predict(const CommandLine& program) {
          "--method", o.method,
          "what each part has the same number of: nonzeros (nnz) or rows" + choices("Choices", names_of(partitioners())))
       ->capture_default_str();
-  const std::map<std::string, double> times{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}},
-      rates{{"B", 1}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}};
+  const std::vector<std::pair<std::string, double>> times{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}},
+      rates{{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}};
   const Option latency = app.add_option("--network-latency", o.network.latency,
                                         "time of a message if there are more ranks than in the study, e.g. 5us")
                              ->option_text("TIME")
-                             ->transform(number_with_unit(times, UnitIs::optional, "TIME"))
-                             ->check(not_negative());
+                             ->transform(number_with_unit(times));
   const Option bandwidth =
       app.add_option(
              "--network-bandwidth", o.network.bandwidth,
              "bytes a second that a rank sends, and also receives, if there are more ranks than in the study, e.g. 25GB")
           ->option_text("BYTES")
-          ->transform(number_with_unit(rates, UnitIs::required, "BYTES"))
+          ->transform(number_with_unit(rates))
           ->transform(per_second())
           ->check(positive_number())
           ->needs(latency);
