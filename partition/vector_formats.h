@@ -78,8 +78,10 @@ bool accepts_matlab5_vector(const std::filesystem::path& path);
 VectorContents open_matlab5_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
 
 bool accepts_matlab_vector(const std::filesystem::path& path);
-/// A .mat file of version 7.3, which is HDF5, with one array of the name of the file.
+/// A .mat file with one array of the name of the file: of version 5 if it has less than 2 GB, else of 7.3, which is HDF5.
 std::unique_ptr<VectorSink> make_matlab_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
+/// Version 7.3.
+std::unique_ptr<VectorSink> make_matlab_hdf5_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
 
 bool accepts_freefem_vector(const std::filesystem::path& path);
 VectorContents open_freefem_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);

@@ -107,15 +107,11 @@ class Matlab(Files):
         options = ("--iterations", 0, "--no-measure")
         for _ in range(2):  # replaces its own kind
             self.succeed("multiply", "a.npz", "--x", "x.npy", "--rhs", 3, "--output", "y.mat", *options)
-        with h5py.File(self.path("y.mat")) as file:
-            self.assertEqual(file["y"].attrs["MATLAB_class"], b"double")
-            y = file["y"][:].T  # MATLAB's columns are HDF5's rows
+        y = scipy.io.loadmat(self.path("y.mat"))["y"]
         for column in range(3):
             assert_product(self, y[:, column], matrix, x[:, column])
-        self.assertEqual(self.path("y.mat").read_bytes()[:19], b"MATLAB 7.3 MAT-file")
         self.succeed("multiply", "a.npz", "--x", "y.mat", "--rhs", 3, "--output", "2.mat", *options, ranks=2)
-        with h5py.File(self.path("2.mat")) as file:
-            again = file["x"][:].T  # 2 is no name of a variable
+        again = scipy.io.loadmat(self.path("2.mat"))["x"]  # 2 is no name of a variable
         assert_product(self, again[:, 2], matrix, y[:, 2])
         self.succeed("convert", "a.npz", "a.mat")
         self.fail_with(USAGE, "multiply", "a.npz", "--output", "a.mat", *options, says=["a.mat", "(--force)"])

@@ -8,6 +8,7 @@
 #include "partition/readers/reader.h"
 #include "partition/replaceable.h"
 #include "partition/vector_file.h"
+#include "partition/vector_formats.h"
 #include "partition/writers/writer_list.h"
 #include "tests/partition/readers/test_files.h"
 #include "tests/partition/test_matrices.h"
@@ -136,6 +137,21 @@ TEST_F(MatlabHdf5Test, WritesWhatItReads) {
   const std::string bytes = test::bytes_of(path("m.mat"));
   EXPECT_TRUE(bytes.starts_with("MATLAB 7.3 MAT-file"));
   EXPECT_EQ(bytes.substr(124, 4), std::string("\x00\x02IM", 4));
+}
+
+TEST_F(MatlabHdf5Test, WritesVectorsThatItReads) {
+  const HostVector<double> rows{1, 2, 3, 4, 5, 6};
+  for (const bool hdf5 : {true, false}) {
+    AtomicFile file(path("v.mat"));
+    const auto sink = hdf5 ? make_matlab_hdf5_sink(file, 3, 2) : make_matlab_sink(file, 3, 2);
+    sink->append(rows.data(), 1);
+    sink->append(rows.data() + 2, 2);
+    sink->close();
+    file.commit();
+    require_replaceable(path("v.mat"), Output::vector, "y");
+    EXPECT_EQ(VectorFile(path("v.mat"), "v", 2).read(0, 3), rows);
+    EXPECT_EQ(test::bytes_of(path("v.mat")).starts_with("MATLAB 7.3"), hdf5);
+  }
 }
 
 TEST_F(MatlabHdf5Test, DamageIsRefused) {
