@@ -51,7 +51,8 @@ void DistributedMatrix::update_values(const ConstDense& values, Stream& stream) 
   const ContextScope scope(context_);
   context_.communicator().together([&] {
     if (options_.values == Values::fixed)
-      throw Error(ErrorKind::usage, "the matrix was made without room for new values; make it with Values::updatable");
+      throw Error(ErrorKind::usage,
+                  "the matrix was made without room for new values; make it updatable (C++: Values::updatable)");
   });
   if (part_.route == nullptr) return update_nonzeros(values, stream);
   const HostVector<double> sums = bring_values(values, stream);

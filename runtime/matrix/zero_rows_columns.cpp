@@ -42,7 +42,8 @@ void DistributedMatrix::require_zeroable(std::span<const std::int64_t> zeroed, d
                                               "is {} × {}",
                                               rows(), cols()));
   if (options_.values == Values::fixed)
-    throw Error(ErrorKind::usage, "the matrix was made without room for new values; make it with Values::updatable");
+    throw Error(ErrorKind::usage,
+                "the matrix was made without room for new values; make it updatable (C++: Values::updatable)");
   if (is_half(options_.type))
     throw Error(ErrorKind::usage, fmt::format("rows and columns of a matrix in {} cannot be zeroed; store it in f64 or f32",
                                               name(options_.type)));

@@ -119,6 +119,10 @@ void add_file_options(const CommandLine& app, FileOptions& options) {
 }
 
 void check_file_options(const FileOptions& options) {
+  std::vector<std::int64_t> parts(options.parts.begin(), options.parts.end());
+  std::sort(parts.begin(), parts.end());
+  if (const auto twice = std::adjacent_find(parts.begin(), parts.end()); twice != parts.end())
+    throw Error(ErrorKind::usage, fmt::format("--parts names {} twice", *twice));
   if (options.reorder != "none" && options.sort == "global")
     throw Error(ErrorKind::usage, fmt::format("--reorder {} and --sort global both order the whole matrix; give one of them",
                                               options.reorder));
