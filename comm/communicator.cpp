@@ -26,8 +26,8 @@ namespace shardmat {
 namespace {
 
 constexpr const char* kLookFor =
-    "Look for a rank that was killed (out of memory?) or stopped; if the ranks are only slow, raise "
-    "the deadline";
+    "Look for a rank with an error of its own, or that was killed (out of memory?) or stopped; if the ranks are only slow, "
+    "raise the deadline";
 constexpr const char* kDeadline = "timeout_seconds";  // the setting that raises it
 
 /// What an MPI error means for the job: a wrong call of ours, memory, or (all that transports report) a lost
