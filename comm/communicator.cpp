@@ -185,8 +185,8 @@ Communicator Communicator::duplicate(double timeout_seconds) {
   require_intact("joining of the ranks");
   if (without_mpi()) return alone(timeout_seconds);
   Communicator made(duplicate_of(comm_), *this, timeout_seconds);
-  made.local_rank_ =
-      local_rank_;  // known without messages, which would have no deadline where `timeout_seconds` is infinite
+  // Known without messages, which would have no deadline where `timeout_seconds` is infinite.
+  made.local_rank_ = local_rank_;
   made.local_size_ = local_size_;
   return made;
 }

@@ -10,9 +10,8 @@
 //
 // Collective: constructors and what says so. All ranks call it in the same order, one thread of each rank, and an Error that
 // can be foreseen is thrown alike on all ranks (AgreedError); it leaves everything usable. Its setting() names the field of
-// the options that it is about, as "kernel". Destructors are not collective,
-// but that of a Context on several GPUs: it ends NCCL.
-// After Error(rank_lost) the communicator is broken, and the program should end with MpiSession::leave(). Ownership: a
+// the options that it is about, as "kernel". Destructors are not collective, but for the Context on several GPUs, which ends
+// NCCL. After Error(rank_lost) the communicator is broken, and the program should end with MpiSession::leave(). Ownership: a
 // Context outlives its matrices, a matrix outlives its products and vectors. Views (Dense) own nothing. Threads: one
 // thread at a time uses a context with its matrices; it may be another thread each time. Two threads may work at once with
 // two contexts on two communicators, if MPI has MPI_THREAD_MULTIPLE. A call takes the device and the host threads of its

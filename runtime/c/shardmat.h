@@ -68,8 +68,8 @@ const char* shardmat_version(void);
  *   triplets, and with b and x of a solve in another type than the matrix's sum_type.
  * - Calls that take a stream wait until it has passed the work given to it so far (a feeder without a stream: until the
  *   default streams have), and return when they are done. A CUDA graph cannot record them.
- * - A matrix of a file is on the owners: its feeders have own_rows = 0. A partitioner (`method`) takes own rows only if
- * those of each group follow each other.
+ * - A matrix of a file is on the owners: its feeders have own_rows = 0. A partitioner (`method`) takes own rows only if those of
+ *   each group follow each other.
  * - An error of any rank's arguments is returned on all ranks. Monitors of
  *   solves are called on feeders about ten times a second and at the end; those of PageRank on owners only.
  * - Feeders do not multiply: batches return SHARDMAT_USAGE there.
@@ -81,12 +81,11 @@ typedef struct shardmat_context shardmat_context;
 
 typedef struct {
   size_t size;
-  const char* backend; /* "auto", "host" or "cuda"; NULL: auto, which takes a GPU if every rank has one */
-  int threads;         /* host threads of each rank; 0: OMP_NUM_THREADS, or its share of the cores */
-  double
-      timeout_seconds; /* the longest wait for other ranks; 0: 60. Reading files below MPI_THREAD_MULTIPLE: ten times this */
-  int owners;          /* on the host: ranks of each host that own rows; 0: all */
-  int no_feeders;      /* 1: more ranks than GPUs are refused */
+  const char* backend;    /* "auto", "host" or "cuda"; NULL: auto, which takes a GPU if every rank has one */
+  int threads;            /* host threads of each rank; 0: OMP_NUM_THREADS, or its share of the cores */
+  double timeout_seconds; /* the longest wait for other ranks; 0: 60. Below MPI_THREAD_MULTIPLE files may take ten times this */
+  int owners;             /* on the host: ranks of each host that own rows; 0: all */
+  int no_feeders;         /* 1: more ranks than GPUs are refused */
 } shardmat_context_options;
 
 /* This process alone. Makes no MPI call, now or later. `options` may be NULL. */
@@ -323,7 +322,7 @@ typedef struct shardmat_solver shardmat_solver;
 
 typedef struct {
   size_t size;
-  const char* solver; /* "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", or "auto" by the matrix; NULL: cg */
+  const char* solver;         /* "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", or "auto" by the matrix; NULL: cg */
   const char* preconditioner; /* "none", "jacobi", "block_jacobi", "chebyshev"; NULL: none */
   const char* null_space;     /* "none" or "constant"; NULL: none */
   const char* residual_norm;  /* which norm is compared; NULL: unpreconditioned */
