@@ -149,13 +149,14 @@ double Event::seconds_since(const Event& earlier) const {
 Buffer::Buffer(Device device, std::size_t bytes) : device_(device), bytes_(bytes) {
   if (bytes == 0) return;
   const DeviceGuard guard(device);
-  data_ = on_host(device) ? allocate_on_host(bytes) : cuda::allocate(bytes);
+  constexpr std::size_t kMost = std::size_t{1} << 62;  // more overflows where sizes are rounded up
+  if (bytes < kMost) data_ = on_host(device) ? allocate_on_host(bytes) : cuda::allocate(bytes);
   if (data_ != nullptr) return;
   const std::int64_t available = available_memory(device);
   throw MemoryError(fmt::format("cannot allocate {} on the {}; {} is available", human_bytes(static_cast<double>(bytes)),
                                 on_host(device) ? std::string("host") : fmt::format("GPU {}", device.ordinal),
                                 human_bytes(static_cast<double>(available))),
-                    std::max<std::int64_t>(1, static_cast<std::int64_t>(bytes) - available));
+                    std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(bytes, kMost)) - available));
 }
 Buffer Buffer::shared(std::shared_ptr<const void> owner, const void* data, std::size_t bytes) {
   Buffer buffer;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <functional>
 #include <utility>
 
@@ -11,6 +12,8 @@ namespace {
 constexpr const char* kNoInfo = "there is no shardmat_matrix_info with its size set";
 
 MatrixOptions matrix_options(const shardmat_matrix_options& given, ValueType otherwise) {
+  require(given.columns >= 0, "the number of columns in the options is negative");
+  require(given.products >= 0 && std::isfinite(given.products), "the number of products expected is no number, or negative");
   MatrixOptions options;
   options.type = given.type == nullptr ? otherwise : parse_value_type(given.type);
   options.right_hand_sides = given.columns == 0 ? 1 : given.columns;
@@ -25,6 +28,10 @@ MatrixOptions matrix_options(const shardmat_matrix_options& given, ValueType oth
   options.host_rows = given.drop_rows != 0 ? HostRows::drop : HostRows::keep;
   options.values = given.updatable != 0 ? Values::updatable : Values::fixed;
   return options;
+}
+
+void require_not_transposed(const shardmat_matrix_options& given) {
+  require(given.transposed == 0, "only a matrix of a file can be transposed; give the transposed rows or triplets");
 }
 
 /// `give`: what the matrix is made of, as GroupMatrix takes it.
@@ -97,8 +104,9 @@ int shardmat_matrix_from_rows(shardmat_context* context, const shardmat_rows* gi
                               shardmat_matrix** matrix) {
   return make(context, matrix, [&](ContextState& state) {
     const shardmat_matrix_options chosen = read_struct(options, "shardmat_matrix_options");
+    require_not_transposed(chosen);
     const OwnRows rows = own_rows(given, state);
-    return GivenRows{rows, matrix_options(chosen, rows.values_type), text(chosen.method)};
+    return GivenRows{rows, matrix_options(chosen, rows.values_type), text(chosen.method), chosen.type == nullptr};
   });
 }
 
@@ -108,6 +116,7 @@ int shardmat_matrix_from_triplets(shardmat_context* context, const shardmat_trip
     require(given != nullptr, "the triplets are NULL");
     const shardmat_triplets known = read_struct(given, "shardmat_triplets");
     const shardmat_matrix_options chosen = read_struct(options, "shardmat_matrix_options");
+    require_not_transposed(chosen);
     OwnTriplets triplets;
     triplets.range = {known.first_row, known.rows};
     triplets.cols = known.cols;
@@ -117,7 +126,8 @@ int shardmat_matrix_from_triplets(shardmat_context* context, const shardmat_trip
     require(known.values != nullptr || known.count == 0, "values is NULL");
     triplets.values_type = value_type_of_c(known.value_type, "the values");
     triplets.device = device_of(known.on_device, state);
-    return GivenTriplets{triplets, matrix_options(chosen, triplets.values_type), text(chosen.method)};
+    return GivenTriplets{triplets, matrix_options(chosen, triplets.values_type), text(chosen.method),
+                         chosen.type == nullptr};
   });
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace shardmat::c {
 namespace {
 
 SolverOptions solver_options(const shardmat_solver_options& given) {
+  require(std::isfinite(given.rtol), "rtol is not finite");
   SolverOptions options;
   options.solver = text(given.solver, options.solver);
   options.preconditioner = text(given.preconditioner, options.preconditioner);

@@ -40,9 +40,11 @@ struct Joined {
 
 /// Throws Error(input) or Error(usage) if they do not belong together.
 Joined join_pieces(std::span<const Piece> pieces) {
-  Joined all{pieces.front().range, {}, pieces.front().cols, 0, pieces.front().type};
+  const auto with_entries = std::find_if(pieces.begin(), pieces.end(), [](const Piece& piece) { return piece.entries > 0; });
+  const ValueType type = with_entries == pieces.end() ? pieces.front().type : with_entries->type;
+  Joined all{pieces.front().range, {}, pieces.front().cols, 0, type};
   for (const Piece& piece : pieces) {
-    if (piece.type != all.type)
+    if (piece.entries > 0 && piece.type != all.type)
       throw Error(ErrorKind::usage,
                   fmt::format("ranks that share an owner give values of the types {} and {}; give one type", name(all.type),
                               name(piece.type)));
@@ -57,6 +59,28 @@ Joined join_pieces(std::span<const Piece> pieces) {
     else all.further.push_back(piece.range);
   }
   return all;
+}
+
+/// Collective. The matrix's type, which is to be the same on all ranks. `follows`: it is that of the values given, and does
+/// not count on a rank without entries. Throws Error(usage) on all ranks if they differ.
+ValueType common_type(ValueType mine, bool follows, std::int64_t entries, Communicator& ranks) {
+  struct Said {
+    ValueType type;
+    bool counts;
+  };
+  const std::vector<Said> all = ranks.all_gather(Said{mine, !follows || entries > 0});
+  const auto first = std::find_if(all.begin(), all.end(), [](const Said& said) { return said.counts; });
+  if (first == all.end()) return all.front().type;
+  const auto other =
+      std::find_if(first, all.end(), [&](const Said& said) { return said.counts && said.type != first->type; });
+  ranks.together([&] {
+    if (other != all.end())
+      throw Error(ErrorKind::usage,
+                  fmt::format("rank {} gives a matrix of type {}, but rank {} one of {}; give one type", first - all.begin(),
+                              name(first->type), other - all.begin(), name(other->type)),
+                  "type");
+  });
+  return first->type;
 }
 
 /// Operands of CSR rows: the piece, where each row ends (the owner: a 0 before), columns, values.
@@ -165,6 +189,8 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenRows()>
   GivenRows given;
   const auto make = [&](const OwnRows& rows) {
     Context& of = context_.context();
+    given.options.type = common_type(given.type_of_values ? rows.values_type : given.options.type, given.type_of_values,
+                                     std::ssize(rows.columns), of.communicator());
     matrix_ = std::make_unique<DistributedMatrix>(take_rows(rows, of, given.options.type, given.method), of, given.options);
     note(*matrix_);
   };
@@ -205,6 +231,8 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenTriplet
   GivenTriplets given;
   const auto make = [&](const OwnTriplets& triplets) {
     Context& of = context_.context();
+    given.options.type = common_type(given.type_of_values ? triplets.values_type : given.options.type, given.type_of_values,
+                                     std::ssize(triplets.rows), of.communicator());
     matrix_ = std::make_unique<DistributedMatrix>(take_triplets(triplets, of, given.options.type, given.method), of,
                                                   given.options);
     note(*matrix_);
@@ -343,9 +371,19 @@ GroupProduct GroupMatrix::product(const std::function<ProductOptions()>& give) {
       "making a product",
       [&] {
         options = give();
-        return std::vector<Operand>();
+        const std::int64_t columns = options.columns;
+        return std::vector<Operand>{
+            {sizeof columns, [columns](void* to) { std::memcpy(to, &columns, sizeof columns); }, {}}};
       },
-      [&](std::span<const GroupOperand>) {
+      [&](std::span<const GroupOperand> all) {
+        context_.group().owners().together([&] {
+          for (const std::int64_t columns : all[0].as<std::int64_t>())
+            if (columns != options.columns)
+              throw Error(ErrorKind::usage,
+                          fmt::format("one rank asks for a product of {} columns, another for {}; give one number",
+                                      options.columns, columns),
+                          "columns");
+        });
         make(options);
         Answer text;
         text.put(made.kernel), text.put(made.why), text.put(made.exchange);

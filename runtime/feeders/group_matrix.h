@@ -25,11 +25,13 @@ struct GivenRows {
   OwnRows rows;  ///< of one range
   MatrixOptions options;
   std::string method;  ///< partitioner; empty: rows stay on the ranks that gave them, or on their owners
+  bool type_of_values = false;  ///< options.type is that of the values: a rank without entries takes that of the others
 };
 struct GivenTriplets {
   OwnTriplets triplets;  ///< of one range
   MatrixOptions options;
   std::string method;
+  bool type_of_values = false;
 };
 /// Owners read it; feeders have no rows of it.
 struct GivenFile {

@@ -319,7 +319,12 @@ std::optional<Buffer> DistributedMatrix::memory_for_y(const ProductOptions& want
 std::unique_ptr<Product> DistributedMatrix::product(const ProductOptions& wanted) {
   const ContextScope scope(context_);
   Communicator& communicator = context_.communicator();
+  const auto widths_of_ranks = communicator.all_gather(wanted.columns);
   communicator.together([&] {
+    if (const auto [least, most] = std::minmax_element(widths_of_ranks.begin(), widths_of_ranks.end()); *least != *most)
+      throw Error(ErrorKind::usage,
+                  fmt::format("one rank asks for a product of {} columns, another for {}; give one number", *least, *most),
+                  "columns");
     require_columns(options_.type, wanted);
     if (wanted.exchange && communicator.size() > 1) require_exchange_over(*wanted.exchange, *map_);
     if (wanted.plan && wanted.plan->storage == StoredEntries::half && options_.plan.storage == StoredEntries::all)

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -20,6 +22,24 @@ std::string name_of_place(Device device) {
   return device.backend == Backend::host ? "the host" : fmt::format("GPU {}", device.ordinal);
 }
 
+/// Values in host memory.
+void require_finite(const ConstDense& values) {
+  std::atomic<std::int64_t> first = values.rows;
+  dispatch(values.type, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    const T* const all = static_cast<const T*>(values.data);
+    parallel_ranges(values.rows, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        if (std::isfinite(all[i])) continue;
+        for (std::int64_t known = first; i < known && !first.compare_exchange_weak(known, i);) continue;
+        return;
+      }
+    });
+  });
+  if (first < values.rows)
+    throw Error(ErrorKind::input, fmt::format("new value {} is NaN or infinity; values must be finite", first + 1));
+}
+
 void require_values(const ConstDense& values, std::int64_t nnz, Device device) {
   if (values.rows != nnz || values.columns != 1)
     throw Error(ErrorKind::usage,
@@ -33,6 +53,7 @@ void require_values(const ConstDense& values, std::int64_t nnz, Device device) {
     throw Error(ErrorKind::usage,
                 fmt::format("new values have gaps (leading dimension {}); they must lie one after another", values.leading));
   if (values.data == nullptr && nnz > 0) throw Error(ErrorKind::usage, "new values have no memory (null pointer)");
+  if (values.device.backend == Backend::host) require_finite(values);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ void Product::require_y(const Dense& y) const {
   if (columns_ > 1 && y.order == DenseOrder::column_major && !y_by_rows_)
     throw Error(ErrorKind::usage,
                 "Y is column-major, but the product was made for a row-major Y; make it with "
-                "ProductOptions::y_order = column_major");
+                "y_order = column_major (C: column_major_y)");
 }
 
 template <class F>

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "kernels/base/error.h"
@@ -52,6 +53,7 @@ void DistributedMatrix::require_zeroable(std::span<const std::int64_t> zeroed, d
   for (const std::int64_t row : zeroed)
     if (row < 0 || row >= rows())
       throw Error(ErrorKind::usage, fmt::format("row {} cannot be zeroed; the matrix has rows 0 to {}", row, rows() - 1));
+  if (!std::isfinite(diagonal)) throw Error(ErrorKind::input, "the value of the diagonal is NaN or infinity");
   require_in_range(options_.type, std::span<const double>(&diagonal, 1), "the value of the diagonal");
   if ((x == nullptr) != (b == nullptr)) throw Error(ErrorKind::usage, "give both x and b, or none of them");
   for (const DistributedVector* vector : {x, b})

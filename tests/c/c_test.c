@@ -150,7 +150,40 @@ static void takes_triplets_and_new_values(shardmat_context* context) {
   OK(shardmat_spmv(a, 1, x, 0, y));
   for (int64_t i = 0; i < t.rows; ++i) CHECK(y[i] == 3 * ranks);
   REFUSED(shardmat_matrix_update_values(a, values, 7, SHARDMAT_F64, 0, NULL), SHARDMAT_USAGE, "7");
+  values[5] = rank + 1 == ranks ? NAN : 3; /* wrong on one rank, refused on all */
+  REFUSED(shardmat_matrix_update_values(a, values, 48, SHARDMAT_F64, 0, NULL), SHARDMAT_INPUT, "is NaN or infinity");
   shardmat_matrix_destroy(a);
+}
+
+/* The last rank has no rows, and nothing to say of their type. Then it has some, of another type. */
+static void types_of_all_ranks(shardmat_context* context) {
+  if (ranks == 1) return;
+  const int last = rank + 1 == ranks;
+  const int64_t own = last ? 0 : 2, first = 2 * rank, row_ptr[] = {0, 1, 2}, columns[] = {first, first + 1};
+  const double values[] = {2, 3};
+  shardmat_rows rows = {.size = sizeof rows,
+                        .first_row = first,
+                        .rows = own,
+                        .cols = 2 * (ranks - 1),
+                        .row_ptr = row_ptr,
+                        .columns = columns,
+                        .values = values,
+                        .value_type = last ? SHARDMAT_F32 : SHARDMAT_F64};
+  shardmat_matrix* a = NULL;
+  OK(shardmat_matrix_from_rows(context, &rows, NULL, &a));
+  shardmat_matrix_info info = {.size = sizeof info};
+  OK(shardmat_matrix_get_info(a, &info));
+  CHECK(info.type == SHARDMAT_F64);
+  const double x[] = {1, 10};
+  double y[2] = {0, 0};
+  OK(shardmat_spmv(a, 1, x, 0, y));
+  CHECK(last || (y[0] == 2 && y[1] == 30));
+  shardmat_product* product = NULL;
+  REFUSED(shardmat_product_create(a, last ? 3 : 2, NULL, &product), SHARDMAT_USAGE, "columns");
+  CHECK(product == NULL);
+  shardmat_matrix_destroy(a);
+  rows.rows = 2, rows.cols = 2 * ranks;
+  REFUSED(shardmat_matrix_from_rows(context, &rows, NULL, &a), SHARDMAT_USAGE, "type");
 }
 
 static int count_calls(void* user, int64_t iterations, const double* norms, int64_t columns) {
@@ -218,6 +251,7 @@ static void zeroes_rows_and_columns(shardmat_context* context) {
   }
   const int64_t beyond = 48;
   REFUSED(shardmat_matrix_zero_rows_columns(a, &beyond, rank == 0 ? 1 : 0, 1, NULL, NULL), SHARDMAT_USAGE, "row 48");
+  REFUSED(shardmat_matrix_zero_rows_columns(a, rows, 1, NAN, NULL, NULL), SHARDMAT_INPUT, "diagonal is NaN");
   shardmat_matrix_destroy(a);
   a = make_matrix(context, NULL);
   REFUSED(shardmat_matrix_zero_rows_columns(a, rows, 1, 1, NULL, NULL), SHARDMAT_USAGE, "updatable");
@@ -252,6 +286,12 @@ static void refuses(shardmat_context* context) {
   REFUSED(shardmat_matrix_from_rows(context, &rows, &newer.known, &a), SHARDMAT_USAGE, "later libshardmat");
   REFUSED(shardmat_matrix_from_file(context, "/nonexistent/a.mtx", NULL, &a), SHARDMAT_INPUT, "/nonexistent/a.mtx");
   REFUSED(shardmat_spmv(NULL, 1, NULL, 0, NULL), SHARDMAT_USAGE, "NULL");
+  shardmat_matrix_options wrong = {.size = sizeof wrong, .columns = -1};
+  REFUSED(shardmat_matrix_from_rows(context, &rows, &wrong, &a), SHARDMAT_USAGE, "columns");
+  wrong.columns = 0, wrong.products = NAN;
+  REFUSED(shardmat_matrix_from_rows(context, &rows, &wrong, &a), SHARDMAT_USAGE, "products");
+  wrong.products = 0, wrong.transposed = 1;
+  REFUSED(shardmat_matrix_from_rows(context, &rows, &wrong, &a), SHARDMAT_USAGE, "transposed");
   shardmat_matrix_destroy(NULL);
 }
 
@@ -306,6 +346,8 @@ static void gives_memory(shardmat_context* context) {
   OK(shardmat_context_allocate(context, 1000, &memory));
   CHECK(memory != NULL && (uintptr_t)memory % 256 == 0);
   OK(shardmat_context_free(context, memory));
+  void* none = NULL;
+  REFUSED(shardmat_context_allocate(context, SIZE_MAX, &none), SHARDMAT_RESOURCES, "cannot allocate");
   REFUSED(shardmat_context_free(context, memory), SHARDMAT_USAGE, "shardmat_context_allocate");
 }
 
@@ -329,6 +371,7 @@ static void does_everything(shardmat_context* context) {
         (info.device == -1) == on_host() && strlen(info.name) > 0);
   multiplies(context);
   takes_triplets_and_new_values(context);
+  types_of_all_ranks(context);
   solves(context);
   zeroes_rows_and_columns(context);
   refuses(context);

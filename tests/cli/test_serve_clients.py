@@ -125,7 +125,7 @@ class Config(ServiceTest):
     def test_mistakes_are_named(self):
         base = ["serve", "--library", self.library, "--state", self.path("state")]
         for content, says in (('{"rank": 2}', ['no option "rank"', "ranks", "listen"]), ("[1]", ["no JSON object", "serve.json"]),
-                              ('{"ranks": 0}', ["--ranks"]), ('{"ranks": {}}', ["ranks must be"])):
+                              ('{"ranks": 0}', ["--ranks"]), ('{"arena": "1KB"}', ["--arena"]), ('{"arena": -5}', ["--arena"]), ('{"ranks": {}}', ["ranks must be"])):
             self.write("serve.json", content)
             self.fail_with(USAGE, *base, "--config", "serve.json", says=says)
         self.fail_with(INPUT, *base, "--config", "none.json", says=["none.json", "--config"])

@@ -34,11 +34,11 @@
 namespace shardmat::serve {
 namespace {
 
-constexpr std::int64_t kLargestDefaultArena = std::int64_t{4} << 30, kLeastArena = 1 << 16;
+constexpr std::int64_t kLargestDefaultArena = std::int64_t{4} << 30;
 constexpr int kSecondSignal = 128 + SIGTERM;
 
 std::uint64_t arena_bytes(const ServeOptions& options) {
-  if (options.arena > 0) return static_cast<std::uint64_t>(std::max(kLeastArena, options.arena));
+  if (options.arena > 0) return static_cast<std::uint64_t>(options.arena);
   return static_cast<std::uint64_t>(std::clamp(available_on_host() / 8, kLeastArena, kLargestDefaultArena));
 }
 

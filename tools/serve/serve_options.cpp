@@ -75,6 +75,7 @@ void add_serve_options(const CommandLine& app, ServeOptions& o) {
          "--arena", o.arena,
          "memory for the vectors of all requests under way, as 512MB (default: an eighth of the memory, at most 4 GiB)")
       ->transform(bytes_with_unit())
+      ->check(whole_number(kLeastArena, std::int64_t{1} << 50))
       ->type_name("BYTES");
   app.add_option(
          "--timeout", o.timeout,

@@ -9,6 +9,8 @@
 
 namespace shardmat::serve {
 
+constexpr std::int64_t kLeastArena = 1 << 16;  ///< bytes
+
 struct ServeOptions {
   std::string config;
   std::string library;

@@ -21,7 +21,7 @@ constexpr MatrixClass kClasses[] = {
       "random:n=2000000,row_nnz=200,triangular"}},
     {"banded", {"banded:n=3000", "banded:n=200000", "banded:n=4000000"}},
     {"diagonal", {"diagonals:n=5000,spacing=70", "diagonals:n=1000000,spacing=1000", "diagonals:n=16777216,spacing=4096"}},
-    {"blocks", {"elasticity:n=8", "elasticity:n=32", "elasticity:n=96"}},
+    {"blocks", {"elasticity:n=8,clamp=0.02", "elasticity:n=32,clamp=0.02", "elasticity:n=96,clamp=0.02"}},
     {"stencil", {"poisson27:n=12", "poisson27:n=64", "poisson27:n=192"}},
 };
 /// What the text advises for each of them.
