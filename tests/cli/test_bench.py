@@ -40,7 +40,7 @@ class Solve(CliTest):
                 self.assertLessEqual(abs(row["peer_iterations"] - row["iterations"]), 2)
 
     def test_ranks_of_mpirun_measure_without_peers(self):
-        self.succeed("bench", "solve", "poisson:n=20", "--solver", "minres", "--repetitions", 1, "--json", "s.json", ranks=2)
+        self.succeed("bench", "solve", "poisson27:n=20", "--solver", "minres", "--repetitions", 1, "--json", "s.json", ranks=2)
         [row] = json.loads(self.path("s.json").read_text())["table"]["rows"]
         self.assertEqual((row["rows"], row["peer"]), (8000, None))
 
