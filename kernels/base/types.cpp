@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <cmath>
 #include <limits>
 
 #include "kernels/base/error.h"
-#include "kernels/base/parallel.h"
+#include "kernels/base/first_where.h"
 
 namespace shardmat {
 
@@ -54,16 +53,9 @@ void require_in_range(ValueType type, const ValueView& values, std::string_view 
   if (type == ValueType::f64 || (type == ValueType::f32 && values.is_narrow())) return;
   const double limit = least_out_of_range(type);
   const auto beyond = [&](double value) { return std::abs(value) >= limit && std::isfinite(value); };
-  std::atomic<std::int64_t> first = static_cast<std::int64_t>(values.size());
-  parallel_ranges(static_cast<std::int64_t>(values.size()), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      if (!beyond(values[static_cast<std::size_t>(i)])) continue;
-      for (std::int64_t known = first; i < known && !first.compare_exchange_weak(known, i);) continue;
-      return;
-    }
-  });
-  if (first < static_cast<std::int64_t>(values.size()))
-    refuse_out_of_range(type, first, values[static_cast<std::size_t>(first)], what);
+  const auto first = first_where(static_cast<std::int64_t>(values.size()), 1 << 16,
+                                 [&](std::int64_t i) { return beyond(values[static_cast<std::size_t>(i)]); });
+  if (first) refuse_out_of_range(type, *first, values[static_cast<std::size_t>(*first)], what);
 }
 
 void refuse_out_of_range(ValueType type, std::int64_t index, double value, std::string_view what) {

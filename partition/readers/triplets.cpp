@@ -89,10 +89,9 @@ Triangle triangle_of(const std::string& word) {
 }
 
 /// Whether the first entry has a value. Throws Error(input) for a file that says it is another format.
-bool has_values(const std::filesystem::path& path, const ReadLimits& limits) {
+bool has_values(const std::filesystem::path& path, TextSource& source) {
   using namespace text_numbers;
-  const auto source = TextSource::open(path, limits);
-  LineCursor lines(*source);
+  LineCursor lines(source);
   for (bool first = true;; first = false) {
     const std::string_view line = lines.next();
     if (line.empty()) return true;  // no entry
@@ -126,7 +125,7 @@ std::unique_ptr<EntryReader> open_triplets(const std::filesystem::path& path, co
                     path.string()),
         "base");
   auto source = TextSource::open(path, limits);
-  auto format = std::make_unique<Triplets>(*choices.base, triangle_of(choices.triangle), has_values(path, limits),
+  auto format = std::make_unique<Triplets>(*choices.base, triangle_of(choices.triangle), has_values(path, *source),
                                            options.allow_nonfinite);
   format->find_sizes(*source, limits);
   return make_text_entries(std::move(source), std::move(format), limits);

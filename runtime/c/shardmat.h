@@ -198,8 +198,9 @@ int shardmat_matrix_row_ids(shardmat_matrix* matrix, int64_t* ids);
 int shardmat_matrix_col_ids(shardmat_matrix* matrix, int64_t* ids);
 
 /* New values on the same pattern, of this rank's entries in the order in which they were given (of a file: rows in its
- * order). `type`: SHARDMAT_F64 or SHARDMAT_F32. `stream`: as of shardmat_product_multiply(); values on the device must stay
- * until the stream has passed. Collective. */
+ * order). `type`: SHARDMAT_F64 or SHARDMAT_F32. NaN and infinity are refused in host memory, and not looked for on
+ * a device. `stream`: as of shardmat_product_multiply(); values on the device must stay until the stream has passed.
+ * Collective. */
 int shardmat_matrix_update_values(shardmat_matrix* matrix, const void* values, int64_t count, int type, int on_device,
                                   void* stream);
 

@@ -26,8 +26,10 @@ struct Piece {
   ValueType type;
 };
 
-Operand one_piece(const Piece& piece) {
-  return {sizeof piece, [piece](void* to) { std::memcpy(to, &piece, sizeof piece); }, {}};
+/// An operand of one value of each rank.
+template <class T>
+Operand one_value(const T& value) {
+  return {sizeof value, [value](void* to) { std::memcpy(to, &value, sizeof value); }, {}};
 }
 
 /// The pieces of the group together.
@@ -91,7 +93,7 @@ std::vector<Operand> operands_of(const OwnRows& rows, bool owner) {
     if (owner) *to++ = 0;
     for (std::size_t i = 0; i < count; ++i) to[i] = rows.row_ptr[i + 1] - rows.row_ptr[0];
   };
-  return {one_piece({rows.range, rows.cols, std::ssize(rows.columns), rows.values_type}),
+  return {one_value(Piece{rows.range, rows.cols, std::ssize(rows.columns), rows.values_type}),
           {ends * sizeof(std::int64_t), write_ends, {}},
           Operand::given(rows.columns.data(), rows.columns.size_bytes()),
           Operand::given(rows.values, rows.columns.size() * size_of(rows.values_type))};
@@ -114,7 +116,7 @@ std::vector<Operand> operands_of(const OwnTriplets& given) {
   if (given.rows.size() != given.columns.size())
     throw Error(ErrorKind::input,
                 fmt::format("{} rows of triplets came with {} columns", given.rows.size(), given.columns.size()));
-  return {one_piece({given.range, given.cols, std::ssize(given.rows), given.values_type}),
+  return {one_value(Piece{given.range, given.cols, std::ssize(given.rows), given.values_type}),
           Operand::given(given.rows.data(), given.rows.size_bytes()),
           Operand::given(given.columns.data(), given.columns.size_bytes()),
           Operand::given(given.values, given.rows.size() * size_of(given.values_type))};
@@ -371,19 +373,10 @@ GroupProduct GroupMatrix::product(const std::function<ProductOptions()>& give) {
       "making a product",
       [&] {
         options = give();
-        const std::int64_t columns = options.columns;
-        return std::vector<Operand>{
-            {sizeof columns, [columns](void* to) { std::memcpy(to, &columns, sizeof columns); }, {}}};
+        return std::vector<Operand>{one_value(options.columns)};
       },
       [&](std::span<const GroupOperand> all) {
-        context_.group().owners().together([&] {
-          for (const std::int64_t columns : all[0].as<std::int64_t>())
-            if (columns != options.columns)
-              throw Error(ErrorKind::usage,
-                          fmt::format("one rank asks for a product of {} columns, another for {}; give one number",
-                                      options.columns, columns),
-                          "columns");
-        });
+        context_.group().owners().together([&] { require_same_columns(all[0].as<std::int64_t>()); });
         make(options);
         Answer text;
         text.put(made.kernel), text.put(made.why), text.put(made.exchange);
@@ -444,7 +437,7 @@ void GroupMatrix::update_values(const std::function<ConstDense()>& give, Stream&
                                                     values.data == nullptr ? 0 : values.rows, own_values_));
         over.give("the new values", values, values.type);
         std::vector<Operand> operands = over.operands();
-        operands.push_back(one_piece({{}, 0, values.rows, values.type}));
+        operands.push_back(one_value(Piece{{}, 0, values.rows, values.type}));
         return operands;
       },
       [&](std::span<const GroupOperand> all) {

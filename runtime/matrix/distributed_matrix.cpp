@@ -46,6 +46,15 @@ void require_columns(ValueType type, const ProductOptions& wanted) {
 
 }  // namespace
 
+void require_same_columns(std::span<const std::int64_t> of_ranks) {
+  if (of_ranks.empty()) return;
+  const auto [least, most] = std::minmax_element(of_ranks.begin(), of_ranks.end());
+  if (*least != *most)
+    throw Error(ErrorKind::usage,
+                fmt::format("one rank asks for a product of {} columns, another for {}; give one number", *least, *most),
+                "columns");
+}
+
 void require_column_block(std::int64_t all, std::int64_t some) {
   if (some == 0) return;
   if (all == 1)
@@ -319,12 +328,9 @@ std::optional<Buffer> DistributedMatrix::memory_for_y(const ProductOptions& want
 std::unique_ptr<Product> DistributedMatrix::product(const ProductOptions& wanted) {
   const ContextScope scope(context_);
   Communicator& communicator = context_.communicator();
-  const auto widths_of_ranks = communicator.all_gather(wanted.columns);
+  const auto columns_of_ranks = communicator.all_gather(wanted.columns);
   communicator.together([&] {
-    if (const auto [least, most] = std::minmax_element(widths_of_ranks.begin(), widths_of_ranks.end()); *least != *most)
-      throw Error(ErrorKind::usage,
-                  fmt::format("one rank asks for a product of {} columns, another for {}; give one number", *least, *most),
-                  "columns");
+    require_same_columns(columns_of_ranks);
     require_columns(options_.type, wanted);
     if (wanted.exchange && communicator.size() > 1) require_exchange_over(*wanted.exchange, *map_);
     if (wanted.plan && wanted.plan->storage == StoredEntries::half && options_.plan.storage == StoredEntries::all)

@@ -90,7 +90,7 @@ class DistributedMatrix {
   /// the host or of the matrix's device, where it must stay until the stream has passed. Values of triplets, and of own rows
   /// that were spread anew, go to their owners through host memory. Collective; the same error on all ranks, which leaves
   /// the old values: Error(usage) for a matrix that is not updatable or another number of values, Error(input) for values
-  /// beyond the range of the matrix's type.
+  /// beyond the range of the matrix's type, and for NaN and infinity in host memory.
   void update_values(const ConstDense& values, Stream& stream);
 
   /// Zeros these rows and columns of a square, updatable matrix in f64 or f32 and sets their diagonals to `diagonal`, for

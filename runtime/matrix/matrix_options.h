@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "kernels/base/dense.h"
@@ -83,6 +84,8 @@ struct ProductOptions {
   DenseOrder y_order = DenseOrder::row_major;
 };
 
+/// Throws Error(usage) if ranks ask for products of other numbers of columns.
+void require_same_columns(std::span<const std::int64_t> of_ranks);
 /// Throws Error(usage) if `column_block` does not divide `right_hand_sides`.
 void require_column_block(std::int64_t right_hand_sides, std::int64_t column_block);
 

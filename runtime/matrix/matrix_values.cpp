@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "kernels/base/error.h"
+#include "kernels/base/first_where.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "runtime/matrix/distributed_matrix.h"
@@ -24,20 +24,12 @@ std::string name_of_place(Device device) {
 
 /// Values in host memory.
 void require_finite(const ConstDense& values) {
-  std::atomic<std::int64_t> first = values.rows;
-  dispatch(values.type, [&]<class Tag>(Tag) {
-    using T = typename Tag::type;
-    const T* const all = static_cast<const T*>(values.data);
-    parallel_ranges(values.rows, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        if (std::isfinite(all[i])) continue;
-        for (std::int64_t known = first; i < known && !first.compare_exchange_weak(known, i);) continue;
-        return;
-      }
-    });
+  const auto wrong = dispatch(values.type, [&]<class Tag>(Tag) {
+    const auto* const all = static_cast<const typename Tag::type*>(values.data);
+    return first_where(values.rows, 1 << 16, [all](std::int64_t i) { return !std::isfinite(all[i]); });
   });
-  if (first < values.rows)
-    throw Error(ErrorKind::input, fmt::format("new value {} is NaN or infinity; values must be finite", first + 1));
+  if (wrong)
+    throw Error(ErrorKind::input, fmt::format("new value {} is NaN or infinity; values must be finite", *wrong + 1));
 }
 
 void require_values(const ConstDense& values, std::int64_t nnz, Device device) {

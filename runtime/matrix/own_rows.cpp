@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/first_where.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "partition/partitioner.h"
@@ -193,22 +193,6 @@ HostVector<double> to_host_values(const void* from, std::int64_t count, ValueTyp
   });
 }
 
-/// The first row of which check(i) says that it is wrong.
-template <class Check>
-std::optional<std::int64_t> first_wrong(std::int64_t count, const Check& wrong) {
-  std::int64_t found = count;
-  std::mutex mutex;
-  parallel_ranges(count, 1 << 10, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      if (!wrong(i)) continue;
-      const std::lock_guard lock(mutex);
-      found = std::min(found, i);
-      return;
-    }
-  });
-  return found == count ? std::nullopt : std::optional(found);
-}
-
 /// Columns in range, none twice in a row, finite values.
 void require_entries(const HostCsr& csr, const RowRanges& rows, ValueType type) {
   const auto of_row = [&](std::int64_t i) {
@@ -232,7 +216,7 @@ void require_entries(const HostCsr& csr, const RowRanges& rows, ValueType type) 
       if (csr.col_idx[k] < 0 || csr.col_idx[k] >= csr.cols || !std::isfinite(csr.values[k])) return true;
     return twice(begin, end).has_value();
   };
-  if (const auto row = first_wrong(csr.rows, wrong)) {
+  if (const auto row = first_where(csr.rows, 1 << 10, wrong)) {
     const auto [begin, end] = of_row(*row);
     for (std::size_t k = begin; k < end; ++k) {
       if (csr.col_idx[k] < 0 || csr.col_idx[k] >= csr.cols)
@@ -458,7 +442,7 @@ void require_triplets(const HostVector<std::int64_t>& rows, const HostVector<std
     const auto i = static_cast<std::size_t>(k);
     return rows[i] < 0 || rows[i] >= tiling.rows() || columns[i] < 0 || columns[i] >= cols || !std::isfinite(values[i]);
   };
-  if (const auto found = first_wrong(std::ssize(rows), wrong)) {
+  if (const auto found = first_where(std::ssize(rows), 1 << 10, wrong)) {
     const auto i = static_cast<std::size_t>(*found);
     throw Error(ErrorKind::input,
                 fmt::format("triplet {} is ({}, {}, {}), but the matrix is {} × {} and values must be finite", i, rows[i],

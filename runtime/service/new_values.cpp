@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "kernels/base/first_where.h"
 #include "kernels/base/memory_limits.h"
-#include "kernels/base/parallel.h"
 
 namespace shardmat::service {
 namespace {
@@ -18,18 +17,13 @@ constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
 
 /// Position of the first value that is NaN or infinite.
 std::int64_t first_not_finite(std::span<const std::byte> values, ValueType type) {
-  std::atomic<std::int64_t> first = kNone;
-  dispatch(type, [&](auto tag) {
+  return dispatch(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T* const begin = reinterpret_cast<const T*>(values.data());
-    parallel_ranges(static_cast<std::int64_t>(values.size() / sizeof(T)), 1 << 14, [&](std::int64_t from, std::int64_t to) {
-      const T* const found = std::find_if(begin + from, begin + to, [](T value) { return !std::isfinite(value); });
-      if (found == begin + to) return;
-      for (std::int64_t known = first; found - begin < known && !first.compare_exchange_weak(known, found - begin);) {
-      }
-    });
+    const T* const all = reinterpret_cast<const T*>(values.data());
+    return first_where(static_cast<std::int64_t>(values.size() / sizeof(T)), 1 << 14,
+                       [all](std::int64_t i) { return !std::isfinite(all[i]); })
+        .value_or(kNone);
   });
-  return first;
 }
 
 }  // namespace

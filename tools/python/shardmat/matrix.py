@@ -94,6 +94,11 @@ def _csr(matrix):
     return ordered
 
 
+def _csr_arrays(csr):
+    """Where rows begin, column numbers and values, as the library takes them."""
+    return _indices(csr.indptr), _indices(csr.indices[:csr.nnz]), _values(csr.data[:csr.nnz])
+
+
 class Matrix(Handle):
     """A sparse matrix, spread by rows over the ranks of a context, that stays on their devices.
 
@@ -148,8 +153,7 @@ class Matrix(Handle):
             if context.comm is not None:
                 first_row = context.comm.exscan(csr.shape[0]) or 0
         options["type"] = _type_name(dtype)
-        handle = native().Matrix.from_rows(context._open(), operator.index(first_row), csr.shape[1], _indices(csr.indptr),
-                                           _indices(csr.indices[:csr.nnz]), _values(csr.data[:csr.nnz]), options)
+        handle = native().Matrix.from_rows(context._open(), operator.index(first_row), csr.shape[1], *_csr_arrays(csr), options)
         return cls(handle, context)
 
     @classmethod

@@ -2,7 +2,7 @@
 
 from .context import context_for, native
 from .errors import NotConvergedError
-from .matrix import _csr, _indices, _values
+from .matrix import _csr, _csr_arrays, _indices
 
 
 def pagerank(graph, *, damping=0.85, restarts=None, seeds=None, tolerance=1e-10, max_iterations=1000, unweighted=False,
@@ -26,7 +26,7 @@ def pagerank(graph, *, damping=0.85, restarts=None, seeds=None, tolerance=1e-10,
         csr = _csr(graph)
         if csr.shape[0] != csr.shape[1]:
             raise ValueError(f"the matrix of a graph is square; this one is {csr.shape[0]}×{csr.shape[1]}")
-        vertices, given = csr.shape[0], (_indices(csr.indptr), _indices(csr.indices[:csr.nnz]), _values(csr.data[:csr.nnz]))
+        vertices, given = csr.shape[0], _csr_arrays(csr)
     else:
         given = os.fspath(graph)
         vertices = native().file_shape(context._open(), given)[0]
