@@ -25,6 +25,11 @@ Context::Context(Communicator& self, const Context& among)
       stream_(placement_.device),
       exchange_stream_(placement_.device, Stream::Priority::high) {}
 
+void Context::wait(Stream& stream, const char* what) const {
+  if (nccl_ != nullptr) nccl_->wait(stream, what);
+  else stream.synchronize();
+}
+
 std::int64_t Context::bytes_to_copy() const {
   // The arrays of all ranks of a host are together larger than its caches, and so are those of a rank than its core's share.
   constexpr std::int64_t kOfHost = std::int64_t{64} << 20, kLeastOfRank = std::int64_t{16} << 20;

@@ -38,6 +38,10 @@ class Context {
   Stream& stream() { return stream_; }
   /// A stream of high priority, to move x concurrently with products.
   Stream& exchange_stream() { return exchange_stream_; }
+  /// Blocks until all work given to `stream` is done, which may depend on other ranks: a lost rank makes it throw
+  /// Error(rank_lost) after the communicator's deadline, where Stream::synchronize() would wait for ever. `what`: for the
+  /// message, "a product".
+  void wait(Stream& stream, const char* what) const;
   /// Bytes read plus bytes written in a second by a copy on this rank's device, while the other ranks copy, too. Measured by
   /// the first call, which all ranks of the context must make at about the same time; later calls return the same figure.
   double copy_bandwidth();

@@ -5,33 +5,25 @@
 //
 // There is no deadlock, even if the GPU does not hold all blocks at once: a block that has waited for long computes what it
 // waits for itself. Two blocks then write the same bits.
-#include <cuda_pipeline.h>
-
 #include <algorithm>
 #include <type_traits>
 #include <utility>
 
 #include "kernels/batched/features_plans.h"
 #include "kernels/batched/features_tensor.h"
+#include "kernels/batched/weights_first.h"
 
 namespace shardmat {
 namespace {
 
 using namespace batched;
 
-constexpr int kAhead = 4;  ///< steps whose columns of X are asked for early
 constexpr int kThreads = 256, kWarps = kThreads / kWarp;
 constexpr int kBlocksPerSm = 2;   ///< blocks of the next product may start before this one is done
 constexpr int kMostTiles = 4;     ///< of W's columns that a block takes
 constexpr int kEntriesOfRow = 8;  ///< that shared memory has room for
 constexpr int kDeep = 4;          ///< entries of a row whose rows of X·W are asked for at once
 constexpr int kRowsAtOnce = 2;    ///< of a lane
-
-struct Csr {
-  const std::int32_t *row_ptr, *col_idx;
-  const float* values;
-  RowShifts shifts;
-};
 
 /// How rows are divided: `count` tiles of X and as many of Y.
 struct Tiles {
@@ -118,17 +110,12 @@ __device__ void split_wide_weights(const Weights& of, int first_column, Split* t
   }
 }
 
-template <class V>
-__device__ void copy(V* shared, const V* global) {
-  __pipeline_memcpy_async(shared, global, sizeof(V));
-}
-
 /// N: tiles of W's columns that a warp takes; `groups` warps take the same rows. kWide: rows of X, W and Y begin and end at
 /// multiples of 16 bytes. The descriptor begins with the first and last strip of X that a tile of Y reads.
 template <int N, bool kWide, std::size_t kWords>
 __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
-    features_tiles(const Csr a, const Weights weights, int groups, std::int32_t row_bytes, const Operands<float, float> v,
-                   const Tiles tiles, Scratch scratch, int patience, const Stage stage,
+    features_tiles(const FeatureRows a, const Weights weights, int groups, std::int32_t row_bytes,
+                   const Operands<float, float> v, const Tiles tiles, Scratch scratch, int patience, const Stage stage,
                    const __grid_constant__ Descriptor<kWords> d) {
   extern __shared__ __align__(16) unsigned char shared[];
   __shared__ int missing;
@@ -186,30 +173,14 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     const int end = end_of(tile);
     for (int first = tile * tiles.x_rows + row_warp * kRows; first < end; first += apart) {
       float sum[N][4] = {};
-      const auto take = [&](int base, bool whole) {
-        const bool of_strip = base + kAhead < weights.steps;
-#pragma unroll
-        for (int e = 0; e < kAhead; ++e) {
-          if (whole || base + e < weights.steps) multiply_add(x[e], of_group + (base + e) * 2 * N * kWarp + lane, sum);
-          ask(x[e], of_strip ? first : first + apart, end, of_strip ? base + kAhead + e : e);
-        }
-      };
-      if (weights.steps % kAhead == 0) {
-#pragma unroll 1
-        for (int base = 0; base < weights.steps; base += kAhead) take(base, true);
-      } else {
-#pragma unroll 1
-        for (int base = 0; base < weights.steps; base += kAhead) take(base, false);
-      }
+      multiply_strip<N>(x, weights.steps, of_group + lane, sum, [&](float4(&to)[kOwn], bool of_next, int step) {
+        ask(to, of_next ? first + apart : first, end, step);
+      });
 #pragma unroll
       for (int h = 0; h < kOwn; ++h) {
         const int row = first + h * kTile + of_lane;
         if (row >= end) continue;
-        float* const to = scratch.product + static_cast<std::int64_t>(row) * stride + group * N * kTile + member * 4;
-#pragma unroll
-        for (int n = 0; n < N; n += 2)
-          *reinterpret_cast<float4*>(to + n * kTile) = {sum[n][2 * h], sum[n][2 * h + 1], sum[n + 1][2 * h],
-                                                        sum[n + 1][2 * h + 1]};
+        store_strip_row<N>(scratch.product + static_cast<std::int64_t>(row) * stride + group * N * kTile + member * 4, sum, h);
       }
     }
     __syncthreads();
@@ -345,7 +316,7 @@ class FeaturesTiles final : public FeaturePlan {
           cuda::allow_shared_memory(kernel, stage.bytes, stream.device());
           cuda::launch_grid_early(
               kernel, tiles_.count, across_, dim3(kThreads), stage.bytes, stream,
-              Csr{batch().row_ptr, batch().col_idx, static_cast<const float*>(batch().values), shifts_},
+              FeatureRows{batch().row_ptr, batch().col_idx, static_cast<const float*>(batch().values), shifts_},
               Weights{static_cast<const float*>(w), ldw, static_cast<int>(in()), static_cast<int>(out()), steps_of(in())},
               groups_, bytes_of_row<float>(ldx, "X"), v, tiles_, scratch, patience_, stage, descriptor);
         };

@@ -2,32 +2,24 @@
 // rows of X at a time with W on tensor cores, and the product stays in shared memory, where the rows of A find it. So a row
 // of X leaves memory once for each block of columns, and no load waits for an index. The rows of A come into shared memory
 // while the tensor cores work.
-#include <cuda_pipeline.h>
-
 #include <algorithm>
 #include <type_traits>
 
 #include "kernels/batched/features_plans.h"
 #include "kernels/batched/features_tensor.h"
 #include "kernels/batched/groups.h"
+#include "kernels/batched/weights_first.h"
 
 namespace shardmat {
 namespace {
 
 using namespace batched;
 
-constexpr int kAhead = 4;  ///< steps whose columns of X are asked for early
 constexpr int kMostThreads = 256;
 constexpr int kBlocksPerSm = 2;
 constexpr int kMostTiles = 8;
 constexpr int kRowsOfBlock = kMostThreads / kWarp * kRows;
 constexpr int kEntriesOfRow = 8;  ///< that shared memory has room for
-
-struct Csr {
-  const std::int32_t *row_ptr, *col_idx;
-  const float* values;
-  RowShifts shifts;
-};
 
 /// Where the parts of a block's shared memory begin, behind W, and where all ends.
 struct Stage {
@@ -59,16 +51,11 @@ struct Group {
   }
 };
 
-template <class V>
-__device__ void copy(V* shared, const V* global) {
-  __pipeline_memcpy_async(shared, global, sizeof(V));
-}
-
 /// N: tiles of W's columns that a block takes. kWide: rows of X begin and end at multiples of 16 bytes. The descriptor
 /// begins with the groups, as in groups.h.
 template <int N, bool kWide, std::size_t kWords>
 __global__ void __launch_bounds__(kMostThreads, kBlocksPerSm)
-    features_weights_first(const Csr a, const Weights weights, std::int32_t row_bytes, Stores how,
+    features_weights_first(const FeatureRows a, const Weights weights, std::int32_t row_bytes, Stores how,
                            const Operands<float, float> v, int count, const Stage stage,
                            const __grid_constant__ Descriptor<kWords> d) {
   extern __shared__ __align__(16) unsigned char shared[];
@@ -120,32 +107,17 @@ __global__ void __launch_bounds__(kMostThreads, kBlocksPerSm)
     int tile = warp;
     do {
       const bool last = (tile + warps) * kRows >= group.cols;
-      const Group& of_next = last ? next : group;
+      const Group& group_of_next = last ? next : group;
       const int next_tile = last ? warp : tile + warps;
       float sum[N][4] = {};
-      const auto take = [&](int base, bool whole) {
-        const bool of_tile = base + kAhead < weights.steps;
-#pragma unroll
-        for (int e = 0; e < kAhead; ++e) {
-          if (whole || base + e < weights.steps) multiply_add(x[e], w + (base + e) * 2 * N * kWarp + lane, sum);
-          ask(x[e], of_tile ? group : of_next, of_tile ? tile : next_tile, of_tile ? base + kAhead + e : e);
-        }
-      };
-      if (weights.steps % kAhead == 0) {
-#pragma unroll 1
-        for (int base = 0; base < weights.steps; base += kAhead) take(base, true);
-      } else {
-#pragma unroll 1
-        for (int base = 0; base < weights.steps; base += kAhead) take(base, false);
-      }
+      multiply_strip<N>(x, weights.steps, w + lane, sum, [&](float4(&to)[kOwn], bool of_next, int step) {
+        ask(to, of_next ? group_of_next : group, of_next ? next_tile : tile, step);
+      });
 #pragma unroll
       for (int h = 0; h < kOwn; ++h) {
         const int row = tile * kRows + h * kTile + of_lane;
         if (row >= group.cols) continue;
-#pragma unroll
-        for (int n = 0; n < N; n += 2)
-          *reinterpret_cast<float4*>(product + row * kStride + n * kTile + member * 4) = {
-              sum[n][2 * h], sum[n][2 * h + 1], sum[n + 1][2 * h], sum[n + 1][2 * h + 1]};
+        store_strip_row<N>(product + row * kStride + member * 4, sum, h);
       }
       tile += warps;
     } while (tile * kRows < group.cols);
@@ -215,7 +187,7 @@ class FeaturesWeightsFirst final : public FeaturePlan {
           cuda::allow_shared_memory(kernel, stage.bytes, stream.device());
           cuda::launch_grid_early(
               kernel, blocks_, across(tiles_), dim3(static_cast<unsigned>(warps_ * kWarp)), stage.bytes, stream,
-              Csr{batch().row_ptr, batch().col_idx, static_cast<const float*>(batch().values), shifts_},
+              FeatureRows{batch().row_ptr, batch().col_idx, static_cast<const float*>(batch().values), shifts_},
               Weights{static_cast<const float*>(w), ldw, static_cast<int>(in()), static_cast<int>(out()), steps_of(in())},
               bytes_of_row<float>(ldx, "X"), how, v, groups_, stage, descriptor);
         };

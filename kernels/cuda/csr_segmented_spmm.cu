@@ -116,16 +116,8 @@ __device__ void add_chunk(const Sequence& a, std::int64_t chunk, const T* __rest
   using Row = Wide<T, W>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const auto write = [&](int row_number, const Row& sum) {
-    char* const y = reinterpret_cast<char*>(v.y) + static_cast<std::int64_t>(__ldg(a.rows + row_number)) * v.y_bytes;
-    Row out;
-    if (v.beta == T(0)) {
-#pragma unroll
-      for (int w = 0; w < W; ++w) out.of[w] = v.alpha * sum.of[w];
-    } else {
-#pragma unroll
-      for (int w = 0; w < W; ++w) out.of[w] = fma(v.beta, reinterpret_cast<const T*>(y)[w], v.alpha * sum.of[w]);
-    }
-    store_row(y, out);
+    const std::int64_t row = __ldg(a.rows + row_number);
+    dense::store_row(v, reinterpret_cast<T*>(reinterpret_cast<char*>(v.y) + row * v.y_bytes), sum.of);
   };
   const std::int64_t begin = chunk * kChunk;
   const int count = static_cast<int>(min(a.nnz - begin, std::int64_t{kChunk}));

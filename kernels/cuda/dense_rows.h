@@ -175,6 +175,26 @@ __device__ void stream(float (&v)[N], const float* p) {
                  : "l"(p));
 }
 
+/// y = alpha·sum + beta·y for W columns of a row, rounded as kernels for one vector round.
+template <class T, int W, class A>
+__device__ void store_row(const Rows<T, A>& v, T* y, const T (&sum)[W]) {
+  constexpr int kAtOnce = W < kWidth<T> ? W : kWidth<T>;
+#pragma unroll
+  for (int part = 0; part < W; part += kAtOnce) {
+    Wide<T, kAtOnce>& at = *reinterpret_cast<Wide<T, kAtOnce>*>(y + part);
+    Wide<T, kAtOnce> out;
+    if (v.beta == T(0)) {
+#pragma unroll
+      for (int w = 0; w < kAtOnce; ++w) out.of[w] = v.alpha * sum[part + w];
+    } else {
+      out = at;
+#pragma unroll
+      for (int w = 0; w < kAtOnce; ++w) out.of[w] = fma(v.beta, out.of[w], v.alpha * sum[part + w]);
+    }
+    at = out;
+  }
+}
+
 /// The columns of a lane: P times W columns, from `first`, G·W apart. Lanes beyond the last column compute the same as the
 /// first lane and write nothing; this needs P = 1 unless all stretches are complete.
 template <class T, int W, int G, int P, class A = T>
@@ -191,25 +211,10 @@ struct Stretch {
   __device__ const char* x(const Rows<T, A>& v) const { return reinterpret_cast<const char*>(v.x + first); }
   /// y = alpha·sum + beta·y for one row.
   __device__ void store(const Rows<T, A>& v, std::int64_t row, const T (&sum)[P][W]) const {
-    constexpr int kAtOnce = W < kWidth<T> ? W : kWidth<T>;
     if (!real) return;
-    T* y = reinterpret_cast<T*>(reinterpret_cast<char*>(v.y + first) + row * v.y_bytes);
+    T* const y = reinterpret_cast<T*>(reinterpret_cast<char*>(v.y + first) + row * v.y_bytes);
 #pragma unroll
-    for (int q = 0; q < P; ++q)
-#pragma unroll
-      for (int part = 0; part < W; part += kAtOnce) {
-        Wide<T, kAtOnce>& at = *reinterpret_cast<Wide<T, kAtOnce>*>(y + q * (G * W) + part);
-        Wide<T, kAtOnce> out;
-        if (v.beta == T(0)) {
-#pragma unroll
-          for (int w = 0; w < kAtOnce; ++w) out.of[w] = v.alpha * sum[q][part + w];
-        } else {
-          out = at;  // rounded as kernels for one vector round
-#pragma unroll
-          for (int w = 0; w < kAtOnce; ++w) out.of[w] = fma(v.beta, out.of[w], v.alpha * sum[q][part + w]);
-        }
-        at = out;
-      }
+    for (int q = 0; q < P; ++q) store_row(v, y + q * (G * W), sum[q]);
   }
 };
 

@@ -14,6 +14,12 @@
 #include "runtime/matrix/vectors.h"
 
 namespace shardmat {
+namespace {
+
+/// What copies from and to host memory wait for first, with a deadline: products may wait for other ranks.
+constexpr const char* kEarlierWork = "the work on a GPU before a vector is copied";
+
+}  // namespace
 
 DistributedVector::DistributedVector(const DistributedMatrix& matrix, VectorLayout layout, ValueType type,
                                      std::int64_t columns)
@@ -77,6 +83,7 @@ void DistributedVector::fill(double value, Stream& stream) {
 
 void DistributedVector::read(const VectorSource& source, Stream& stream) {
   const ContextScope scope(matrix_.context());
+  matrix_.context().wait(stream, kEarlierWork);
   matrix_.context().communicator().together([&] {
     if (source.columns() != columns_)
       throw Error(ErrorKind::usage,
@@ -90,6 +97,7 @@ void DistributedVector::read(const VectorSource& source, Stream& stream) {
 void DistributedVector::write(const std::string& path, const std::string& dataset, Stream& stream,
                               std::int64_t files) const {
   const ContextScope scope(matrix_.context());
+  matrix_.context().wait(stream, kEarlierWork);
   Communicator& communicator = matrix_.context().communicator();
   const HostVector<double> values =
       communicator.together([&] { return to_host(memory_.data(), local_rows_ * columns_, type_, stream); });
@@ -119,6 +127,7 @@ HostVector<double> DistributedVector::take(Stream& stream) const {
 
 void DistributedVector::set_own(std::span<const double> values, Stream& stream) {
   const ContextScope scope(matrix_.context());
+  matrix_.context().wait(stream, kEarlierWork);
   agreed([&] {
     if (std::ssize(values) != own_rows() * columns_)
       throw Error(ErrorKind::usage,
@@ -132,6 +141,7 @@ void DistributedVector::set_own(std::span<const double> values, Stream& stream) 
 
 HostVector<double> DistributedVector::own(Stream& stream) const {
   const ContextScope scope(matrix_.context());
+  matrix_.context().wait(stream, kEarlierWork);
   HostVector<double> values = agreed([&] { return take(stream); });
   if (route() == nullptr) return values;
   return route()->bring_back<double>(values, columns_, matrix_.context().communicator());
@@ -139,6 +149,7 @@ HostVector<double> DistributedVector::own(Stream& stream) const {
 
 void DistributedVector::set_own(const ConstDense& values, Stream& stream) {
   const ContextScope scope(matrix_.context());
+  matrix_.context().wait(stream, kEarlierWork);
   const bool same = has_same_entries(values);
   const HostVector<double> by_rows = agreed([&] {
     require_shape("the entries", values, own_rows(), columns_, matrix_.context().device());
@@ -151,6 +162,7 @@ void DistributedVector::set_own(const ConstDense& values, Stream& stream) {
 
 void DistributedVector::own(const Dense& values, Stream& stream) const {
   const ContextScope scope(matrix_.context());
+  matrix_.context().wait(stream, kEarlierWork);
   agreed([&] { require_shape("the entries", values, own_rows(), columns_, matrix_.context().device()); });
   if (has_same_entries(values)) {
     copy_matrix(view(), values, stream);
@@ -174,6 +186,7 @@ ItemsByRank<T> bring_to_root(const HostVector<T>& mine, Communicator& communicat
 
 HostVector<double> DistributedVector::gather(Stream& stream) const {
   const ContextScope scope(matrix_.context());
+  matrix_.context().wait(stream, kEarlierWork);
   Communicator& communicator = matrix_.context().communicator();
   const auto indices = bring_to_root(ids(), communicator);
   const HostVector<double> mine =
@@ -193,6 +206,7 @@ HostVector<double> DistributedVector::gather(Stream& stream) const {
 
 void DistributedVector::scatter(std::span<const double> values, Stream& stream) {
   const ContextScope scope(matrix_.context());
+  matrix_.context().wait(stream, kEarlierWork);
   Communicator& communicator = matrix_.context().communicator();
   const auto indices = bring_to_root(ids(), communicator);
   const ItemsByRank<double> out = communicator.together([&] {

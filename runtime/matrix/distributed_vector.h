@@ -49,6 +49,9 @@ class DistributedVector {
   /// Original index of each local row.
   const HostVector<std::int64_t>& ids() const;
 
+  // What follows, fill() excepted, waits for the stream first. If a product before waits for a lost rank, this ends with
+  // Error(rank_lost) after the communicator's deadline.
+
   /// Sets every entry to `value`, in stream order.
   void fill(double value, Stream& stream);
   /// Reads this rank's entries from a file or another source, by original index. Collective. Throws Error(input) for values

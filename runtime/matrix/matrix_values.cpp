@@ -67,6 +67,8 @@ void DistributedMatrix::update_values(const ConstDense& values, Stream& stream) 
       throw Error(ErrorKind::usage,
                   "the matrix was made without room for new values; make it updatable (C++: Values::updatable)");
   });
+  const bool waits = part_.route != nullptr || !(values.device == context_.device()) || values.type != options_.type;
+  if (waits) context_.wait(stream, "the work on a GPU before new values");  // with a deadline, as products wait for ranks
   if (part_.route == nullptr) return update_nonzeros(values, stream);
   const HostVector<double> sums = bring_values(values, stream);
   ConstDense of_nonzeros;

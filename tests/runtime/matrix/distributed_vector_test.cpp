@@ -112,6 +112,35 @@ void takes_views(const Case& c) {
 SHARDMAT_VECTOR_TEST(DistributedVector, ScattersAndGathers, scatters_and_gathers)
 SHARDMAT_VECTOR_TEST(DistributedVector, TakesViews, takes_views)
 
+/// A rank that stays away while the others multiply: whoever reads y then does not wait for ever.
+void lost_rank_ends_reading(const Case& c) {
+  Communicator ranks(world().native(), 3);
+  auto context = std::make_unique<Context>(ranks, c.backend);
+  auto matrix = std::make_unique<DistributedMatrix>(open_matrix("elasticity:n=8", ranks), *context, test::options_for(c));
+  auto x = std::make_unique<DistributedVector>(*matrix, VectorLayout::columns, c.type);
+  auto y = std::make_unique<DistributedVector>(*matrix, VectorLayout::rows, c.type);
+  std::unique_ptr<Product> product = matrix->product();
+  Stream& stream = context->stream();
+  x->fill(1, stream);
+  product->multiply(1, x->view(), 0, y->view(), stream);
+  y->own(stream);
+  if (world().rank() != 0) {
+    // A rank that gives up first may let a product of others end; then the next one does not.
+    const std::string message = error_of(ErrorKind::rank_lost, [&] {
+      for (;;) product->multiply(1, x->view(), 0, y->view(), stream), y->own(stream);
+    });
+    EXPECT_NE(message.find("before a vector is copied"), std::string::npos) << message;
+    EXPECT_TRUE(ranks.broken());
+  }
+  world().barrier();
+  ranks.mark_broken("rank 0 stayed away");
+  product.reset(), y.reset(), x.reset(), matrix.reset(), context.reset();
+  world().barrier();
+}
+
+TEST(MultiGpuDistributedVector, LostRankEndsReadingHalo) { on_gpus(lost_rank_ends_reading, kCudaHalo); }
+TEST(MultiGpuDistributedVector, LostRankEndsReadingPeer) { on_peers(lost_rank_ends_reading, kCudaPeer); }
+
 TEST(DistributedVector, HalvesComeBack) {
   TestMatrix f(kHost64, "banded:n=50", LocalSort::none);
   Stream& stream = f.context.stream();
