@@ -35,6 +35,7 @@ def bars(axes, groups, series, unit, logarithmic=False):
     named(axes, range(len(groups)), groups)
     if logarithmic:
         axes.set_yscale("log")
+        plots.label_logarithms(axes.yaxis)
     axes.set_ylabel(unit)
     axes.legend(frameon=False, fontsize=6, ncols=3, loc="best")
 

@@ -60,9 +60,18 @@ def unsteady(times):
 
 
 def label_logarithms(axis):
-    """Numbers at 1, 2 and 5 times the powers of ten, so that an axis of less than a decade has some, too."""
+    """Numbers at 1, 2 and 5 times the powers of ten. An axis too short for two of them has more."""
     from matplotlib import ticker
-    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+
+    class TwoOrMore(ticker.LogLocator):
+        def tick_values(self, low, high):
+            for subs in ((1, 2, 5), range(1, 10)):
+                self.set_params(subs=subs)
+                ticks = super().tick_values(low, high)
+                if sum(low <= tick <= high for tick in ticks) >= 2:
+                    return ticks
+            return ticker.MaxNLocator(4).tick_values(low, high)
+    axis.set_major_locator(TwoOrMore())
     axis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
     axis.set_minor_locator(ticker.NullLocator())
 

@@ -516,6 +516,20 @@ class Pictures(CliTest):
         self.assertTrue(any("(not complete: the benchmark did not end)" in word for word in words), words)
 
     @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
+    def test_short_axes_of_papers_have_two_numbers(self):
+        for times in ((70, 330), (210, 480), (310, 390), (41.5, 43), (3, 7000)):
+            with self.subTest(times=times):
+                rows = [{"matrix": "m", "type": "f64", "format": form, "bytes": 1e6 * us, "us": us}
+                        for form, us in zip(("csr", "ell"), times)]
+                report = {"machine": self.MACHINE, "tables": {"paper_5_formats": {"rows": rows}}}
+                self.assertEqual(self.draw("plot_papers.py", report).code, OK)
+                panels = re.findall(r'id="axes_\d+">.*?id="legend_', self.path("r.svg").read_text(), re.DOTALL)
+                self.assertEqual(len(panels), 2)
+                for panel in panels:
+                    numbers = re.findall(r"<!-- [\d.]+ -->", panel[panel.index('id="ytick_'):])
+                    self.assertGreaterEqual(len(numbers), 2, panel)
+
+    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
     def test_spmm_is_over_cusparse_where_there_is_one(self):
         result = {"kernel": "packed", "median_s": 1, "min_s": 0.4, "wrong_entries": 0}
         case = {"matrix": {"name": "m"}, "type": "bf16", "order": "row", "rhs": 8, "spmv_s": 1, "results": [], "auto": result,
