@@ -214,8 +214,9 @@ KSPConvergedReason reason_of(KSP ksp, std::string_view ours) {
   KSPConvergedReason found = KSP_DIVERGED_BREAKDOWN;
   for (const Reason& one : kReasons)
     if (one.ours == ours) found = one.petsc;
-  const bool counts = ksp->normtype == KSP_NORM_NONE || ksp->converged == KSPConvergedSkip ||
-                      static_cast<const KSPConvergedDefaultCtx*>(ksp->cnvP)->convmaxits;
+  // As KSPCG: without a norm the default test is never met, so the last iteration is a divergence, unless asked for.
+  const bool counts =
+      ksp->converged == KSPConvergedSkip || static_cast<const KSPConvergedDefaultCtx*>(ksp->cnvP)->convmaxits;
   return found == KSP_DIVERGED_ITS && counts ? KSP_CONVERGED_ITS : found;
 }
 
