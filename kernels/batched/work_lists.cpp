@@ -20,7 +20,10 @@ void WorkLists::place(Stream& stream) {
 }
 
 void WorkLists::require_placed() const {
-  if (!placed_) throw Error(ErrorKind::internal, "a batched plan runs before its lists are in place");
+  if (placed_) return;
+  throw Error(ErrorKind::usage,
+              "the plan has no memory yet: call shardmat_batched_plan_place() (in C++: place()) once, before the first "
+              "product");
 }
 
 }  // namespace shardmat

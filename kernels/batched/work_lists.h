@@ -29,7 +29,7 @@ class WorkLists {
 
  protected:
   ~WorkLists() = default;
-  /// Throws Error(internal) if the lists are not in place.
+  /// Throws Error(usage) if the lists are not in place.
   void require_placed() const;
   void* work() const { return work_; }
   /// `scratch_bytes_` bytes behind the lists, all zero before the first product; 256-byte aligned.

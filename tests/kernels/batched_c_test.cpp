@@ -60,10 +60,12 @@ void convolve_on(Device device) {
                                                                          y = e.on_device<float>(std::vector<float>(9, NAN)),
                                                                          bias = e.on_device<float>({0, 0, -5});
   std::vector<char> staging(shardmat_batched_plan_staging_bytes(plan) + 1);
-  ASSERT_EQ(shardmat_batched_plan_place(plan, work.data(), staging.data(), e.stream.native()), SHARDMAT_OK);
   const auto convolve = [&](const shardmat_batched_plan* of, std::int64_t ldw) {
     return shardmat_batched_features(of, 1, e.x.data(), 2, w.data(), ldw, 0, y.data(), 3, bias.data(), 1, e.stream.native());
   };
+  EXPECT_EQ(convolve(plan, 3), SHARDMAT_USAGE);
+  EXPECT_NE(std::string(shardmat_last_error()).find("call shardmat_batched_plan_place()"), std::string::npos);
+  ASSERT_EQ(shardmat_batched_plan_place(plan, work.data(), staging.data(), e.stream.native()), SHARDMAT_OK);
   ASSERT_EQ(convolve(plan, 3), SHARDMAT_OK) << shardmat_last_error();
   EXPECT_EQ(e.read<float>(y), (std::vector<float>{11, 14, 3, 9, 12, 1, 28, 32, 19}));
   EXPECT_EQ(convolve(plan, 2), SHARDMAT_USAGE);
@@ -85,6 +87,9 @@ void multiply_on(Device device) {
   EXPECT_FALSE(std::string(shardmat_batched_plan_kernel(plan)).empty());
   const Buffer work(device, shardmat_batched_plan_work_bytes(plan) + 1);
   std::vector<char> staging(shardmat_batched_plan_staging_bytes(plan) + 1);
+  EXPECT_EQ(shardmat_batched_multiply(plan, 1, e.x.data(), 2, 0, e.y.data(), 2, nullptr, 0, e.stream.native()),
+            SHARDMAT_USAGE);
+  EXPECT_NE(std::string(shardmat_last_error()).find("call shardmat_batched_plan_place()"), std::string::npos);
   ASSERT_EQ(shardmat_batched_plan_place(plan, work.data(), staging.data(), e.stream.native()), SHARDMAT_OK);
   ASSERT_EQ(shardmat_batched_multiply(plan, 1, e.x.data(), 2, 0, e.y.data(), 2, nullptr, 0, e.stream.native()), SHARDMAT_OK);
   EXPECT_EQ(e.read<float>(e.y), (std::vector<float>{11, 14, 9, 12, 28, 32}));
