@@ -379,6 +379,19 @@ class Requests(ServiceTest):
         self.assertEqual(answer.count(b"HTTP/1.1 "), 1, answer)
         self.assertEqual(service.get("/v2/health/live").json, {"live": True})
 
+    def test_head_gets_the_header_of_get_alone(self):
+        service = self.start()
+        self.loaded(service)
+        for path, status in ((b"/v2/health/live", 200), (b"/v2/health/ready", 200), (b"/v2/models/bar/ready", 200),
+                             (b"/v1/ranks", 200), (b"/nothing", 404), (b"/v1/matrices/bar/multiply", 405)):
+            with self.subTest(path=path):
+                rest = path + b" HTTP/1.1\r\nHost: a\r\n"
+                answer = service.raw(b"HEAD " + rest + b"\r\nHEAD " + rest + b"Connection: close\r\n\r\n")
+                self.assertRegex(answer, rb"(?s)^HTTP/1.1 %d .*?\r\n\r\nHTTP/1.1 %d .*?\r\n\r\n$" % (status, status))
+                self.assertRegex(answer, rb"Content-Length: [1-9]")
+        answer = service.raw(b"HEAD /v1/events HTTP/1.1\r\nHost: a\r\n\r\n")
+        self.assertRegex(answer, rb"(?s)^HTTP/1.1 200 .*text/event-stream.*?\r\n\r\n$")
+
     def test_clients_that_leave_cost_nothing(self):
         service = self.start()
         self.loaded(service)

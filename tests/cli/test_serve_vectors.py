@@ -210,7 +210,7 @@ class Vectors(VectorsTest):
         self.assert_problem(self.multiply(service, f"x={x}", name="single", status=422), 422, "wrong_type", "f32")
         self.assert_problem(self.multiply(service, "x=vec-1000000", status=404), 404, "no_vector", "vec-1000000")
         self.assert_problem(self.multiply(service, "x=bar", status=404), 404, "no_vector", "bar")
-        self.assert_problem(service.ask("POST", f"/v1/vectors/{x}"), 405, "method", "DELETE, GET, PUT")
+        self.assert_problem(service.ask("POST", f"/v1/vectors/{x}"), 405, "method", "DELETE, GET, HEAD, PUT")
         self.assertEqual(self.get(service, x), x0.tobytes())
 
     def test_they_are_lost_with_the_ranks(self):

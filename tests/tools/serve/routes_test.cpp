@@ -45,11 +45,16 @@ TEST_F(Find, ByMethodAndPath) {
   EXPECT_EQ(rows->call.parameters, (std::vector<std::string>{"m", "3"}));
 }
 
+TEST_F(Find, HeadTakesTheRouteOfGet) {
+  EXPECT_EQ(match("HEAD", "/v1/things")->route->op, "list");
+  EXPECT_EQ(problem("HEAD", "/v1/matrices/m/rows/3").text, "this path takes POST");
+}
+
 TEST_F(Find, SaysWhatIsWrong) {
   EXPECT_EQ(problem("GET", "/v1").status, 404);
   EXPECT_EQ(problem("GET", "/v1/things/a/b").status, 404);
   EXPECT_EQ(problem("POST", "/v1/things").status, 405);
-  EXPECT_EQ(problem("POST", "/v1/things/a").text, "this path takes DELETE, GET");
+  EXPECT_EQ(problem("POST", "/v1/things/a").text, "this path takes DELETE, GET, HEAD");
   EXPECT_EQ(problem("GET", "/v1/things?x=1").code, "malformed");
   EXPECT_EQ(problem("POST", "/v1/matrices/.m/rows/3").code, "bad_name");
 }

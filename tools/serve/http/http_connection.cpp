@@ -399,9 +399,17 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     finish_problem(reply_, head_.request_id);
     if (shared_->draining || reply_.stream) keep_alive_ = false;
     header_ = header_of(reply_, reply_.text.size() + reply_.bytes.size(), head_.request_id, keep_alive_);
+    if (head_.method == "HEAD") leave_body_out();
     expire_when_slow();
     if (reply_.descriptor >= 0) return send_with_descriptor();
     write_reply();
+  }
+
+  void leave_body_out() {
+    reply_.text.clear();
+    reply_.bytes = {};
+    if (reply_.stream) reply_.stream->close();
+    reply_.stream.reset();
   }
 
   void send_with_descriptor() {

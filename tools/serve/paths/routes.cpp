@@ -8,6 +8,8 @@
 namespace shardmat::serve {
 namespace {
 
+const std::string kGet = "GET";
+
 bool is_parameter(const std::string& part) { return !part.empty() && part.front() == '{'; }
 
 /// The parts of `path` that stand for parameters; nothing if the path is another one.
@@ -51,12 +53,14 @@ void Routes::add(Route route) {
 
 std::variant<Routes::Match, Reply> Routes::find(const RequestHead& head, const Target& target) const {
   std::set<std::string> allowed;
+  const std::string& method = head.method == "HEAD" ? kGet : head.method;
   for (std::size_t i = 0; i < routes_.size(); ++i) {
     auto parameters = parameters_of(parts_[i], target.path);
     if (!parameters) continue;
     const Route& route = routes_[i];
     allowed.insert(route.method);
-    if (route.method != head.method) continue;
+    if (route.method == kGet) allowed.insert("HEAD");
+    if (route.method != method) continue;
     std::string matrix = matrix_of(parts_[i], target.path);
     if (route.path.find("{matrix}") != std::string::npos && !is_matrix_name(matrix)) return bad_name();
     if (!route.takes_query && !target.query.empty()) return problem_reply(400, "malformed", "this path takes no query");

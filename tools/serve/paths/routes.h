@@ -47,8 +47,8 @@ class Routes {
 
   void add(Route route);
   const std::vector<Route>& all() const { return routes_; }
-  /// The route of a request; or 404, 405, or 400 for a bad name of a matrix or a query that nobody reads. The match must not
-  /// outlive its arguments.
+  /// The route of a request; or 404, 405, or 400 for a bad name of a matrix or a query that nobody reads. HEAD takes the
+  /// route of GET; the connection leaves the body out. The match must not outlive its arguments.
   std::variant<Match, Reply> find(const RequestHead& head, const Target& target) const;
 
  private:
