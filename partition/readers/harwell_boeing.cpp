@@ -8,6 +8,7 @@
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -142,7 +143,9 @@ class HarwellBoeing final : public EntryReader {
 }  // namespace
 
 bool accepts_harwell_boeing(const std::filesystem::path& path) {
-  return harwell_boeing::is_matrix_file(path) || harwell_boeing::is_auxiliary_file(path);
+  const std::string suffix = path.extension().string();
+  return suffix == ".rb" || suffix == ".rua" || suffix == ".rsa" || harwell_boeing::is_matrix_file(path) ||
+         harwell_boeing::is_auxiliary_file(path);
 }
 
 std::unique_ptr<EntryReader> open_harwell_boeing(const std::filesystem::path& path, const ReadOptions& options,

@@ -131,6 +131,14 @@ VectorList matrix_vectors(TextSource& source, const Header& header, const LineCu
   return list;
 }
 
+/// The file ends at this `place`: `line` of the header is missing or cut.
+[[noreturn]] void fail_cut(const std::string& place, std::int64_t line, const LineCursor& lines) {
+  constexpr const char* kLines[] = {"the title", "the numbers of lines", "the type and the size of the matrix",
+                                    "the formats", "the type and the number of the right-hand sides"};
+  lines.fail(fmt::format("the file ends {}, {}; it is truncated, or no file of Harwell-Boeing: copy or write it again",
+                         place, kLines[line - 1]));
+}
+
 }  // namespace
 
 std::optional<Fields> parse_format(std::string_view text) {
@@ -190,8 +198,13 @@ std::vector<std::int64_t> whole_numbers(std::string_view text) {
 Header read_header(LineCursor& lines) {
   const auto next = [&] {
     const std::string_view line = lines.next();
-    if (line.empty()) lines.fail("the file ends in its header; it is truncated, copy or write it again");
+    if (line.empty()) fail_cut(fmt::format("before line {} of its header", lines.line() + 1), lines.line() + 1, lines);
     return line;
+  };
+  const auto fail = [&](const std::string& what) {
+    LineCursor behind = lines;
+    if (behind.next().empty()) fail_cut("in this line of its header", lines.line(), lines);
+    lines.fail(what);
   };
   next();
   const std::string second(next());
@@ -200,7 +213,7 @@ Header read_header(LineCursor& lines) {
   Header header;
   if (!is_type(line) && is_auxiliary(second))
     lines.fail("this file of Rutherford-Boeing holds vectors or other data beside a matrix, and no matrix");
-  if (!is_type(line)) lines.fail("a file of Harwell-Boeing has the type of the matrix here, such as RUA or RSA");
+  if (!is_type(line)) fail("a file of Harwell-Boeing has the type of the matrix here, such as RUA or RSA");
   header.type.assign(line.substr(0, 3));
   std::transform(header.type.begin(), header.type.end(), header.type.begin(), upper);
   if (header.type[0] == 'C' || header.type[1] == 'H')
@@ -212,7 +225,7 @@ Header read_header(LineCursor& lines) {
   if (header.type[0] == 'Q') lines.fail("auxiliary files of Rutherford-Boeing hold no matrix");
   const std::vector<std::int64_t> sizes = whole_numbers(line.substr(3));
   if (sizes.size() < 3 || sizes[0] < 0 || sizes[1] < 0 || sizes[2] < 0)
-    lines.fail("the numbers of rows, columns and entries must follow the type of the matrix; correct the line");
+    fail("the numbers of rows, columns and entries must follow the type of the matrix; correct the line");
   header.rows = sizes[0], header.cols = sizes[1], header.entries = sizes[2];
   if (header.mirrored() && header.rows != header.cols)
     lines.fail(fmt::format("a symmetric matrix must be square, not {} × {}", header.rows, header.cols));
@@ -221,8 +234,8 @@ Header read_header(LineCursor& lines) {
     const std::string text = begin < formats.size() ? formats.substr(begin, size) : "";
     const auto fields = parse_format(text);
     if (!fields)
-      lines.fail(fmt::format("the format {} of the {} is not known; it must be one such as (16I5) or (4E20.12)",
-                             matrix_market::quote(text.substr(0, text.find_last_not_of(" \r\n") + 1)), what));
+      fail(fmt::format("the format {} of the {} is not known; it must be one such as (16I5) or (4E20.12)",
+                       matrix_market::quote(text.substr(0, text.find_last_not_of(" \r\n") + 1)), what));
     return *fields;
   };
   header.pointers = field(0, 16, "pointers");

@@ -181,9 +181,26 @@ TEST_F(HarwellBoeingTest, RefusesByName) {
   EXPECT_SAYS(error(header("CUA", kSizes)), "a.rb:3: complex matrices (CUA)", "two real files");
   EXPECT_SAYS(error(header("RHA", kSizes)), "complex matrices (RHA)");
   EXPECT_SAYS(error(header("RSE", kSizes)), "elemental matrices (RSE)", "RSA");
-  EXPECT_SAYS(error(header("RUA", kSizes, "(40I2)          (40A2)          (3E25.16)\n")), "a.rb:4: the format \"(40A2)\"",
-              "row indices");
+  EXPECT_SAYS(error(header("RUA", kSizes, "(40I2)          (40A2)          (3E25.16)\n") + kStructure),
+              "a.rb:4: the format \"(40A2)\"", "row indices");
   EXPECT_SAYS(error(header("RSA", "             3             4             5             0")), "must be square, not 3 × 4");
+}
+
+TEST_F(HarwellBoeingTest, SaysWhereItsHeaderIsCut) {
+  const std::string all = header("RUA", kSizes),
+                    second = kTitle + "             4             1             1             2";
+  EXPECT_SAYS(error(""), "a.rb:0: the file ends before line 1 of its header, the title", "truncated");
+  EXPECT_SAYS(error(kTitle.substr(0, 9)), "a.rb:1: the file ends before line 2 of its header, the numbers of lines");
+  EXPECT_SAYS(error(second), "a.rb:2: the file ends before line 3 of its header, the type and the size of the matrix");
+  EXPECT_SAYS(error(second + "             0\nR"),
+              "a.rb:3: the file ends in this line of its header, the type and the size");
+  EXPECT_SAYS(error(second + "             0\nRUA           " + kSizes.substr(0, 20)), "a.rb:3: the file ends in this line");
+  EXPECT_SAYS(error(second + "             0\nRUA           " + kSizes + "\n"), "a.rb:3: the file ends before line 4 of its",
+              "the formats");
+  EXPECT_SAYS(error(all.substr(0, all.find("(3E25.16)") + 4)),
+              "a.rb:4: the file ends in this line of its header, the formats");
+  EXPECT_SAYS(error(second + "             1\nRUA           " + kSizes + "\n" + kFormats),
+              "a.rb:4: the file ends before line 5 of its header, the type and the number of the right-hand sides");
 }
 
 TEST_F(HarwellBoeingTest, DamageNamesTheLine) {
