@@ -1,4 +1,4 @@
-! The C interface of Shardmat for Fortran 2003 and later: contexts, matrices, products, solvers, PageRank. Batches of small
+! The C interface of Shardmat for Fortran 2018: contexts, matrices, products, solvers, PageRank. Batches of small
 ! matrices: shardmat_batches.f90. shardmat.h describes every function, what is collective, and which thread may call. Here
 ! are the shapes of arrays, and what differs. Compile this file with your program, and link with libshardmat.
 !
@@ -9,6 +9,7 @@
 ! - Rows, columns, offsets and devices count from 0, as in C. Sizes are integer(c_int64_t).
 ! - Logical fields of C are integers: 0 or 1. What you do not set in a type is chosen, as for 0 and NULL in C; value_type is
 !   shardmat_f64 then.
+! - Arguments named options are optional: status = shardmat_solver_create(matrix, solver=solver) takes the defaults.
 ! - The component size_ of a type is its size in bytes; leave it alone.
 ! - A text in a type is c_loc of a character variable that ends with c_null_char; shardmat_text() reads the texts of C. An
 !   argument that is a character array takes 'bar.h5'//c_null_char.
@@ -160,7 +161,7 @@ module shardmat
     ! This process alone.
     function shardmat_context_create(options, context) bind(c) result(status)
       import :: c_int, c_ptr, shardmat_context_options
-      type(shardmat_context_options), intent(in), target :: options
+      type(shardmat_context_options), intent(in), optional, target :: options
       type(c_ptr), intent(out) :: context
       integer(c_int) :: status
     end function
@@ -169,7 +170,7 @@ module shardmat
     function shardmat_context_create_fortran(communicator, options, context) bind(c) result(status)
       import :: c_int, c_int32_t, c_ptr, shardmat_context_options
       integer(c_int32_t), value :: communicator
-      type(shardmat_context_options), intent(in), target :: options
+      type(shardmat_context_options), intent(in), optional, target :: options
       type(c_ptr), intent(out) :: context
       integer(c_int) :: status
     end function
@@ -213,7 +214,7 @@ module shardmat
       import :: c_int, c_ptr, shardmat_rows, shardmat_matrix_options
       type(c_ptr), value :: context
       type(shardmat_rows), intent(in), target :: rows
-      type(shardmat_matrix_options), intent(in), target :: options
+      type(shardmat_matrix_options), intent(in), optional, target :: options
       type(c_ptr), intent(out) :: matrix
       integer(c_int) :: status
     end function
@@ -222,7 +223,7 @@ module shardmat
       import :: c_int, c_ptr, shardmat_triplets, shardmat_matrix_options
       type(c_ptr), value :: context
       type(shardmat_triplets), intent(in), target :: triplets
-      type(shardmat_matrix_options), intent(in), target :: options
+      type(shardmat_matrix_options), intent(in), optional, target :: options
       type(c_ptr), intent(out) :: matrix
       integer(c_int) :: status
     end function
@@ -232,7 +233,7 @@ module shardmat
       import :: c_char, c_int, c_ptr, shardmat_matrix_options
       type(c_ptr), value :: context
       character(kind=c_char), intent(in) :: file(*)
-      type(shardmat_matrix_options), intent(in), target :: options
+      type(shardmat_matrix_options), intent(in), optional, target :: options
       type(c_ptr), intent(out) :: matrix
       integer(c_int) :: status
     end function
@@ -315,7 +316,7 @@ module shardmat
       import :: c_int, c_int64_t, c_ptr, shardmat_product_options
       type(c_ptr), value :: matrix
       integer(c_int64_t), value :: columns
-      type(shardmat_product_options), intent(in), target :: options
+      type(shardmat_product_options), intent(in), optional, target :: options
       type(c_ptr), intent(out) :: product
       integer(c_int) :: status
     end function
@@ -356,7 +357,7 @@ module shardmat
       import :: c_char, c_int, c_ptr, shardmat_pagerank_options, shardmat_pagerank_result
       type(c_ptr), value :: context, restarts, scores
       character(kind=c_char), intent(in) :: graph(*)
-      type(shardmat_pagerank_options), intent(in), target :: options
+      type(shardmat_pagerank_options), intent(in), optional, target :: options
       type(shardmat_pagerank_result), intent(inout), target :: ranked
       integer(c_int) :: status
     end function
@@ -366,7 +367,7 @@ module shardmat
       import :: c_int, c_ptr, shardmat_pagerank_options, shardmat_pagerank_result, shardmat_rows
       type(c_ptr), value :: context, restarts, scores
       type(shardmat_rows), intent(in), target :: graph
-      type(shardmat_pagerank_options), intent(in), target :: options
+      type(shardmat_pagerank_options), intent(in), optional, target :: options
       type(shardmat_pagerank_result), intent(inout), target :: ranked
       integer(c_int) :: status
     end function
@@ -374,7 +375,7 @@ module shardmat
     function shardmat_solver_create(matrix, options, solver) bind(c) result(status)
       import :: c_int, c_ptr, shardmat_solver_options
       type(c_ptr), value :: matrix
-      type(shardmat_solver_options), intent(in), target :: options
+      type(shardmat_solver_options), intent(in), optional, target :: options
       type(c_ptr), intent(out) :: solver
       integer(c_int) :: status
     end function
@@ -415,7 +416,7 @@ module shardmat
     function shardmat_solve(matrix, options, b, x, solved) bind(c) result(status)
       import :: c_int, c_ptr, shardmat_solver_options, shardmat_solve_result
       type(c_ptr), value :: matrix, b, x
-      type(shardmat_solver_options), intent(in), target :: options
+      type(shardmat_solver_options), intent(in), optional, target :: options
       type(shardmat_solve_result), intent(inout), target :: solved
       integer(c_int) :: status
     end function

@@ -131,6 +131,7 @@ def compare_function(name, result, given, functions, structs):
         kind, attributes = of["is"].get(argument, ("nothing", []))
         expect(passes(c_type, kind, attributes, structs),
                f"{name}(): {argument} is {', '.join([kind, *attributes])}; in C: {c_type}")
+        expect(argument != "options" or "optional" in attributes, f"{name}(): options is not optional; C takes NULL")
         # A compiler may else assume that arrays whose addresses a struct holds are neither kept nor written.
         expect(not kind.startswith("type(shardmat_") or "target" in attributes, f"{name}(): {argument} wants the attribute target")
     wanted = None if result == "void" else "type(c_ptr)" if result.endswith("*") else KINDS[result]

@@ -144,7 +144,7 @@ contains
 
     ! One column, twice.
     allocate (y(rows))
-    call ok(shardmat_product_create(matrix, 1_c_int64_t, shardmat_product_options(), one), 'product of one column')
+    call ok(shardmat_product_create(matrix, 1_c_int64_t, product=one), 'product of one column')
     call ok(shardmat_product_multiply(one, 1d0, shardmat_column_major(x), 0d0, shardmat_column_major(y), c_null_ptr), 'y = A*x')
     call expect(near(y, all_y(ids, 1)), 'y = A*x')
     call ok(shardmat_product_multiply(one, 2d0, shardmat_column_major(x), -1d0, shardmat_row_major(y), c_null_ptr), '2 A*x - y')
@@ -234,7 +234,7 @@ contains
     real(c_double), allocatable, target :: x(:, :), y(:, :)
     call ok(shardmat_file_shape(context, 'poisson7:n=4'//c_null_char, rows, cols), 'size of a file')
     call expect(rows == 64 .and. cols == 64, 'size of a file')
-    call ok(shardmat_matrix_from_file(context, 'poisson7:n=4'//c_null_char, shardmat_matrix_options(), matrix), 'file')
+    call ok(shardmat_matrix_from_file(context, 'poisson7:n=4'//c_null_char, matrix=matrix), 'file')
     call ok(shardmat_matrix_get_info(matrix, info), 'information')
     call expect((info%own_rows == 0) .eqv. (rank >= options%owners .and. options%owners > 0), 'rows are on the owners')
     allocate (x(info%own_cols, 2), source=1d0)
@@ -318,6 +318,9 @@ contains
     call ok(shardmat_solver_solve(solver, shardmat_column_major(b), shardmat_column_major(x), solved), 'solve')
     call expect(near(x, spread(0.5d0, 1, size(x)), 1d-6), 'solution of new values')
     call shardmat_solver_destroy(solver)
+    x = 0
+    call ok(shardmat_solve(matrix, b=c_loc(b), x=c_loc(x), solved=solved(1)), 'solve without options')
+    call expect(near(x, spread(0.5d0, 1, size(x)), 1d-6), 'solution without options')
     call shardmat_matrix_destroy(matrix)
   end subroutine
 
@@ -373,7 +376,7 @@ contains
     call compress(weights, 0_c_int64_t, n, row_ptr, columns, values)
     uniform = 1d0/n
     call ok(shardmat_pagerank_of_rows(context, shardmat_rows(rows=n, cols=n, row_ptr=c_loc(row_ptr), columns=c_loc(columns), &
-            values=c_loc(values)), shardmat_pagerank_options(), c_null_ptr, c_loc(of_rows), ranked), 'PageRank of rows')
+            values=c_loc(values)), restarts=c_null_ptr, scores=c_loc(of_rows), ranked=ranked), 'PageRank of rows')
     call expect(near(of_rows, [ranked_dense(weights, uniform)], 1d-9), 'scores of rows')
   end subroutine
 
