@@ -3,6 +3,7 @@
 #include "runtime/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/solvers/method.h"
+#include "runtime/solvers/method_choice.h"
 #include "runtime/solvers/named.h"
 
 namespace shardmat {
@@ -31,7 +32,9 @@ constexpr std::array<MethodEntry, 6> kMethods{{
 
 std::span<const MethodEntry> methods() { return kMethods; }
 
-const MethodEntry& find_method(std::string_view name) { return find_named(kMethods, "solver", name, "solver"); }
+const MethodEntry& find_method(std::string_view name) {
+  return find_named(kMethods, "solver", name, "solver", {std::string(kAutomaticMethod)});
+}
 
 Context& MethodInputs::context() const { return matrix().context(); }
 std::int64_t MethodInputs::rows() const { return matrix().local_rows(); }

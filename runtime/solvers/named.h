@@ -11,10 +11,10 @@ namespace shardmat {
 [[noreturn]] void refuse_name(std::string_view what, std::string_view given, const std::vector<std::string>& names,
                               const std::string& setting);
 
-/// The entry of a list with this name; see refuse_name().
+/// The entry of a list with this name; see refuse_name(). `names`: further ones that callers take before they look here.
 template <class List>
-const auto& find_named(const List& list, std::string_view what, std::string_view given, const std::string& setting) {
-  std::vector<std::string> names;
+const auto& find_named(const List& list, std::string_view what, std::string_view given, const std::string& setting,
+                       std::vector<std::string> names = {}) {
   for (const auto& entry : list) {
     if (entry.name == given) return entry;
     names.emplace_back(entry.name);

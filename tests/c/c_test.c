@@ -224,6 +224,7 @@ static void solves(shardmat_context* context) {
   options.divergence_tolerance = 0;
   options.solver = "nonsense";
   REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "nonsense");
+  CHECK(strstr(shardmat_last_error(), "auto, cg, ") != NULL);
   CHECK(solver == NULL);
   options.solver = NULL, options.variant = "double";
   REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "single_reduction");
