@@ -7,6 +7,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/choose/kernel_list.h"
+#include "kernels/choose/registry.h"
 #include "kernels/formats/bcsr.h"
 #include "kernels/formats/bcsr_spmm.h"
 #include "kernels/formats/csr_spmm.h"
@@ -95,6 +96,21 @@ std::span<const SpmmKernel> spmm_kernels() { return kKernels; }
 
 const SpmmKernel& find_spmm_kernel(std::string_view name, Backend backend) {
   return find_in(kKernels, "kernel for several right-hand sides", name, backend);
+}
+
+void require_kernel(std::string_view name, Backend backend) {
+  struct Named {
+    std::string_view name;
+    Backend backend;
+  };
+  if (name == "auto") return;
+  std::vector<Named> all;
+  for (const Kernel& kernel : kernels()) all.push_back({kernel.name, kernel.backend});
+  for (const SpmmKernel& kernel : spmm_kernels()) {
+    const auto same = [&](const Named& one) { return one.name == kernel.name && one.backend == kernel.backend; };
+    if (std::none_of(all.begin(), all.end(), same)) all.push_back({kernel.name, kernel.backend});
+  }
+  find_in(all, "kernel", name, backend);
 }
 
 std::unique_ptr<SpmmPlan> make_spmm_plan(const SpmmKernel& kernel, std::shared_ptr<Storage> storage,

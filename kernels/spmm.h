@@ -95,6 +95,8 @@ std::span<const SpmmKernel> spmm_kernels();
 
 /// As find_kernel().
 const SpmmKernel& find_spmm_kernel(std::string_view name, Backend backend);
+/// Throws as find_kernel() unless the name is "auto" or that of a kernel for one or for several right-hand sides.
+void require_kernel(std::string_view name, Backend backend);
 
 /// Calls kernel.make() and sets the plan's names.
 std::unique_ptr<SpmmPlan> make_spmm_plan(const SpmmKernel& kernel, std::shared_ptr<Storage> storage,

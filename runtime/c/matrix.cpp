@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "kernels/spmm.h"
 #include "runtime/c/handles.h"
 
 namespace shardmat::c {
@@ -11,13 +12,14 @@ namespace {
 
 constexpr const char* kNoInfo = "there is no shardmat_matrix_info with its size set";
 
-MatrixOptions matrix_options(const shardmat_matrix_options& given, ValueType otherwise) {
+MatrixOptions matrix_options(const shardmat_matrix_options& given, ValueType otherwise, const ContextState& context) {
   require(given.columns >= 0, "the number of columns in the options is negative");
   require(given.products >= 0 && std::isfinite(given.products), "the number of products expected is no number, or negative");
   MatrixOptions options;
   options.type = given.type == nullptr ? otherwise : parse_value_type(given.type);
   options.right_hand_sides = given.columns == 0 ? 1 : given.columns;
   options.plan.kernel = text(given.kernel, "auto");
+  require_kernel(options.plan.kernel, context.context.backend());  // before a file is read
   options.plan.policy = text(given.policy);
   options.plan.reproducible = given.reproducible != 0;
   if (given.products != 0) options.plan.products = given.products;
@@ -106,7 +108,7 @@ int shardmat_matrix_from_rows(shardmat_context* context, const shardmat_rows* gi
     const shardmat_matrix_options chosen = read_struct(options, "shardmat_matrix_options");
     require_not_transposed(chosen);
     const OwnRows rows = own_rows(given, state);
-    return GivenRows{rows, matrix_options(chosen, rows.values_type), text(chosen.method), chosen.type == nullptr};
+    return GivenRows{rows, matrix_options(chosen, rows.values_type, state), text(chosen.method), chosen.type == nullptr};
   });
 }
 
@@ -126,19 +128,19 @@ int shardmat_matrix_from_triplets(shardmat_context* context, const shardmat_trip
     require(known.values != nullptr || known.count == 0, "values is NULL");
     triplets.values_type = value_type_of_c(known.value_type, "the values");
     triplets.device = device_of(known.on_device, state);
-    return GivenTriplets{triplets, matrix_options(chosen, triplets.values_type), text(chosen.method),
+    return GivenTriplets{triplets, matrix_options(chosen, triplets.values_type, state), text(chosen.method),
                          chosen.type == nullptr};
   });
 }
 
 int shardmat_matrix_from_file(shardmat_context* context, const char* file, const shardmat_matrix_options* options,
                               shardmat_matrix** matrix) {
-  return make(context, matrix, [&](ContextState&) {
+  return make(context, matrix, [&](ContextState& state) {
     require(file != nullptr, "the name of the file is NULL");
     const shardmat_matrix_options chosen = read_struct(options, "shardmat_matrix_options");
     GivenFile given;
     given.name = file;
-    static_cast<MatrixOptions&>(given.options) = matrix_options(chosen, ValueType::f64);
+    static_cast<MatrixOptions&>(given.options) = matrix_options(chosen, ValueType::f64, state);
     given.options.method = text(chosen.method, "nnz");
     given.transposed = chosen.transposed != 0;
     return given;

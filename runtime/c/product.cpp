@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/spmm.h"
 #include "runtime/c/handles.h"
 
 namespace shardmat::c {
@@ -58,6 +59,7 @@ int shardmat_product_create(shardmat_matrix* matrix, int64_t columns, const shar
       wanted.columns = columns;
       const shardmat_product_options chosen = read_struct(options, "shardmat_product_options");
       if (chosen.kernel != nullptr) {
+        require_kernel(chosen.kernel, of.context().backend());
         wanted.plan = of.plan();
         wanted.plan->kernel = chosen.kernel;
         wanted.plan->policy.clear();

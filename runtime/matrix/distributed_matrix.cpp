@@ -44,6 +44,12 @@ void require_columns(ValueType type, const ProductOptions& wanted) {
   require_column_block(wanted.columns, wanted.column_block);
 }
 
+void require_kernel_for(std::int64_t columns, const std::string& kernel, Backend backend) {
+  if (kernel == "auto") return;
+  if (columns == 1) find_kernel(kernel, backend);
+  else find_spmm_kernel(kernel, backend);
+}
+
 }  // namespace
 
 void require_same_columns(std::span<const std::int64_t> of_ranks) {
@@ -79,6 +85,7 @@ DistributedMatrix::DistributedMatrix(LoadedPart part, Context& context, const Ma
   Communicator& communicator = context.communicator();
   Timer timer;
   communicator.together([&] {
+    require_kernel(options_.plan.kernel, context.device().backend);
     require_column_block(options_.right_hand_sides, options_.column_block);
     if (part_.nnz / communicator.size() > options_.column_sums_above) sum_columns();
   });
@@ -332,6 +339,7 @@ std::unique_ptr<Product> DistributedMatrix::product(const ProductOptions& wanted
   communicator.together([&] {
     require_same_columns(columns_of_ranks);
     require_columns(options_.type, wanted);
+    require_kernel_for(wanted.columns, wanted.plan.value_or(options_.plan).kernel, context_.device().backend);
     if (wanted.exchange && communicator.size() > 1) require_exchange_over(*wanted.exchange, *map_);
     if (wanted.plan && wanted.plan->storage == StoredEntries::half && options_.plan.storage == StoredEntries::all)
       throw Error(ErrorKind::usage, "symmetric storage must be asked for when the matrix is made", "storage");

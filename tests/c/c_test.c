@@ -296,6 +296,36 @@ static void refuses(shardmat_context* context) {
   shardmat_matrix_destroy(NULL);
 }
 
+/* One rank names a kernel that does not exist: all ranks refuse it where it is named, with the names that exist. */
+static void refuses_kernels(shardmat_context* context) {
+  const char* const some = rank + 1 == ranks ? "nonsense" : NULL;
+  const char* const known = on_host() ? "csr_host" : "csr_vector";
+  const tridiagonal t = make_rows(48);
+  shardmat_matrix_options options = {.size = sizeof options, .kernel = some};
+  shardmat_rows rows = {.size = sizeof rows,
+                        .first_row = t.first,
+                        .rows = t.rows,
+                        .cols = t.n,
+                        .row_ptr = t.row_ptr,
+                        .columns = t.columns,
+                        .values = t.values,
+                        .value_type = SHARDMAT_F64};
+  shardmat_matrix* a = NULL;
+  REFUSED(shardmat_matrix_from_rows(context, &rows, &options, &a), SHARDMAT_USAGE, "there is no kernel 'nonsense'");
+  CHECK(a == NULL && strstr(shardmat_last_error(), known) != NULL);
+  REFUSED(shardmat_matrix_from_file(context, "/nonexistent/a.mtx", &options, &a), SHARDMAT_USAGE, known);
+  a = make_matrix(context, NULL);
+  const shardmat_product_options of_product = {.size = sizeof of_product, .kernel = some};
+  shardmat_product* product = NULL;
+  for (int64_t columns = 1; columns < 3; ++columns) {
+    REFUSED(shardmat_product_create(a, columns, &of_product, &product), SHARDMAT_USAGE, "'nonsense'");
+    CHECK(product == NULL && strstr(shardmat_last_error(), "there are ") != NULL);
+  }
+  OK(shardmat_product_create(a, 1, NULL, &product)); /* everything stays usable */
+  shardmat_product_destroy(product);
+  shardmat_matrix_destroy(a);
+}
+
 static void multiplies_batches(shardmat_context* context) {
   const int64_t first_row[] = {0, 2, 3}, first_col[] = {0, 2, 3}, first_entry[] = {0, 2, 3};
   const int32_t row_ptr[] = {0, 1, 2, 3}, col_idx[] = {1, 0, 0};
@@ -376,6 +406,7 @@ static void does_everything(shardmat_context* context) {
   solves(context);
   zeroes_rows_and_columns(context);
   refuses(context);
+  refuses_kernels(context);
   reads_files(context);
   multiplies_batches(context);
   ranks_vertices(context);
