@@ -70,13 +70,10 @@ __global__ void __launch_bounds__(kMostThreads, kBlocksPerSm)
   const int warp = static_cast<int>(threadIdx.x) / kWarp, threads = static_cast<int>(blockDim.x), warps = threads / kWarp;
   const int first_column = static_cast<int>(blockIdx.y) * N * kTile;
   float4 x[kAhead][kOwn];
-  const auto ask = [&](float4(&to)[kOwn], const Group& of, int tile, int step) {
+  const auto ask = [&](float4(&to)[kOwn], int first, int end, int step) {
     const Place place(v, row_bytes, weights.in, step * kColumns + member * 4);
 #pragma unroll
-    for (int h = 0; h < kOwn; ++h) {
-      const int row = tile * kRows + h * kTile + of_lane;
-      to[h] = place.row<kWide>(of.col + row, row < of.cols);
-    }
+    for (int h = 0; h < kOwn; ++h) to[h] = place.row<kWide>(first + h * kTile + of_lane, first + h * kTile + of_lane < end);
   };
 
   const auto* const groups = reinterpret_cast<const int4*>(d.of);
@@ -87,7 +84,7 @@ __global__ void __launch_bounds__(kMostThreads, kBlocksPerSm)
   Group group(groups, static_cast<int>(blockIdx.x), count);
   if constexpr (d.in_arguments) cuda::wait_for_previous();
 #pragma unroll
-  for (int d = 0; d < kAhead; ++d) ask(x[d], group, warp, d);
+  for (int d = 0; d < kAhead; ++d) ask(x[d], group.col + warp * kRows, group.col + group.cols, d);
   split_weights<N>(weights, first_column, w);
   __syncthreads();
   for (int at = static_cast<int>(blockIdx.x); at < count; at += static_cast<int>(gridDim.x)) {
@@ -104,23 +101,24 @@ __global__ void __launch_bounds__(kMostThreads, kBlocksPerSm)
     }
     __pipeline_commit();
     const Group next(groups, at + static_cast<int>(gridDim.x), count);
-    int tile = warp;
+    const int end = group.col + group.cols;
+    int first = group.col + warp * kRows;  // of the strip's rows of X
     do {
-      const bool last = (tile + warps) * kRows >= group.cols;
-      const Group& group_of_next = last ? next : group;
-      const int next_tile = last ? warp : tile + warps;
+      const bool last = first + warps * kRows >= end;
+      const int first_after = last ? next.col + warp * kRows : first + warps * kRows;
+      const int end_after = last ? next.col + next.cols : end;
       float sum[N][4] = {};
       multiply_strip<N>(x, weights.steps, w + lane, sum, [&](float4(&to)[kOwn], bool of_next, int step) {
-        ask(to, of_next ? group_of_next : group, of_next ? next_tile : tile, step);
+        ask(to, of_next ? first_after : first, of_next ? end_after : end, step);
       });
 #pragma unroll
       for (int h = 0; h < kOwn; ++h) {
-        const int row = tile * kRows + h * kTile + of_lane;
-        if (row >= group.cols) continue;
-        store_strip_row<N>(product + row * kStride + member * 4, sum, h);
+        const int row = first + h * kTile + of_lane;
+        if (row >= end) continue;
+        store_strip_row<N>(product + (row - group.col) * kStride + member * 4, sum, h);
       }
-      tile += warps;
-    } while (tile * kRows < group.cols);
+      first += warps * kRows;
+    } while (first < end);
     __pipeline_wait_prior(0);
     __syncthreads();
 
