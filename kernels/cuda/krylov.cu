@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "kernels/cuda/lane_sums.h"
+#include "kernels/cuda/last_block.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/krylov/all_steps.h"
+#include "kernels/krylov/basis_products.h"
 #include "kernels/krylov/passes.h"
 
 namespace shardmat::krylov {
@@ -33,40 +35,35 @@ __device__ Sums<N> sum_over_block(Sums<N> mine) {
   return all;
 }
 
-/// True in all threads of the block of the grid's column that comes here last. `done` is 0 before and after.
-__device__ bool comes_last(unsigned* done) {
-  __syncthreads();
-  bool last = false;
-  if (threadIdx.x == 0) {
-    __threadfence();
-    last = atomicInc(done, gridDim.x - 1) == gridDim.x - 1;
-  }
-  if (!__syncthreads_or(last)) return false;
-  __threadfence();
-  return true;
-}
-
-/// One column. partial[s·gridDim.x + block].
-template <class Step>
+/// One column, kAbreast entries at a time; the last thread takes what is left of them. partial[s·gridDim.x + block].
+template <class Step, int kAbreast>
 __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
-    run_one_column(Step step, std::int64_t items, double* partial, unsigned* done) {
+    add_one_column(Step step, std::int64_t items, double* partial, unsigned* done) {
   cuda::after_previous();
   constexpr int N = Step::kSums;
   Sums<N> sums;
-  if (const typename Step::Factors factors = step.factors(0); factors.works)
-    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < items;
-         i += static_cast<std::int64_t>(gridDim.x) * kThreads) {
-      const std::int64_t at = is_backward<Step>() ? items - 1 - i : i;
-      const Sums<N> more = step.entry(factors, {at, at, 0});
+  if (const typename Step::Factors factors = step.factors(0); factors.works) {
+    const auto add = [&](const Sums<N>& more) {
 #pragma unroll
       for (int s = 0; s < N; ++s) sums.of[s] += more.of[s];
+    };
+    const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x,
+                       threads = static_cast<std::int64_t>(gridDim.x) * kThreads, groups = items / kAbreast;
+    for (std::int64_t i = thread; i < groups; i += threads) {
+      const std::int64_t at = (is_backward<Step>() ? groups - 1 - i : i) * kAbreast;
+      if constexpr (kAbreast == 1) add(step.entry(factors, {at, at, 0}));
+      else add(step.template entries<kAbreast>(factors, {at, at, 0}));
     }
+    if constexpr (kAbreast > 1)
+      if (thread == threads - 1)
+        for (std::int64_t at = groups * kAbreast; at < items; ++at) add(step.entry(factors, {at, at, 0}));
+  }
   if constexpr (N > 0) {
     sums = sum_over_block(sums);
     if (threadIdx.x == 0)
       for (int s = 0; s < N; ++s) partial[s * gridDim.x + blockIdx.x] = sums.of[s];
   }
-  if (!comes_last(done)) return;
+  if (!cuda::comes_last(done)) return;
   if constexpr (N > 0) {
     sums = {};
     for (unsigned b = threadIdx.x; b < gridDim.x; b += kThreads)
@@ -106,7 +103,7 @@ __global__ void __launch_bounds__(kThreads)
     cuda::add_lanes(shared, lanes, width, has_entries ? lane : lanes, column);
     if (lane == 0) partial[(static_cast<std::int64_t>(s) * gridDim.x + blockIdx.x) * columns + at] = shared[column];
   }
-  if (!comes_last(done + 2 * blockIdx.y)) return;
+  if (!cuda::comes_last(done + 2 * blockIdx.y)) return;
   sums = {};
 #pragma unroll
   for (int s = 0; s < N; ++s) {
@@ -122,15 +119,28 @@ __global__ void __launch_bounds__(kThreads)
   if (lane == 0) step.finish(at, sums);
 }
 
+template <class Step>
+void run_one_column(const Step& step, std::int64_t items, double* partial, unsigned* done, Stream& stream) {
+  if constexpr (requires { step.basis_products(); }) {
+    run_basis_products(step.basis_products(), items, partial, kPartialSums, done, stream);
+  } else {
+    const auto launch = [&](auto kernel, std::int64_t groups) {
+      const std::int64_t blocks = std::clamp<std::int64_t>((groups + kThreads - 1) / kThreads, 1, most_blocks<Step>());
+      cuda::launch_grid_early(kernel, blocks, 1, dim3(kThreads), 0, stream, step, items, partial, done);
+    };
+    constexpr int kAbreast = abreast<Step>();
+    if constexpr (kAbreast > 1)
+      if (step.aligned()) return launch(add_one_column<Step, kAbreast>, items / kAbreast);
+    launch(add_one_column<Step, 1>, items);
+  }
+}
+
 }  // namespace
 
 template <class Step>
 void run_cuda(const Step& step, std::int64_t items, int columns, double* partial, Stream& stream) {
   auto* const done = reinterpret_cast<unsigned*>(partial + std::int64_t{kPartialSums} * columns);
-  if (columns == 1) {
-    const std::int64_t blocks = std::clamp<std::int64_t>((items + kThreads - 1) / kThreads, 1, most_blocks<Step>());
-    return cuda::launch_grid_early(run_one_column<Step>, blocks, 1, dim3(kThreads), 0, stream, step, items, partial, done);
-  }
+  if (columns == 1) return run_one_column(step, items, partial, done, stream);
   const int lanes = kThreads / std::min(columns, kColumnsAtOnce);
   const std::int64_t blocks = std::clamp<std::int64_t>((items + lanes - 1) / lanes, 1, most_blocks<Step>()),
                      across = (columns + kColumnsAtOnce - 1) / kColumnsAtOnce;

@@ -6,6 +6,11 @@
 //     struct Factors { bool works; T alpha; };   // what the scalars on the device give for a column
 //     static constexpr bool kBackward = true;    // optional: from the last entry to the first
 //     static constexpr bool kForGpus = true;     // optional: the host has no instance
+//     static constexpr int kAbreast = 2;         // optional: entries of one column that a thread of a GPU takes together,
+//     bool aligned() const;                      //   if their vectors begin at multiples of kAbreast entries,
+//     template <int N>                           //   as N calls of entry() for consecutive entries
+//     Sums<kSums> entries(const Factors&, const Place&) const;
+//     BasisProducts<T> basis_products() const;   // optional: what a GPU does for one column instead (basis_products.h)
 //     Factors factors(int column) const;         // reads scalars; several threads call it
 //     Sums<kSums> entry(const Factors&, const Place&) const;   // updates one entry; returns its share of the sums
 //     void finish(int column, const Sums<kSums>&) const;       // writes scalars: once a column, after all of its entries
@@ -52,6 +57,23 @@ struct Place {
   int column;
 };
 
+/// N entries of one column that lie side by side, loaded and stored at once.
+template <class T, int N>
+struct alignas(sizeof(T) * N) Abreast {
+  T of[N];
+
+  SHARDMAT_BOTH static Abreast load(const T* from) {
+    if constexpr (N == 1) return {{*from}};
+    else return *reinterpret_cast<const Abreast*>(from);
+  }
+  SHARDMAT_BOTH void store(T* to) const {
+    if constexpr (N == 1) *to = of[0];
+    else *reinterpret_cast<Abreast*>(to) = *this;
+  }
+  /// Whether a vector may be read so; true for null.
+  static bool is_aligned(const T* vector) { return reinterpret_cast<std::uintptr_t>(vector) % sizeof(Abreast) == 0; }
+};
+
 /// A pass that begins where the pass before it ended finds the vectors' entries there in the caches. A product goes forward.
 template <class Step>
 SHARDMAT_BOTH constexpr bool is_backward() {
@@ -63,6 +85,13 @@ template <class Step>
 constexpr bool is_for_gpus() {
   if constexpr (requires { Step::kForGpus; }) return Step::kForGpus;
   else return false;
+}
+
+/// Entries that a thread of a GPU takes together where there is one column.
+template <class Step>
+constexpr int abreast() {
+  if constexpr (requires { Step::kAbreast; }) return Step::kAbreast;
+  else return 1;
 }
 
 /// Base of a step that only changes scalars: run it over 0 items.

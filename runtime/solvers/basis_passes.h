@@ -26,7 +26,7 @@ class BasisPasses {
   int widest() const { return widest_; }
 
   /// h_i = v_i·w for `count` vectors from v on, then h_count = w·w. A number for each column: h_i at h + i · columns.
-  void dots(const T* v, std::int64_t count, const T* w, double* h, Stream& stream) const {
+  void dots(const T* v, std::int64_t count, T* w, double* h, Stream& stream) const {
     for (std::int64_t done = 0; done < count; done += widest_) {
       const int now = static_cast<int>(std::min<std::int64_t>(widest_, count - done));
       const bool self = done + now == count && now < widest_;
