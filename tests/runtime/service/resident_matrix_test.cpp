@@ -15,6 +15,12 @@
 namespace shardmat::service {
 namespace {
 
+/// Why a service cannot run here; empty if it can.
+std::string why_no_service(const Context& context) {
+  const Communicator& ranks = context.communicator();
+  return ranks.local_size() == ranks.size() ? "" : "the ranks of a service share memory, and these are on several hosts";
+}
+
 /// Products of `columns` random vectors in one product of the given width.
 template <class T>
 std::vector<std::vector<T>> products(ResidentMatrix& matrix, Memories& memories, Context& context, std::int64_t width,
@@ -74,6 +80,7 @@ void expect_same_bits(const std::string& matrix_name, const Case& c, double beta
 }
 
 void expect_same_bits_in_every_product(const Case& c) {
+  if (const std::string why_not = why_no_service(context_of(c)); !why_not.empty()) GTEST_SKIP() << why_not;
   for (const char* name : {"poisson27:n=7", "elasticity:n=4", "random:n=300", "banded:n=200"})
     for (const double beta : {0.0, -0.7})
       if (c.type == ValueType::f32) expect_same_bits<float>(name, c, beta);
@@ -109,6 +116,7 @@ void expect_same_bits_again(const Case& c) {
 }
 
 void expect_same_bits_after_another_load(const Case& c) {
+  if (const std::string why_not = why_no_service(context_of(c)); !why_not.empty()) GTEST_SKIP() << why_not;
   if (c.type == ValueType::f32) expect_same_bits_again<float>(c);
   else expect_same_bits_again<double>(c);
 }
@@ -116,6 +124,7 @@ SHARDMAT_VECTOR_TEST(ResidentMatrix, ALoadAgainGivesTheSameBits, expect_same_bit
 
 TEST(ResidentMatrix, WhatIsNotThereIsRefusedAlike) {
   Context& context = context_of(kHost64);
+  if (const std::string why_not = why_no_service(context); !why_not.empty()) GTEST_SKIP() << why_not;
   Communicator& ranks = context.communicator();
   Distributions distributions;
   const ResidentVectors vectors(context);
