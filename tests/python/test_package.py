@@ -2,6 +2,8 @@
 """The Python package on one process: products, solvers, SciPy's methods, DLPack, errors, threads, signals, fork."""
 
 import ast
+import concurrent.futures
+import faulthandler
 import inspect
 import os
 import pathlib
@@ -278,6 +280,20 @@ class Processes(unittest.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual(wrong, [])
+
+    def test_solves_of_threads(self):
+        a = tridiagonal(300)
+        m = shardmat.Matrix.from_scipy(a)
+        faulthandler.dump_traceback_later(120, exit=True)  # Python's lock may be what is waited for
+
+        def work(seed):
+            b = np.random.default_rng(seed).random(300)
+            return np.linalg.norm(a @ m.solve(b, solver="gmres", monitor=lambda iterations, norms: None) - b)
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            residuals = list(pool.map(work, range(200)))
+        faulthandler.cancel_dump_traceback_later()
+        self.assertLess(max(residuals), 1e-6)
 
     def test_order_of_destruction(self):
         context = shardmat.Context(backend="host", threads=1)

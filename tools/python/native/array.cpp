@@ -21,7 +21,7 @@ class NativeArray {
         throw Failure{SHARDMAT_RESOURCES, "an array of this shape has more bytes than there are addresses"};
       bytes *= static_cast<std::size_t>(length);
     }
-    check(unlocked([&] { return shardmat_context_allocate(context_.get(), bytes, &data_); }));
+    call([&] { return shardmat_context_allocate(context_.get(), bytes, &data_); });
   }
   ~NativeArray() {
     const py::gil_scoped_release release;

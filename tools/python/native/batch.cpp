@@ -26,15 +26,14 @@ class NativeBatch {
     batch.values = values.data();
     shardmat_batch_product* made = nullptr;
     const char* const name = kernel ? kernel->c_str() : nullptr;
-    check(unlocked([&] { return shardmat_batch_product_create(context.get(), &batch, width, name, &made); }));
+    call([&] { return shardmat_batch_product_create(context.get(), &batch, width, name, &made); });
     handle_.reset(made);
   }
 
   void multiply(const py::object& x, const py::object& y, double alpha, double beta, const py::object& stream) const {
     void* const on = stream_of(stream);
     const View from(x, "X", false, place_, on), to(y, "out", true, place_, on);
-    check(unlocked(
-        [&] { return shardmat_batch_product_multiply(handle_.get(), alpha, &from.dense(), beta, &to.dense(), on); }));
+    call([&] { return shardmat_batch_product_multiply(handle_.get(), alpha, &from.dense(), beta, &to.dense(), on); });
   }
   std::string kernel() const { return shardmat_batch_product_kernel(handle_.get()); }
 

@@ -12,17 +12,17 @@ NativeContext::NativeContext(const std::string& backend, int threads, double tim
   options.owners = owners;
   options.no_feeders = feeders ? 0 : 1;
   shardmat_context* made = nullptr;
-  check(unlocked([&] {
+  call([&] {
     return communicator ? shardmat_context_create_fortran(*communicator, &options, &made)
                         : shardmat_context_create(&options, &made);
-  }));
+  });
   handle_.reset(made, Destroyer<shardmat_context, shardmat_context_destroy>{});
 }
 
 py::dict NativeContext::info() const {
   shardmat_context_info info{};
   info.size = sizeof info;
-  check(shardmat_context_get_info(get(), &info));
+  call([&] { return shardmat_context_get_info(get(), &info); });
   py::dict result;
   result["rank"] = info.rank;
   result["ranks"] = info.ranks;

@@ -64,7 +64,7 @@ std::unique_ptr<NativeMatrix> from_rows(const NativeContext& context, std::int64
   rows.values = values.data();
   rows.value_type = type_of(values.dtype());
   shardmat_matrix* made = nullptr;
-  check(unlocked([&] { return shardmat_matrix_from_rows(context.get(), &rows, &options.value, &made); }));
+  call([&] { return shardmat_matrix_from_rows(context.get(), &rows, &options.value, &made); });
   return std::make_unique<NativeMatrix>(made, context);
 }
 
@@ -83,20 +83,20 @@ std::unique_ptr<NativeMatrix> from_triplets(const NativeContext& context, std::i
   triplets.values = values.data();
   triplets.value_type = type_of(values.dtype());
   shardmat_matrix* made = nullptr;
-  check(unlocked([&] { return shardmat_matrix_from_triplets(context.get(), &triplets, &options.value, &made); }));
+  call([&] { return shardmat_matrix_from_triplets(context.get(), &triplets, &options.value, &made); });
   return std::make_unique<NativeMatrix>(made, context);
 }
 
 std::unique_ptr<NativeMatrix> from_file(const NativeContext& context, const std::string& file, const py::dict& settings) {
   const Options options(settings);
   shardmat_matrix* made = nullptr;
-  check(unlocked([&] { return shardmat_matrix_from_file(context.get(), file.c_str(), &options.value, &made); }));
+  call([&] { return shardmat_matrix_from_file(context.get(), file.c_str(), &options.value, &made); });
   return std::make_unique<NativeMatrix>(made, context);
 }
 
 py::tuple file_shape(const NativeContext& context, const std::string& file) {
   std::int64_t rows = 0, cols = 0;
-  check(unlocked([&] { return shardmat_file_shape(context.get(), file.c_str(), &rows, &cols); }));
+  call([&] { return shardmat_file_shape(context.get(), file.c_str(), &rows, &cols); });
   return py::make_tuple(rows, cols);
 }
 
@@ -115,18 +115,18 @@ NativeProduct::NativeProduct(const NativeMatrix& matrix, std::int64_t columns, c
   if (kernel) options.kernel = kernel->c_str();
   if (exchange) options.exchange = exchange->c_str();
   shardmat_product* made = nullptr;
-  check(unlocked([&] { return shardmat_product_create(matrix.get(), columns, &options, &made); }));
+  call([&] { return shardmat_product_create(matrix.get(), columns, &options, &made); });
   handle_.reset(made);
 }
 
 void NativeProduct::multiply(double alpha, const View& x, double beta, const View& y, void* stream) const {
-  check(unlocked([&] { return shardmat_product_multiply(handle_.get(), alpha, &x.dense(), beta, &y.dense(), stream); }));
+  call([&] { return shardmat_product_multiply(handle_.get(), alpha, &x.dense(), beta, &y.dense(), stream); });
 }
 
 py::array_t<double> NativeProduct::seconds(const View& x, const View& y, std::int64_t count) const {
   py::array_t<double> seconds(count);
   double* const to = seconds.mutable_data();
-  check(unlocked([&] {
+  call([&] {
     for (std::int64_t i = 0; i < count; ++i) {
       const auto begin = std::chrono::steady_clock::now();
       const int status = shardmat_product_multiply(handle_.get(), 1, &x.dense(), 0, &y.dense(), nullptr);
@@ -134,14 +134,14 @@ py::array_t<double> NativeProduct::seconds(const View& x, const View& y, std::in
       to[i] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     }
     return static_cast<int>(SHARDMAT_OK);
-  }));
+  });
   return seconds;
 }
 
 py::dict NativeProduct::info() const {
   shardmat_product_info info{};
   info.size = sizeof info;
-  check(unlocked([&] { return shardmat_product_get_info(handle_.get(), &info); }));
+  call([&] { return shardmat_product_get_info(handle_.get(), &info); });
   py::dict result;
   result["columns"] = info.columns;
   result["kernel"] = info.kernel;
@@ -155,7 +155,7 @@ py::dict NativeProduct::info() const {
 NativeMatrix::NativeMatrix(shardmat_matrix* handle, const NativeContext& context)
     : place_(place_of(context.get())), handle_(handle) {
   sizes_.size = sizeof sizes_;
-  check(shardmat_matrix_get_info(get(), &sizes_));
+  call([&] { return shardmat_matrix_get_info(get(), &sizes_); });
   x_dtype_ = sizes_.type == SHARDMAT_BF16 ? py::object(py::none()) : py::object(dtype_of(sizes_.type));
   y_dtype_ = dtype_of(sizes_.sum_type);
 }
@@ -163,7 +163,7 @@ NativeMatrix::NativeMatrix(shardmat_matrix* handle, const NativeContext& context
 py::dict NativeMatrix::info() const {
   shardmat_matrix_info info{};
   info.size = sizeof info;
-  check(unlocked([&] { return shardmat_matrix_get_info(get(), &info); }));
+  call([&] { return shardmat_matrix_get_info(get(), &info); });
   py::dict result;
   result["shape"] = py::make_tuple(info.rows, info.cols);
   result["nnz"] = info.nnz;
@@ -180,12 +180,14 @@ py::dict NativeMatrix::info() const {
 
 py::array_t<std::int64_t> NativeMatrix::row_ids() const {
   py::array_t<std::int64_t> ids(sizes_.own_rows);
-  check(shardmat_matrix_row_ids(get(), ids.mutable_data()));
+  std::int64_t* const to = ids.mutable_data();
+  call([&] { return shardmat_matrix_row_ids(get(), to); });
   return ids;
 }
 py::array_t<std::int64_t> NativeMatrix::col_ids() const {
   py::array_t<std::int64_t> ids(sizes_.own_cols);
-  check(shardmat_matrix_col_ids(get(), ids.mutable_data()));
+  std::int64_t* const to = ids.mutable_data();
+  call([&] { return shardmat_matrix_col_ids(get(), to); });
   return ids;
 }
 
@@ -195,7 +197,7 @@ void NativeMatrix::update_values(const py::object& values, const py::object& str
   const shardmat_dense& d = view.dense();
   if (view.dimensions() != 1 || d.leading != 1)
     throw Failure{SHARDMAT_USAGE, "the values must be an array of one dimension without gaps"};
-  check(unlocked([&] { return shardmat_matrix_update_values(get(), d.data, d.rows, d.type, d.on_device, on); }));
+  call([&] { return shardmat_matrix_update_values(get(), d.data, d.rows, d.type, d.on_device, on); });
 }
 
 void NativeMatrix::zero_rows_columns(const py::array_t<std::int64_t, py::array::c_style>& rows, double diagonal,
@@ -214,7 +216,7 @@ void NativeMatrix::zero_rows_columns(const py::array_t<std::int64_t, py::array::
   void* const right = own(b, "b", true);
   const std::int64_t count = rows.size();
   const std::int64_t* const named = rows.data();
-  check(unlocked([&] { return shardmat_matrix_zero_rows_columns(get(), named, count, diagonal, known, right); }));
+  call([&] { return shardmat_matrix_zero_rows_columns(get(), named, count, diagonal, known, right); });
 }
 
 NativeProduct& NativeMatrix::product(std::int64_t columns) {

@@ -39,12 +39,12 @@ class NativeSolver {
     options.user = monitor_.get();
     columns_ = options.columns == 0 ? 1 : options.columns;
     shardmat_solver* made = nullptr;
-    check(unlocked([&] { return shardmat_solver_create(matrix.get(), &options, &made); }));
+    call([&] { return shardmat_solver_create(matrix.get(), &options, &made); });
     handle_.reset(made);
   }
 
   void refresh() const {
-    check(unlocked([&] { return shardmat_solver_refresh(handle_.get()); }));
+    call([&] { return shardmat_solver_refresh(handle_.get()); });
   }
 
   /// Solves in x; returns what each column came to.
@@ -101,9 +101,10 @@ class NativeSolver {
     described["norm_of_b"] = result.norm_of_b;
     described["seconds"] = result.seconds;
     std::int64_t count = 0;
-    check(shardmat_solver_history(handle_.get(), column, nullptr, 0, &count));
+    call([&] { return shardmat_solver_history(handle_.get(), column, nullptr, 0, &count); });
     py::array_t<double> norms(count);
-    check(shardmat_solver_history(handle_.get(), column, norms.mutable_data(), count, &count));
+    double* const to = norms.mutable_data();
+    call([&] { return shardmat_solver_history(handle_.get(), column, to, count, &count); });
     described["history"] = norms;
     return described;
   }

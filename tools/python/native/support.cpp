@@ -34,9 +34,9 @@ std::size_t bytes_of(int type) { return type == SHARDMAT_F64 ? 8 : type == SHARD
 Place place_of(shardmat_context* context) {
   shardmat_context_info info{};
   info.size = sizeof info;
-  check(shardmat_context_get_info(context, &info));
+  call([&] { return shardmat_context_get_info(context, &info); });
   Place place{info.device, nullptr};
-  check(shardmat_context_stream(context, &place.stream));
+  call([&] { return shardmat_context_stream(context, &place.stream); });
   return place;
 }
 

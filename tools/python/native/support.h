@@ -23,11 +23,18 @@ struct Failure {
 inline void check(int status) {
   if (status != SHARDMAT_OK) throw Failure{status, shardmat_last_error()};
 }
-/// Calls the C interface without Python's lock. `call` must not touch Python objects.
+/// Calls the C interface without Python's lock, and returns the status. All calls go this way: each waits for other calls of
+/// its context, and a solve that another thread has begun wants Python's lock for its monitor. `work` must not touch Python
+/// objects.
 template <class F>
-int unlocked(F&& call) {
+int unlocked(F&& work) {
   const py::gil_scoped_release release;
-  return call();
+  return work();
+}
+/// The same, and checks the status.
+template <class F>
+void call(F&& work) {
+  check(unlocked(work));
 }
 
 template <class Handle, void (*destroy)(Handle*)>
