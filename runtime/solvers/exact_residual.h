@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "kernels/base/host_vector.h"
+#include "kernels/base/device.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
 
@@ -19,10 +19,11 @@ class ExactResidual {
   /// Both outlive this object.
   ExactResidual(DistributedMatrix& matrix, const Product& product) : matrix_(matrix), product_(product) {}
 
-  /// Looks whether the host can do it, at the start of a solve. Of a GPU's matrix takes host memory for x and b. Waits.
+  /// Looks whether the host can do it, at the start of a solve. Of a GPU's matrix takes page-locked memory for x and b, and
+  /// keeps it. Waits.
   void prepare(Stream& stream);
-  /// Frees this memory; ready() is false then.
-  void release();
+  /// A solve ends: ready() is false then.
+  void end() { ready_ = false; }
   bool ready() const { return ready_; }
   /// Why it is not ready, for the report. Empty for a matrix in f64, whose products are in f64, and if it is ready.
   const std::string& why_not() const { return why_not_; }
@@ -35,7 +36,8 @@ class ExactResidual {
   const Product& product_;
   bool ready_ = false;
   std::string why_not_;
-  mutable HostVector<float> x_, b_;  ///< of a GPU: copies
+  HostBuffer copies_;  ///< of a GPU: of x, then of b
+  std::size_t copies_bytes_ = 0;
 };
 
 }  // namespace shardmat

@@ -190,7 +190,7 @@ SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, cons
   exact_->prepare(matrix_.context().stream());
   SolveResult result = run(*method_, *preconditioner_, options_, b, x, control);
   result.why_f32 = exact_->why_not();
-  exact_->release();
+  exact_->end();
   return result;
 }
 
