@@ -30,6 +30,8 @@ constexpr int kPlainBlock = 256;
 constexpr int kPlaces = 32 * (kItems + 1);  ///< of a chunk in shared memory: one between lanes against bank conflicts
 /// Threads of a block with hubs, as registers allow. There is one block an SM, so that an SM holds the hubs once.
 constexpr int hub_block(int row_bytes) { return row_bytes > 16 ? 384 : 512; }
+template <class Row>
+constexpr int kHubBlock = hub_block(sizeof(Row));
 
 /// Shared memory of a warp for its chunk.
 template <class T>
@@ -161,14 +163,15 @@ __device__ void add_chunk(const Sequence& a, std::int64_t chunk, const T* __rest
 }
 
 template <class T, int W, bool kHubs>
-__global__ void __launch_bounds__(kHubs ? hub_block(sizeof(T) * W) : kPlainBlock, kHubs ? 1 : (sizeof(T) * W > 16 ? 2 : 3))
+__global__ void __launch_bounds__(kHubs ? kHubBlock<Wide<T, W>> : kPlainBlock, kHubs ? 1 : (sizeof(T) * W > 16 ? 2 : 3))
     csr_segmented_spmm(Sequence a, const T* __restrict__ values, dense::Rows<T> v, T* __restrict__ head,
                        T* __restrict__ tail) {
   extern __shared__ __align__(16) char shared[];
   using Row = Wide<T, W>;
   const int hub_bytes = kHubs ? a.hubs * static_cast<int>(sizeof(Row)) : 0;
   if constexpr (kHubs) {
-    for (int i = static_cast<int>(threadIdx.x); i < a.hubs; i += static_cast<int>(blockDim.x))
+    // A constant stride lets the compiler unroll the loop: each round waits for two loads, one after the other.
+    for (int i = static_cast<int>(threadIdx.x); i < a.hubs; i += kHubBlock<Row>)
       store_row(shared + i * sizeof(Row),
                 load_row<T, W>(dense::row_at(reinterpret_cast<const char*>(v.x), __ldg(a.hub_columns + i), v.x_bytes)));
     __syncthreads();
