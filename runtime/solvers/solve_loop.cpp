@@ -158,7 +158,7 @@ void SolveLoop::measure(const DistributedVector& b, const DistributedVector& x) 
                     "range of f64",
                     "b");
       result_.columns[j].norm_of_b = norm;
-      columns_[j].target = std::max(options_.rtol * norm, options_.atol);
+      columns_[j].target = std::max(*options_.rtol * norm, options_.atol);
     }
   });
 }
@@ -182,8 +182,8 @@ void SolveLoop::judge(int j, double true_residual) {
   const auto end = [&](SolveReason reason) { column.done = true, solved.reason = reason; };
   if (!std::isfinite(true_residual)) return end(SolveReason::diverged_nan);
   if (true_residual <= column.target)
-    return end(true_residual <= options_.rtol * solved.norm_of_b && solved.norm_of_b > 0 ? SolveReason::converged_rtol
-                                                                                         : SolveReason::converged_atol);
+    return end(true_residual <= *options_.rtol * solved.norm_of_b && solved.norm_of_b > 0 ? SolveReason::converged_rtol
+                                                                                          : SolveReason::converged_atol);
   if (solved.iterations >= options_.max_iterations)  // the method's own residual may be much smaller than the true one
     return end(true_residual > column.limit ? SolveReason::diverged_tolerance : SolveReason::diverged_iterations);
   if (interrupted_) return end(SolveReason::interrupted);

@@ -44,8 +44,8 @@ struct SolverOptions {
   PreconditionerOptions preconditioning;
   /// Takes the place of `preconditioner`, which is none then; only for flexible methods (fgmres).
   std::optional<OwnPreconditioner> own_preconditioner;
-  double rtol = 1e-8;  ///< of ‖b‖
-  double atol = 0;     ///< of the residual itself
+  std::optional<double> rtol;  ///< of ‖b‖; none: default_rtol() of the matrix's type
+  double atol = 0;             ///< of the residual itself
   double divergence_tolerance =
       1e5;  ///< ends when the residual is above this times the larger of ‖b‖ and the first residual
   std::int64_t max_iterations = 10'000;
@@ -106,6 +106,9 @@ struct SolveResult {
   bool converged() const;
 };
 
+/// 1e-8; 1e-5 in f32, where rounding errors keep the residual of many an easy system above 1e-7.
+double default_rtol(ValueType type);
+
 class Solver {
  public:
   /// Makes the product, the preconditioner and the vectors. Throws the same error on all ranks: Error(usage) for unknown
@@ -138,7 +141,7 @@ class Solver {
 
   const Product& product() const { return *product_; }
   const Preconditioner& preconditioner() const { return *preconditioner_; }
-  /// As given, with the method that was chosen for "auto".
+  /// As given, with the method that was chosen for "auto", and with the relative tolerance.
   const SolverOptions& options() const { return options_; }
   /// Why this method was chosen; empty if it was named.
   const std::string& method_why() const { return method_why_; }

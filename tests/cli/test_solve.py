@@ -117,6 +117,18 @@ class Solve(CliTest):
         _, report = self.solution(singular, np.array([1.0, 0.0]), "--solver", "gmres", code=NOT_CONVERGED)
         self.assertFalse(report["converged"])
 
+    def test_tolerance_that_no_one_gave(self):
+        matrix, b = laplacian(20), np.random.default_rng(8).standard_normal(400)
+        for type, expected in (("f32", 1e-5), ("f64", 1e-8)):
+            x, report = self.solution(matrix, b, "--type", type)
+            self.assertEqual((report["solver"]["rtol"], report["converged"]), (expected, True))
+            self.assertLessEqual(np.linalg.norm(b - matrix @ x), 1.1 * expected * np.linalg.norm(b))
+            for given in (0, 1e-3):
+                _, report = self.solution(matrix, b, "--type", type, "--rtol", given, "--atol", 1, ranks=2)
+                self.assertEqual((report["solver"]["rtol"], report["converged"]), (given, True))
+        _, report = self.solution(matrix, b, "--rtol", 0, "--max-iterations", 3, code=NOT_CONVERGED)
+        self.assertEqual(report["columns"][0]["reason"], "diverged_iterations")
+
     def test_singular_but_consistent(self):
         matrix = sp.csr_matrix(sp.diags([2.0, -1.0, -1.0, -1.0, -1.0], [0, 1, -1, 29, -29], shape=(30, 30)))  # a ring
         b = np.random.default_rng(7).standard_normal(30)

@@ -175,6 +175,13 @@ class Solvers(unittest.TestCase):
         self.assertEqual(len(solver.results[1]["history"]), solver.results[1]["iterations"] + 1)
         self.assertTrue(seen and all(columns == 3 for _, columns in seen))
 
+    def test_tolerance_that_no_one_gave(self):
+        a = (tridiagonal(60) + tridiagonal(60).T).tocsr()
+        b = np.ones(60)
+        for dtype, expected in ((np.float64, 1e-8), (np.float32, 1e-5)):
+            x = shardmat.Matrix.from_scipy(a.astype(dtype)).solve(b.astype(dtype))
+            self.assertLessEqual(np.linalg.norm(b - a @ x), 1.1 * expected * np.linalg.norm(b))
+
     def test_not_converged(self):
         a = shardmat.Matrix.from_file("poisson7:n=8")
         with self.assertRaises(shardmat.NotConvergedError) as caught:

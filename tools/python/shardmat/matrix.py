@@ -461,10 +461,11 @@ class Solver(Handle):
 
     solver: cg, gmres, fgmres, bicgstab, minres, chebyshev, or auto (by the matrix). preconditioner: none, jacobi,
     block_jacobi or chebyshev.
-    Keywords: rtol (1e-8, of the norm of b), atol, divergence_tolerance (1e5, likewise), max_iterations (10000), restart (30),
-    columns (1), block_size, degree, null_space ("none", "constant"), residual_norm, assume_symmetric, variant (of cg: "auto",
-    "classic", or "single_reduction" with one sum over the ranks an iteration), monitor: called now and then with the
-    iterations and the norm of each column's residual; True ends the solve. Ctrl-C ends it, too.
+    Keywords: rtol (of the norm of b; 1e-8, for a matrix in float32 1e-5), atol, divergence_tolerance (1e5, of the norm of b),
+    max_iterations (10000), restart (30), columns (1), block_size, degree, null_space ("none", "constant"), residual_norm,
+    assume_symmetric, variant (of cg: "auto", "classic", or "single_reduction" with one sum over the ranks an iteration),
+    monitor: called now and then with the iterations and the norm of each column's residual; True ends the solve. Ctrl-C ends
+    it, too.
     """
 
     def __init__(self, matrix, solver="cg", preconditioner="none", **options):
