@@ -124,8 +124,9 @@ class Solver {
   void refresh();
   /// Solves A·X = B from the X at hand. Vectors of the matrix's sum_type() and of options.columns columns. Throws
   /// Error(input) if b or x holds NaN or infinity, or b is so small that its squares cannot be formed. The bits of x and of
-  /// the history are the same in every run with as many ranks, the same kernel, exchange and variant. Of a matrix in f32, true residuals are summed in f64 by the host while it
-  /// has the rows (DistributedMatrix::drop_host_rows()); this takes a pass over them at the end of the solve.
+  /// the history are the same in every run with as many ranks, the same kernel, exchange and variant. Of a matrix in f32,
+  /// true residuals are summed in f64 by the host while it has the rows (DistributedMatrix::drop_host_rows()); this takes a
+  /// pass over them at the end of the solve.
   SolveResult solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control = {});
 
   /// What other preconditioners would do.

@@ -22,6 +22,8 @@ class NotConvergedError(Error, ArithmeticError):
     results: Optional[List[Dict[str, Any]]]
     def __init__(self, message: str, x: Optional[numpy.ndarray] = ..., results: Optional[List[Dict[str, Any]]] = ...) -> None: ...
 
+__version__: str
+
 class Context:
     def __init__(self, comm: Optional[Comm] = ..., *, backend: str = ..., threads: int = ..., timeout: float = ..., owners: int = ..., feeders: bool = ...) -> None: ...
     @property
