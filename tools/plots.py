@@ -1,8 +1,10 @@
 """What the scripts that draw reports share: matplotlib set up, a report read, a picture written, mistakes told in a line."""
 
 import argparse
+import io
 import json
 import os
+import re
 import sys
 
 import interpreter
@@ -86,6 +88,44 @@ def write_page(description, benchmark, font_size, page):
     text = page(report, plt)
     with open(arguments.output, "w", encoding="utf-8") as file:
         file.write(text)
+
+
+def inline_svg(figure, plt, number):
+    """The figure as an <svg> element for a page. Its ids begin with `number`, since a page has many.
+
+    It says in plain attributes how it looks, which programs that print pages to PDF know, too; of a page's style sheet they
+    apply little to what is in an <svg>. A rule of the style sheet goes before an attribute: see svg_colors().
+    """
+    file = io.StringIO()
+    figure.savefig(file, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    plt.close(figure)
+    svg = file.getvalue()
+    svg = svg[svg.index("<svg"):]
+    svg = re.sub(r' (xmlns(:\w+)?|version|width|height)="[^"]*"', "", svg[:svg.index(">")]) + svg[svg.index(">"):]
+    used = set(re.findall(r"#([A-Za-z]\w*)", svg))
+    svg = re.sub(r' id="([^"]*)"', lambda m: f' id="p{number}-{m[1]}"' if m[1] in used else "", svg)
+    svg = re.sub(r'(url\(|href=")#', rf"\1#p{number}-", svg)
+    svg = re.sub(r' style="([^"]*)"', lambda m: attributes(m[1]), svg)
+    return svg.replace("<svg", '<svg role="img"', 1)
+
+
+def attributes(style):
+    """CSS of matplotlib as attributes of SVG. Of fonts the size and the weight: the page has the family."""
+    found = {}
+    for name, value in re.findall(r"([\w-]+): ([^;]*)", style):
+        if name == "font":
+            found |= {"font-size": re.search(r"([\d.]+)px", value)[1], "font-family": "sans-serif"}
+            if weight := re.search(r"\b(bold|[1-9]00)\b", value):
+                found["font-weight"] = weight[1]
+        else:
+            found[name] = value.removesuffix("px") if name == "font-size" else value
+    return "".join(f' {name}="{value}"' for name, value in found.items())
+
+
+def svg_colors(colors):
+    """Rules of a style sheet that give what inline_svg() drew in some colours those of the page."""
+    return "".join(f'svg [{name}="{color}"] {{ {name}: {of_page}; }}\n' for color, of_page in colors.items()
+                   for name in ("fill", "stroke"))
 
 
 def heading(report):
