@@ -135,7 +135,8 @@ class Solve(CliTest):
         for factor, options in ((1e-170, []), (1e-145, []), (1e200, []), (1e-170, ["--null-space", "constant"])):
             with self.subTest(factor=factor, options=options):
                 if options:
-                    write_binsparse(self.path("a.h5"), sp.csgraph.laplacian(sp.diags([1.0, 1.0], [-1, 1], shape=(36, 36), format="csr")))
+                    path = sp.diags([1.0, 1.0], [-1, 1], shape=(36, 36), format="csr")
+                    write_binsparse(self.path("a.h5"), sp.csgraph.laplacian(path))
                     write_vector(self.path("b.npy"), factor * np.arange(72.0).reshape(36, 2) * [[0, 1]])
                 else:
                     write_binsparse(self.path("a.h5"), matrix)

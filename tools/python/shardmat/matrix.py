@@ -114,7 +114,7 @@ class Matrix(Handle):
     One rank has all of x and y. With several, each has the entries of its own rows, ``own_shape``.
     """
 
-    _REMEDY = "Save the matrix with SciPy (scipy.sparse.save_npz), and make it anew with Matrix.from_scipy or Matrix.from_file"
+    _REMEDY = "Save the matrix with SciPy (scipy.sparse.save_npz), and make it anew with from_scipy or from_file"
 
     def __init__(self, handle, context, transpose=None):
         self._native = handle
@@ -290,7 +290,8 @@ class Matrix(Handle):
         if self._transpose_of is not None:
             before = self._transpose_of()
             if before is None or before._native is None:
-                raise NotImplementedError("the matrix of which this is the transpose was closed or deleted; keep it, for A.T.T is A")
+                raise NotImplementedError("the matrix of which this is the transpose was closed or deleted; keep it, for "
+                                          "A.T.T is A")
             return before
         if self._transpose is None:
             if self._make_transpose is None:
@@ -474,7 +475,7 @@ class Solver(Handle):
 
     solver: cg, gmres, fgmres, bicgstab, minres, chebyshev, or auto (by the matrix). preconditioner: none, jacobi,
     block_jacobi or chebyshev.
-    Keywords: rtol (of the norm of b; 1e-8, for a matrix in float32 1e-5), atol, divergence_tolerance (1e5, of the norm of b),
+    Keywords: rtol (of the norm of b; 1e-8, for a matrix in float32 1e-5), atol, divergence_tolerance (1e5, likewise),
     max_iterations (10000), restart (30), columns (1), block_size, degree, null_space ("none", "constant"), residual_norm,
     assume_symmetric, variant (of cg: "auto", "classic", or "single_reduction" with one sum over the ranks an iteration),
     monitor: called now and then with the iterations and the norm of each column's residual; True ends the solve. Ctrl-C ends

@@ -9,9 +9,9 @@ def pagerank(graph, *, damping=0.85, restarts=None, seeds=None, tolerance=1e-10,
              context=None, comm=None):
     """The scores of the vertices of a graph, which sum to 1.
 
-    graph: a matrix of SciPy or NumPy whose entry (i, j) is the weight of an edge from i to j, on one rank; or a matrix file, on
-    any number of ranks (collective): rank 0 then returns the scores, the others None. restarts: where the walk begins anew, a
-    weight for each vertex, or several columns of them; seeds: vertices, one column for each. Raises NotConvergedError, which
+    graph: a matrix of SciPy or NumPy whose entry (i, j) is the weight of an edge from i to j, on one rank; or a matrix file,
+    on any number of ranks (collective): rank 0 then returns the scores, the others None. restarts: where the walk begins anew,
+    a weight for each vertex, or several columns of them; seeds: vertices, one column for each. Raises NotConvergedError, which
     has the last scores as x. Ctrl-C ends it.
     """
     import os
