@@ -1,5 +1,7 @@
 #include "tools/options.h"
 
+#include <optional>
+
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <utility>
@@ -50,6 +52,7 @@ SHARDMAT_OPTION(int)
 SHARDMAT_OPTION(std::int64_t)
 SHARDMAT_OPTION(std::uint64_t)
 SHARDMAT_OPTION(double)
+SHARDMAT_OPTION(std::optional<double>)
 SHARDMAT_OPTION(std::string)
 SHARDMAT_OPTION(std::vector<int>)
 SHARDMAT_OPTION(std::vector<std::int64_t>)

@@ -7,7 +7,6 @@ The page holds the figures (those of plot_papers.py), all tables as they were pr
 element with the id shardmat-report. Needs matplotlib (python3-matplotlib).
 """
 
-import io
 import json
 import re
 from html import escape
@@ -26,19 +25,10 @@ PAPERS = {
 
 
 def picture(plt, draw, tables, number):
-    """The drawing as an <svg> element; its ids begin with `number`, since a page has many."""
+    """The drawing as an <svg> element."""
     figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
     draw(axes, tables)
-    file = io.StringIO()
-    figure.savefig(file, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    plt.close(figure)
-    svg = file.getvalue()
-    svg = svg[svg.index("<svg"):]
-    svg = re.sub(r' (xmlns(:\w+)?|version|width|height)="[^"]*"', "", svg[:svg.index(">")]) + svg[svg.index(">"):]
-    svg = re.sub(r' id="([^"]*)"', rf' id="p{number}-\1"', svg)
-    svg = re.sub(r'(url\(|href=")#', rf"\1#p{number}-", svg)
-    svg = re.sub(r'font: (?:[a-z]+ )*([\d.]+)px[^;"]*', r"font-size: \1px", svg)
-    return svg.replace("#000000", "currentColor").replace("<svg", '<svg role="img"', 1)
+    return plots.inline_svg(figure, plt, number)
 
 
 def table(name, report):

@@ -86,7 +86,7 @@ def main():
     parser.add_argument("--way", default="warm", choices=["warm", "with_descriptors", "cold"],
                         help="which times: caches warm, with copies of descriptors, caches flushed (default %(default)s)")
     arguments = parser.parse_args()
-    report = plots.read(arguments.report)
+    report = plots.read(arguments.report, "bench batched")
     batches = {}
     for case in report["cases"]:
         batches.setdefault((case["type"], case["source"], case["figure"]), []).append(case)

@@ -31,7 +31,7 @@ def main():
     parser.add_argument("report", help="JSON file of shardmat solve")
     parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
     arguments = parser.parse_args()
-    report = plots.read(arguments.report)
+    report = plots.read(arguments.report, "solve")
     solver, columns = report["solver"], report["columns"]
 
     plt = plots.pyplot(arguments.output, 9)

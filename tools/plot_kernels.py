@@ -64,7 +64,7 @@ def main():
     parser.add_argument("report", help="JSON file of shardmat bench kernels")
     parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
     arguments = parser.parse_args()
-    report = plots.read(arguments.report)
+    report = plots.read(arguments.report, "bench kernels")
 
     plt = plots.pyplot(arguments.output, 9)
     names = list(dict.fromkeys(case["matrix"]["name"] for case in report["cases"]))

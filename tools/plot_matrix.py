@@ -28,7 +28,7 @@ def main():
     parser.add_argument("report", help="JSON of shardmat info")
     parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
     arguments = parser.parse_args()
-    report = plots.read(arguments.report)
+    report = plots.read(arguments.report, "info")
     try:
         lengths, runs = report["row_lengths"]["histogram"], report["runs"]
     except KeyError as error:

@@ -220,7 +220,7 @@ def main():
     parser.add_argument("report", help="JSON file of shardmat bench papers")
     parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
     arguments = parser.parse_args()
-    report = plots.read(arguments.report)
+    report = plots.read(arguments.report, "bench papers")
     found = list(panels(report))
     if not found:
         plots.fail(f"{arguments.report}: nothing was measured")

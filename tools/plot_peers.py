@@ -56,7 +56,7 @@ def main():
     parser.add_argument("report", help="JSON file of shardmat bench kernels, spmm or batched with --peers")
     parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
     arguments = parser.parse_args()
-    report = plots.read(arguments.report)
+    report = plots.read(arguments.report, "bench kernels|spmm|batched --peers")
     bars = bars_of(report)
     if not bars:
         plots.fail(f"{arguments.report}: nothing was measured that could be compared")

@@ -22,7 +22,7 @@ def main():
     parser.add_argument("reports", nargs="+", help="JSON files of shardmat multiply")
     parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
     arguments = parser.parse_args()
-    reports = [plots.read(path) for path in arguments.reports]
+    reports = [plots.read(path, "multiply") for path in arguments.reports]
 
     plt = plots.pyplot(arguments.output, 10)
     labels = [f'{len(r["ranks"])} × {r["matrix"]["type"]}' for r in reports]

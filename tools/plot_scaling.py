@@ -134,7 +134,7 @@ def main():
     parser.add_argument("report", help="JSON file of shardmat bench scaling")
     parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
     arguments = parser.parse_args()
-    report = plots.read(arguments.report)
+    report = plots.read(arguments.report, "bench scaling")
     drawn = [study for study in studies(report) if study.cases]
     if not drawn:
         plots.fail(f"{arguments.report}: nothing was measured")

@@ -54,7 +54,7 @@ def main():
     parser.add_argument("report", help="JSON file of shardmat bench service")
     parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
     arguments = parser.parse_args()
-    report = plots.read(arguments.report)
+    report = plots.read(arguments.report, "bench service")
     curves = [curve for scenario in report["scenarios"] for curve in scenario["curves"]]
     cases = list(dict.fromkeys((curve["matrix"], curve["vectors"]) for curve in curves))
     if not cases:

@@ -17,7 +17,7 @@ def main():
     parser.add_argument("report", help="JSON file of shardmat bench solve")
     parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
     arguments = parser.parse_args()
-    report = plots.read(arguments.report)
+    report = plots.read(arguments.report, "bench solve")
     rows = report["table"]["rows"]
     if not rows:
         plots.fail(f"{arguments.report}: nothing was measured")

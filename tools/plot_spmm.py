@@ -30,7 +30,7 @@ def main():
     parser.add_argument("report", help="JSON file of shardmat bench spmm")
     parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
     arguments = parser.parse_args()
-    report = plots.read(arguments.report)
+    report = plots.read(arguments.report, "bench spmm")
     cases = report["cases"]
     peers = any(case["speed_up"] for case in cases)
     speed_up = (lambda case: case["speed_up"]) if peers else over_single_products

@@ -7,15 +7,17 @@ The page holds pictures (those of plot_scaling.py), tables, how to read them, an
 the id shardmat-report. It is light or dark as the reader likes, and light on paper. Needs matplotlib (python3-matplotlib).
 """
 
-import io
 import json
-import re
 from html import escape
 
 import plot_scaling
 import plots
 
-STYLE = """
+# What matplotlib draws with, and what the page makes of it.
+COLORS = {"#000000": "currentColor", "#ffffff": "var(--paper)", "#2f6f9f": "var(--blue)", "#e3a34a": "var(--amber)",
+          "#4f9a5b": "var(--green)", "#a33a3a": "var(--red)"}
+
+STYLE = plots.svg_colors(COLORS) + """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1c2126; --soft: #5d6873; --line: #dde2e7; --tint: #f4f6f8;
   --blue: #2f6f9f; --amber: #e0992f; --green: #4f9a5b; --red: #b04141; }
 @media (prefers-color-scheme: dark) { :root { --paper: #14181c; --ink: #e6eaee; --soft: #9aa6b1; --line: #2e363e;
@@ -69,10 +71,6 @@ button { padding: .3rem .9rem; border: 1px solid var(--line); border-radius: .4r
 }
 """
 
-# What matplotlib draws with, and what the page makes of it.
-COLORS = {"#000000": "currentColor", "#ffffff": "var(--paper)", "#2f6f9f": "var(--blue)", "#e3a34a": "var(--amber)",
-          "#4f9a5b": "var(--green)", "#a33a3a": "var(--red)"}
-
 CAPTIONS = {"time": "Time of an iteration", "efficiency": "Efficiency", "breakdown": "Where the time goes"}
 
 HOW_TO_READ = """
@@ -122,22 +120,10 @@ def size(count):
 
 
 def picture(plt, draw, study, number):
-    """The drawing as an <svg> element in the colours of the page; its ids begin with `number`, since a page has many."""
+    """The drawing as an <svg> element in the colours of the page."""
     figure, axes = plt.subplots(figsize=(3.4, max(2.5, 1.1 + 0.2 * len(study.cases))), layout="constrained")
     draw(axes, study)
-    file = io.StringIO()
-    figure.savefig(file, format="svg", transparent=True,
-                   metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    plt.close(figure)
-    svg = file.getvalue()
-    svg = svg[svg.index("<svg"):]
-    svg = re.sub(r' (xmlns(:\w+)?|version|width|height)="[^"]*"', "", svg[:svg.index(">")]) + svg[svg.index(">"):]
-    used = set(re.findall(r"#([A-Za-z]\w*)", svg))
-    svg = re.sub(r' id="([^"]*)"', lambda m: f' id="p{number}-{m[1]}"' if m[1] in used else "", svg)
-    svg = re.sub(r'(url\(|href=")#', rf"\1#p{number}-", svg)
-    for color, variable in COLORS.items():
-        svg = svg.replace(color, variable)
-    return svg.replace("<svg", '<svg role="img"', 1)
+    return plots.inline_svg(figure, plt, number)
 
 
 def table(caption, columns, cases, cells):

@@ -182,10 +182,11 @@ class Chooser {
   std::unique_ptr<Plan> make(const Candidate& candidate) {
     const bool must = request_.kernel != "auto" && !request_.tune;
     try {
-      if (request_.kernel == "auto" && !request_.tune && grows(candidate)) return nullptr;
+      if (request_.kernel == "auto" && !request_.tune && grows(candidate))
+        return pass_over("its format would take more memory than CSR");
       std::shared_ptr<Storage>& storage = stored_[std::string(candidate.kernel->format) + candidate.layout.text()];
       if (!storage) storage = store(find_format(candidate.kernel->format), input_, candidate.layout);
-      if (!candidate.kernel->supports(*storage)) return nullptr;
+      if (!candidate.kernel->supports(*storage)) return pass_over("it does not take this matrix");
       auto plan = make_plan(*candidate.kernel, storage, candidate.policy, stream_);
       if (!request_.reproducible || plan->reproducible()) return plan;
       if (must)
@@ -193,11 +194,17 @@ class Chooser {
                     fmt::format("kernel {} {} is not reproducible; use another kernel, or auto", candidate.kernel->name,
                                 candidate.tunables()),
                     "kernel");
+      return pass_over("it is not reproducible");
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::resources) throw;
       refused_ = e;
       if (must) require_plan();
     }
+    return pass_over("its format does not suit the matrix or the memory");
+  }
+
+  std::unique_ptr<Plan> pass_over(const char* why) {
+    passed_over_ = why;
     return nullptr;
   }
 
@@ -209,19 +216,27 @@ class Chooser {
   }
 
   void take_first() {
+    std::vector<std::pair<std::string_view, std::string>> passed_over;  // kernels, and why
     for (const Candidate& candidate : candidates_) {
       const Timer making;
       chosen_.plan = make(candidate);
       own_seconds_ = making.seconds();
       if (chosen_.plan) break;
+      const auto same = [&](const auto& other) { return other.first == candidate.kernel->name; };
+      if (std::none_of(passed_over.begin(), passed_over.end(), same))
+        passed_over.emplace_back(candidate.kernel->name, passed_over_);
     }
     require_plan();
     const bool asked = request_.kernel != "auto";
     chosen_.decision = asked ? Decision::asked : candidates_.size() > 1 ? Decision::model : Decision::only;
     chosen_.why = asked && !request_.policy.empty() ? "kernel and policy as asked"
                   : asked                           ? "kernel as asked, policy from the model"
-                  : candidates_.size() > 1          ? "from the model; measuring tries the others"
+                  : candidates_.size() > 1          ? "from the model"
                                                     : "the only kernel of this backend";
+    if (chosen_.decision != Decision::model) return;
+    for (const auto& [kernel, why] : passed_over)
+      if (kernel != chosen_.plan->kernel) chosen_.why += fmt::format("; {} was passed over: {}", kernel, why);
+    chosen_.why += "; measuring tries the others";
   }
 
   void measure() {
@@ -342,6 +357,7 @@ class Chooser {
   std::map<std::string, std::shared_ptr<Storage>> stored_;  ///< by format and layout, so that kernels of one format share it
   ChosenPlan chosen_;
   std::optional<Error> refused_;  ///< why the last candidate whose format was refused has no plan
+  const char* passed_over_ = "";  ///< why the last candidate for which make() gave none has no plan
   double upload_seconds_ = 0;     ///< of the CSR to the device, which every conversion there needs
   double own_seconds_ = 0;        ///< converting to the chosen format, which has to be done in any case
 };

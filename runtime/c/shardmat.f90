@@ -112,6 +112,7 @@ module shardmat
     real(c_double) :: change = 0, seconds = 0
   end type
 
+  ! rtol: 0 means 1e-8, for a matrix in f32 1e-5; less than 0 means none.
   ! monitor: c_funloc of a function of a module, with the interface shardmat_monitor.
   type, bind(c) :: shardmat_solver_options
     integer(c_size_t) :: size_ = 128

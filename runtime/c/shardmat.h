@@ -327,7 +327,7 @@ typedef struct {
   const char* preconditioner; /* "none", "jacobi", "block_jacobi", "chebyshev"; NULL: none */
   const char* null_space;     /* "none" or "constant"; NULL: none */
   const char* residual_norm;  /* which norm is compared; NULL: unpreconditioned */
-  double rtol;                /* of the norm of b; 0: 1e-8; less than 0: none */
+  double rtol;                /* of the norm of b; 0: 1e-8, for a matrix in f32 1e-5; less than 0: none */
   double atol;                /* of the residual itself */
   int64_t max_iterations;     /* 0: 10000 */
   int64_t restart;            /* of gmres and fgmres; 0: 30 */

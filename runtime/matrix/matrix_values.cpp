@@ -11,6 +11,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/fixed_values.h"
 #include "runtime/matrix/stored_rows.h"
 #include "runtime/matrix/value_route.h"
 #include "runtime/matrix/vectors.h"
@@ -62,11 +63,7 @@ HostVector<double> DistributedMatrix::bring_values(const ConstDense& values, Str
 
 void DistributedMatrix::update_values(const ConstDense& values, Stream& stream) {
   const ContextScope scope(context_);
-  context_.communicator().together([&] {
-    if (options_.values == Values::fixed)
-      throw Error(ErrorKind::usage,
-                  "the matrix was made without room for new values; make it updatable (C++: Values::updatable)");
-  });
+  context_.communicator().together([&] { require_updatable(options_.values); });
   const bool waits = part_.route != nullptr || !(values.device == context_.device()) || values.type != options_.type;
   if (waits) context_.wait(stream, "the work on a GPU before new values");  // with a deadline, as products wait for ranks
   if (part_.route == nullptr) return update_nonzeros(values, stream);

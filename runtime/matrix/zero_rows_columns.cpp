@@ -9,6 +9,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/fixed_values.h"
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/vectors.h"
 
@@ -42,9 +43,7 @@ void DistributedMatrix::require_zeroable(std::span<const std::int64_t> zeroed, d
     throw Error(ErrorKind::usage, fmt::format("rows and columns of the same numbers are zeroed in square matrices; this one "
                                               "is {} × {}",
                                               rows(), cols()));
-  if (options_.values == Values::fixed)
-    throw Error(ErrorKind::usage,
-                "the matrix was made without room for new values; make it updatable (C++: Values::updatable)");
+  require_updatable(options_.values);
   if (is_half(options_.type))
     throw Error(ErrorKind::usage, fmt::format("rows and columns of a matrix in {} cannot be zeroed; store it in f64 or f32",
                                               name(options_.type)));

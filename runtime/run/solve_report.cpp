@@ -151,7 +151,7 @@ std::string to_text(const SolveReport& r) {
   if (r.variant) t.row("variant", fmt::format("{} ({})", name(r.variant->variant), r.variant->why));
   t.row("preconditioner",
         r.preconditioner + (r.preconditioner_note.empty() ? "" : fmt::format(" ({})", r.preconditioner_note)));
-  t.row("ends at", fmt::format("residual ({}) ≤ max({:g}·‖b‖, {:g}), or {} iterations", r.residual_norm, r.settings.rtol,
+  t.row("ends at", fmt::format("residual ({}) ≤ max({:g}·‖b‖, {:g}), or {} iterations", r.residual_norm, *r.settings.rtol,
                                r.settings.atol, human_count(r.settings.max_iterations)));
   t.row("null space", null_space_text(r));
   t.row("dot products", r.sums == "none" ? "" : "summed over the ranks by " + r.sums);
@@ -195,7 +195,7 @@ std::string to_json(const SolveReport& r) {
                    {"preconditioner", r.preconditioner},
                    {"preconditioner_note", r.preconditioner_note},
                    {"residual_norm", r.residual_norm},
-                   {"rtol", r.settings.rtol},
+                   {"rtol", *r.settings.rtol},
                    {"atol", r.settings.atol},
                    {"divergence_tolerance", r.settings.divergence_tolerance},
                    {"max_iterations", r.settings.max_iterations},

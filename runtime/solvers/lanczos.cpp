@@ -15,6 +15,7 @@
 #include "runtime/context.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/solvers/basis_passes.h"
+#include "runtime/solvers/least_square.h"
 #include "runtime/solvers/power.h"
 #include "runtime/solvers/random_entries.h"
 #include "runtime/solvers/stop_vote.h"
@@ -60,6 +61,7 @@ class LanczosRun {
     continue_randomly();
     while (true) {
       sweep();
+      require_measurable();
       decompose();
       if (monitor_) monitor_(result_.iterations, estimates());
       const bool whole = size_ == p_.matrix.rows(), done = all_converged();
@@ -180,6 +182,19 @@ class LanczosRun {
       else scale(size_, 1 / below_);
       stopped_ = vote_();
     }
+  }
+
+  /// Refuses a matrix whose products are so short that their squares say nothing. A product that is 0 is orthogonal to the
+  /// basis; one that is not, but whose square is 0, is not.
+  void require_measurable() {
+    const bool zero = std::all_of(projected_.begin(), projected_.end(), [](double one) { return one == 0; });
+    ranks_.together([&] {
+      if (!zero && longest_ * longest_ < least_square(sum_type(p_.matrix.type())))
+        throw Error(ErrorKind::input,
+                    fmt::format("products with the matrix are too short to form their squares (the longest of a vector of "
+                                "length 1: {:g}); scale the matrix so that its values are near 1",
+                                longest_));
+    });
   }
 
   /// Rank 0 decomposes: other instruction sets on other hosts could round otherwise.

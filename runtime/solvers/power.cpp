@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <span>
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "runtime/context.h"
+#include "runtime/solvers/least_square.h"
 #include "runtime/solvers/random_entries.h"
 #include "runtime/solvers/stop_vote.h"
 
@@ -56,9 +58,9 @@ double PowerMethod::dot(const DistributedVector& x, const DistributedVector& y, 
 double PowerMethod::length(const DistributedVector& x, Stream& stream) {
   const double squares = dot(x, x, stream);
   // Without the squares of the largest entries, or of all, the length says nothing.
-  constexpr double kLeast = 1e-290;
+  const bool lost = loses_squares(x, std::span(&squares, 1), *product_, stream);
   matrix_.context().communicator().together([&] {
-    if (!std::isfinite(squares) || (squares > 0 && squares < kLeast))
+    if (!std::isfinite(squares) || lost)
       throw Error(
           ErrorKind::input,
           fmt::format("a product with the matrix has the squared length {:g}, beyond what can be computed with; scale "

@@ -12,6 +12,7 @@
 #include "kernels/krylov/residual.h"
 #include "kernels/vector.h"
 #include "runtime/context.h"
+#include "runtime/solvers/least_square.h"
 
 namespace shardmat {
 namespace {
@@ -91,6 +92,9 @@ void SolveLoop::remove_means(const DistributedVector& b, DistributedVector& x) {
   const MeanRemover& remove_mean = *remove_mean_;
   remove_mean(x.view(), stream_);
   const MeanRemover::Measures before = remove_mean.measure(product_, b, stream_);
+  std::vector<double> squares;
+  for (const double norm : before.norms) squares.push_back(norm * norm);
+  refuse_tiny(b, squares);
   DistributedVector& without = mean_free_b_.emplace(b.matrix(), VectorLayout::rows, b.type(), b.columns());
   copy_on_device(without.view().data, b.view().data, product_.y_bytes(), stream_);
   remove_mean(without.view(), stream_);
@@ -116,6 +120,17 @@ void SolveLoop::scale(DistributedVector& vector, const std::vector<double>& fact
   stream_.synchronize();
 }
 
+void SolveLoop::refuse_tiny(const DistributedVector& b, const std::vector<double>& squares) const {
+  const bool tiny = loses_squares(b, squares, product_, stream_);
+  product_.matrix().context().communicator().together([&] {
+    if (tiny)
+      throw Error(ErrorKind::input,
+                  "b is not zero, but the sum of its squares (with this preconditioner and norm) is too small for f64; "
+                  "multiply b by a number that brings its entries near 1, and divide x by it",
+                  "b");
+  });
+}
+
 void SolveLoop::measure(const DistributedVector& b, const DistributedVector& x) {
   const DistributedMatrix& matrix = product_.matrix();
   Context& context = matrix.context();
@@ -138,6 +153,7 @@ void SolveLoop::measure(const DistributedVector& b, const DistributedVector& x) 
   });
   sum_(sums.as<double>(), stream_);
   const std::vector<double> squares = to_host(sums.as<double>() + columns_.size());
+  refuse_tiny(b, squares);
   dispatch(x.type(), [&]<class Tag>(Tag) {
     using T = typename Tag::type;
     T* const data = static_cast<T*>(x.view().data);
@@ -155,10 +171,10 @@ void SolveLoop::measure(const DistributedVector& b, const DistributedVector& x) 
       if (!std::isfinite(norm))
         throw Error(ErrorKind::input,
                     "b holds NaN or infinity, or the sum of its squares (with this preconditioner and norm) leaves the "
-                    "range of f64",
+                    "range of f64; multiply b by a number that brings its entries near 1, and divide x by it",
                     "b");
       result_.columns[j].norm_of_b = norm;
-      columns_[j].target = std::max(options_.rtol * norm, options_.atol);
+      columns_[j].target = std::max(*options_.rtol * norm, options_.atol);
     }
   });
 }
@@ -182,8 +198,8 @@ void SolveLoop::judge(int j, double true_residual) {
   const auto end = [&](SolveReason reason) { column.done = true, solved.reason = reason; };
   if (!std::isfinite(true_residual)) return end(SolveReason::diverged_nan);
   if (true_residual <= column.target)
-    return end(true_residual <= options_.rtol * solved.norm_of_b && solved.norm_of_b > 0 ? SolveReason::converged_rtol
-                                                                                         : SolveReason::converged_atol);
+    return end(true_residual <= *options_.rtol * solved.norm_of_b && solved.norm_of_b > 0 ? SolveReason::converged_rtol
+                                                                                          : SolveReason::converged_atol);
   if (solved.iterations >= options_.max_iterations)  // the method's own residual may be much smaller than the true one
     return end(true_residual > column.limit ? SolveReason::diverged_tolerance : SolveReason::diverged_iterations);
   if (interrupted_) return end(SolveReason::interrupted);

@@ -43,6 +43,8 @@ class SolveLoop {
   void remove_means(const DistributedVector& b, DistributedVector& x);
   /// Finds the norms of b and whether x is zero.
   void measure(const DistributedVector& b, const DistributedVector& x);
+  /// Throws Error(input) for a column of b that is not 0, but whose sum of squares is too small. Collective.
+  void refuse_tiny(const DistributedVector& b, const std::vector<double>& squares) const;
   void clear_where_b_is_zero(DistributedVector& x);
   /// Multiplies each column by a factor.
   void scale(DistributedVector& vector, const std::vector<double>& factors);

@@ -23,7 +23,7 @@ void require_sensible(const SolverOptions& o, const DistributedMatrix& matrix) {
     refuse(fmt::format("a solver needs a square matrix; this one is {} × {}", matrix.rows(), matrix.cols()), "matrix");
   if (is_half(matrix.type()))
     refuse(fmt::format("a solver needs values in f64 or f32, not in {}", name(matrix.type())), "type");
-  if (!(o.rtol >= 0)) refuse("the relative tolerance must be 0 or more", "rtol");
+  if (o.rtol && !(*o.rtol >= 0)) refuse("the relative tolerance must be 0 or more", "rtol");
   if (!(o.atol >= 0)) refuse("the absolute tolerance must be 0 or more", "atol");
   if (!(o.divergence_tolerance > 1)) refuse("the divergence tolerance must be above 1", "divergence_tolerance");
   if (o.max_iterations < 0) refuse("the most iterations must be 0 or more", "max_iterations");
@@ -80,6 +80,8 @@ bool SolveResult::converged() const {
   return std::all_of(columns.begin(), columns.end(), [](const SolvedColumn& c) { return shardmat::converged(c.reason); });
 }
 
+double default_rtol(ValueType type) { return type == ValueType::f64 ? 1e-8 : 1e-5; }
+
 Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix_(matrix), options_(options) {
   const ContextScope scope(matrix.context());
   Communicator& ranks = matrix.context().communicator();
@@ -96,6 +98,7 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix
     require_sensible(options, matrix);
     if (!chooses) take(find_method(options.solver));
   });
+  if (!options_.rtol) options_.rtol = default_rtol(matrix.type());
   const bool positive = !chooses || options.own_preconditioner || has_positive_diagonal(matrix, matrix.context().stream());
   options_.preconditioning.columns = static_cast<int>(options.columns);
   options_.preconditioning.absolute = chooses ? !positive : method->demands == Demands::symmetric;

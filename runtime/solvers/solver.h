@@ -44,8 +44,8 @@ struct SolverOptions {
   PreconditionerOptions preconditioning;
   /// Takes the place of `preconditioner`, which is none then; only for flexible methods (fgmres).
   std::optional<OwnPreconditioner> own_preconditioner;
-  double rtol = 1e-8;  ///< of ‖b‖
-  double atol = 0;     ///< of the residual itself
+  std::optional<double> rtol;  ///< of ‖b‖; none: default_rtol() of the matrix's type
+  double atol = 0;             ///< of the residual itself
   double divergence_tolerance =
       1e5;  ///< ends when the residual is above this times the larger of ‖b‖ and the first residual
   std::int64_t max_iterations = 10'000;
@@ -106,6 +106,9 @@ struct SolveResult {
   bool converged() const;
 };
 
+/// 1e-8; 1e-5 in f32, where rounding errors keep the residual of many an easy system above 1e-7.
+double default_rtol(ValueType type);
+
 class Solver {
  public:
   /// Makes the product, the preconditioner and the vectors. Throws the same error on all ranks: Error(usage) for unknown
@@ -120,9 +123,10 @@ class Solver {
   /// Takes the new values of the matrix into the preconditioner. Checks the null space again.
   void refresh();
   /// Solves A·X = B from the X at hand. Vectors of the matrix's sum_type() and of options.columns columns. Throws
-  /// Error(input) if b or x holds NaN or infinity. The bits of x and of the history are the same in every run with as many
-  /// ranks, the same kernel, exchange and variant. Of a matrix in f32, true residuals are summed in f64 by the host while it
-  /// has the rows (DistributedMatrix::drop_host_rows()); this takes a pass over them at the end of the solve.
+  /// Error(input) if b or x holds NaN or infinity, or b is so small that its squares cannot be formed. The bits of x and of
+  /// the history are the same in every run with as many ranks, the same kernel, exchange and variant. Of a matrix in f32,
+  /// true residuals are summed in f64 by the host while it has the rows (DistributedMatrix::drop_host_rows()); this takes a
+  /// pass over them at the end of the solve.
   SolveResult solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control = {});
 
   /// What other preconditioners would do.
@@ -138,7 +142,7 @@ class Solver {
 
   const Product& product() const { return *product_; }
   const Preconditioner& preconditioner() const { return *preconditioner_; }
-  /// As given, with the method that was chosen for "auto".
+  /// As given, with the method that was chosen for "auto", and with the relative tolerance.
   const SolverOptions& options() const { return options_; }
   /// Why this method was chosen; empty if it was named.
   const std::string& method_why() const { return method_why_; }

@@ -231,6 +231,23 @@ static void solves(shardmat_context* context) {
   shardmat_matrix_destroy(a);
 }
 
+/* A tolerance of 0 means one that the type of the matrix can reach. */
+static void solves_in_f32(shardmat_context* context) {
+  shardmat_matrix_options in_f32 = {.size = sizeof in_f32, .type = "f32"};
+  shardmat_matrix* a = make_matrix(context, &in_f32);
+  float b[48], x[48] = {0};
+  for (int i = 0; i < 48; ++i) b[i] = (float)((i % 2 == 0 ? 1 : -1) * (1 + i % 5));
+  shardmat_solve_result result = {.size = sizeof result};
+  OK(shardmat_solve(a, NULL, b, x, &result));
+  CHECK(result.converged && result.true_residual <= 1e-5 * result.norm_of_b);
+  shardmat_solver_options options = {.size = sizeof options, .rtol = 1e-12};
+  CHECK(shardmat_solve(a, &options, b, x, &result) == SHARDMAT_NOT_CONVERGED && !result.converged);
+  options.rtol = -1; /* none */
+  options.max_iterations = 2;
+  CHECK(shardmat_solve(a, &options, b, x, &result) == SHARDMAT_NOT_CONVERGED && !result.converged);
+  shardmat_matrix_destroy(a);
+}
+
 /* Known values in the rows 5 (named by every rank) and 40 (by the last): the other rows follow, with the same solution. */
 static void zeroes_rows_and_columns(shardmat_context* context) {
   shardmat_matrix_options options = {.size = sizeof options, .updatable = 1};
@@ -404,6 +421,7 @@ static void does_everything(shardmat_context* context) {
   takes_triplets_and_new_values(context);
   types_of_all_ranks(context);
   solves(context);
+  solves_in_f32(context);
   zeroes_rows_and_columns(context);
   refuses(context);
   refuses_kernels(context);

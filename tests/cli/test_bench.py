@@ -539,6 +539,29 @@ class Pictures(CliTest):
         for word in ("speed-up over the fastest cuSPARSE algorithm", "unsteady times", "m bf16"):
             self.assertIn(word, words)
 
+    def test_reports_of_other_commands_are_refused(self):
+        commands = {"plot_batched": "bench batched", "plot_convergence": "solve", "plot_kernels": "bench kernels",
+                    "plot_matrix": "info", "plot_papers": "bench papers", "plot_peers": "bench kernels|spmm|batched --peers",
+                    "plot_reports": "multiply", "plot_scaling": "bench scaling", "plot_service": "bench service", "plot_solve": "bench solve",
+                    "plot_spmm": "bench spmm", "scaling_html": "bench scaling", "papers_html": "bench papers"}
+        scripts = [*(ROOT / "tools").glob("plot_*.py"), *(ROOT / "tools").glob("*_html.py")]
+        self.assertEqual(set(commands), {path.stem for path in scripts})
+        pagerank = {"matrix": {"name": "m"}, "columns": [], "iterations": 3}
+        features = {"machine": self.MACHINE, "cases": [{"matrix": {"name": "m"}}]}
+        for script, command in commands.items():
+            for report in ({}, [], [{}], 3, pagerank, features, {"machine": self.MACHINE, "yardstick": "y", "cases": 3}):
+                with self.subTest(script=script, report=report):
+                    result = self.draw(f"{script}.py", report)
+                    self.assertEqual((result.code, len(result.err.splitlines())), (USAGE, 1), result)
+                    verb = "writes" if script.endswith("html") else "draws"
+                    for words in (f"{script}.py: r.json is not a report of shardmat {command}: ", f"This script {verb} ",
+                                  f"Write one with: shardmat {command} … --json FILE"):
+                        self.assertIn(words, result.err)
+        self.write("r.json", "{")
+        result = run([sys.executable, ROOT / "tools" / "plot_solve.py", "r.json", "--output", "r.svg"], self.directory)
+        self.assertEqual(result.code, USAGE, result)
+        self.assertIn("it is not JSON", result.err)
+
     def other_python(self):
         """A python3 without any packages, as of a virtual environment."""
         self.path("venv/bin").mkdir(parents=True)
@@ -559,7 +582,8 @@ class Pictures(CliTest):
     def test_interpreters_without_matplotlib_are_named(self):
         python = self.other_python()
         self.write("matplotlib.py", "raise ImportError")
-        result = self.draw("plot_kernels.py", {}, python, env={"PYTHONPATH": str(self.directory)})
+        report = {"machine": self.MACHINE, "yardstick": "best cuSPARSE", "cases": [self.kernels(2)]}
+        result = self.draw("plot_kernels.py", report, python, env={"PYTHONPATH": str(self.directory)})
         self.assertNotEqual(result.code, OK, result)
         for word in ("matplotlib is missing in", str(python), "/usr/bin/python3", "apt-get install python3-matplotlib"):
             self.assertIn(word, result.err)

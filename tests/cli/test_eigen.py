@@ -210,6 +210,20 @@ class Eigen(CliTest):
                     self.assertIn(text, result.messages[0])
         self.assertEqual(self.files(), before)
 
+    def test_refuses_matrices_whose_squares_cannot_be_formed(self):
+        matrix = sp.diags([-1.0, 2.5, -1.0], [-1, 0, 1], shape=(80, 80), format="csr")
+        for scale in (1e200, 1e-145, 1e-160, 1e-200, 1e-310):
+            write_binsparse(self.path("scaled.h5"), scale * matrix)
+            for method in ("lanczos", "power"):
+                with self.subTest(scale=scale, method=method):
+                    out = self.call("eigen", "scaled.h5", "--method", method, ranks=2 if scale == 1e-200 else 0)
+                    self.assertEqual(out.code, INPUT, out)
+                    self.assertIn("scale the matrix so that its values are near 1", out.messages[0])
+        values, _, report = self.eigen(1e-120 * matrix, "--count", 2)
+        np.testing.assert_allclose(values, 1e-120 * np.linalg.eigvalsh(matrix.toarray())[-2:], rtol=1e-8)
+        values, _, report = self.eigen(sp.csr_matrix((5, 5)), "--count", 2)
+        self.assertEqual((list(values), report["converged"]), ([0, 0], True))
+
     def test_ends_early_on_a_signal(self):
         for method in (["--method", "power"], ["--basis", 8]):
             code, out = self.interrupted("eigen", "poisson7:n=12", *method, "--tolerance", 0, "--max-iterations", 10**9, "--vectors", "v.npy", "--force")

@@ -355,6 +355,14 @@ class Report(CliTest):
             for share in re.findall(r"= (\d+) % of the copy bandwidth", result.out):
                 self.assertLessEqual(int(share), 100)
 
+    def test_a_better_prediction_that_is_not_taken_is_explained(self):
+        matrix = sp.random(50, 50, 0.05, random_state=3, format="csr")
+        write_binsparse(self.path("small.h5"), matrix)
+        report = self.json_of("multiply", "small.h5", "--no-measure", "--backend", "host")
+        first = report["kernel"]["predictions"][0]["kernel"]
+        self.assertEqual((first, report["kernel"]["name"]), ("packed_host", "csr_host"))
+        self.assertIn("packed_host was passed over: its format would take more memory than CSR", report["kernel"]["why"])
+
     def test_a_kernel_is_named_once_for_all_blocks_of_rows(self):
         report = self.json_of("multiply", "poisson:n=8", "--kernel", "csr_host", "--overlap", "--backend", "host", ranks=2)
         self.assertGreater(report["exchange"]["overlapped"]["max"], 0)

@@ -3,6 +3,7 @@ definitions, written again in papers_reference.py."""
 
 import json
 import os
+import re
 import unittest
 
 import numpy as np
@@ -145,6 +146,8 @@ class Reports(CliTest):
             for name, table in report["tables"].items():
                 self.assertIn(table["title"].split(":")[0], html, name)
             self.assertEqual(html.count("<figcaption>"), html.count("<svg"))
+            self.assertIn(' text-anchor="middle"', html)
+            self.assertNotIn(" style=", "".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL)))
             inside = html.split('id="shardmat-report">')[1].split("</script>")[0]
             self.assertEqual(json.loads(inside)["tables"], report["tables"])
             self.assertIn("1.50×, 1.65×, 1.51×", self.path("p.svg").read_text())

@@ -172,6 +172,11 @@ class Scaling(CliTest):
         self.assertEqual(page.loads, [])
         self.assertNotRegex(text, r"https?:|@import|url\((?!#)")
         self.assertEqual(page.pictures, 6)
+        pictures = "".join(re.findall(r"<svg.*?</svg>", text, re.DOTALL))  # in attributes, which makers of PDF know
+        for word in (' fill="#2f6f9f"', ' stroke="#2f6f9f"', ' text-anchor="middle"', ' font-size="9"'):
+            self.assertIn(word, pictures)
+        self.assertNotRegex(pictures, r' style=|var\(')
+        self.assertIn('svg [fill="#2f6f9f"] { fill: var(--blue); }', text)
         report = json.loads(page.json)
         for word in (name, "strong scaling", "weak scaling", "waiting for x", "cannot be had", report["software"],
                      report["command"], report["date"][:10]):

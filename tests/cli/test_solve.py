@@ -117,6 +117,37 @@ class Solve(CliTest):
         _, report = self.solution(singular, np.array([1.0, 0.0]), "--solver", "gmres", code=NOT_CONVERGED)
         self.assertFalse(report["converged"])
 
+    def test_tolerance_that_no_one_gave(self):
+        matrix, b = laplacian(20), np.random.default_rng(8).standard_normal(400)
+        for type, expected in (("f32", 1e-5), ("f64", 1e-8)):
+            x, report = self.solution(matrix, b, "--type", type)
+            self.assertEqual((report["solver"]["rtol"], report["converged"]), (expected, True))
+            self.assertLessEqual(np.linalg.norm(b - matrix @ x), 1.1 * expected * np.linalg.norm(b))
+            for given in (0, 1e-3):
+                _, report = self.solution(matrix, b, "--type", type, "--rtol", given, "--atol", 1, ranks=2)
+                self.assertEqual((report["solver"]["rtol"], report["converged"]), (given, True))
+        _, report = self.solution(matrix, b, "--rtol", 0, "--max-iterations", 3, code=NOT_CONVERGED)
+        self.assertEqual(report["columns"][0]["reason"], "diverged_iterations")
+
+    def test_refuses_b_whose_squares_cannot_be_formed(self):
+        matrix = laplacian(6)
+        b = np.ones((36, 2)) * [[0, 1]]
+        for factor, options in ((1e-170, []), (1e-145, []), (1e200, []), (1e-170, ["--null-space", "constant"])):
+            with self.subTest(factor=factor, options=options):
+                if options:
+                    path = sp.diags([1.0, 1.0], [-1, 1], shape=(36, 36), format="csr")
+                    write_binsparse(self.path("a.h5"), sp.csgraph.laplacian(path))
+                    write_vector(self.path("b.npy"), factor * np.arange(72.0).reshape(36, 2) * [[0, 1]])
+                else:
+                    write_binsparse(self.path("a.h5"), matrix)
+                    write_vector(self.path("b.npy"), factor * b)
+                out = self.call("solve", "a.h5", "--b", "b.npy", "--rhs", 2, *options, ranks=2)
+                self.assertEqual(out.code, INPUT, out)
+                self.assertIn("multiply b by a number that brings its entries near 1", out.messages[0])
+        x, report = self.solution(matrix, 1e-120 * b, "--rhs", 2)
+        self.assertTrue(report["converged"])
+        self.assertLessEqual(np.linalg.norm(1e-120 * b - matrix @ x), 1.1e-8 * 6e-120)
+
     def test_singular_but_consistent(self):
         matrix = sp.csr_matrix(sp.diags([2.0, -1.0, -1.0, -1.0, -1.0], [0, 1, -1, 29, -29], shape=(30, 30)))  # a ring
         b = np.random.default_rng(7).standard_normal(30)

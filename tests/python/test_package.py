@@ -3,10 +3,12 @@
 
 import ast
 import concurrent.futures
+import copy
 import faulthandler
 import inspect
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -108,6 +110,28 @@ class Products(unittest.TestCase):
         shifted = sp.random(20, 30, 0.3, random_state=6).tocsr()
         rectangular = shardmat.Matrix.from_scipy(shifted)
         np.testing.assert_allclose(rectangular.T @ np.arange(20.0), shifted.T @ np.arange(20.0))
+        for back in (m, rectangular):
+            self.assertIs(back.T.T, back)
+            self.assertIs(back.T.T.T, back.T)
+        with self.assertRaisesRegex(NotImplementedError, "keep it"):
+            shardmat.Matrix.from_scipy(shifted).T.T
+        changing = shardmat.Matrix.from_scipy(shifted, updatable=True)
+        turned = changing.T
+        changing.update_values(2 * shifted.data)
+        self.assertIs(changing.T.T, changing)
+        turned.update_values(turned.info()["nnz"] * [1.0])  # no longer the transpose of the other
+        with self.assertRaisesRegex(NotImplementedError, "before its values changed"):
+            turned.T
+
+    def test_no_columns(self):
+        a = sp.random(20, 30, 0.3, random_state=6).tocsr()
+        for dtype in (np.float64, np.float32):
+            m = shardmat.Matrix.from_scipy(a.astype(dtype))
+            for x in (np.zeros((30, 0), dtype), np.zeros((30, 0))):
+                y = m @ x
+                self.assertEqual((y.shape, y.dtype), ((20, 0), dtype))
+        with self.assertRaises(ValueError):
+            m @ np.zeros((20, 0))
 
 
 class Values(unittest.TestCase):
@@ -124,8 +148,9 @@ class Values(unittest.TestCase):
         with self.assertRaises(shardmat.UsageError):
             m.update_values([1.0])
         fixed = shardmat.Matrix.from_scipy(a)
-        with self.assertRaisesRegex(shardmat.UsageError, "new values"):
-            fixed.update_values(a.data)
+        for change in (lambda: fixed.update_values(a.data), lambda: fixed.zero_rows_columns([0])):
+            with self.assertRaisesRegex(shardmat.UsageError, "without room for new values.*Python: updatable=True; C"):
+                change()
 
     def test_new_values_in_the_order_given(self):
         half = sp.random(50, 50, 0.2, random_state=5).tocsr()
@@ -175,6 +200,13 @@ class Solvers(unittest.TestCase):
         self.assertEqual(len(solver.results[1]["history"]), solver.results[1]["iterations"] + 1)
         self.assertTrue(seen and all(columns == 3 for _, columns in seen))
 
+    def test_tolerance_that_no_one_gave(self):
+        a = (tridiagonal(60) + tridiagonal(60).T).tocsr()
+        b = np.ones(60)
+        for dtype, expected in ((np.float64, 1e-8), (np.float32, 1e-5)):
+            x = shardmat.Matrix.from_scipy(a.astype(dtype)).solve(b.astype(dtype))
+            self.assertLessEqual(np.linalg.norm(b - a @ x), 1.1 * expected * np.linalg.norm(b))
+
     def test_not_converged(self):
         a = shardmat.Matrix.from_file("poisson7:n=8")
         with self.assertRaises(shardmat.NotConvergedError) as caught:
@@ -222,6 +254,19 @@ class Errors(unittest.TestCase):
         with self.assertRaisesRegex(NotImplementedError, "transpose"):
             shardmat.Matrix.from_rows(tridiagonal(3)).T
         self.assertTrue(issubclass(shardmat.ResourcesError, MemoryError))
+
+    def test_cannot_be_pickled(self):
+        m = shardmat.Matrix.from_scipy(sp.eye(3))
+        for take in (pickle.dumps, copy.copy, copy.deepcopy):
+            with self.assertRaisesRegex(TypeError, r"shardmat.Matrix cannot be pickled or copied: .*scipy.sparse.save_npz"):
+                take(m)
+            with self.assertRaisesRegex(TypeError, r"shardmat.Product cannot be pickled .*make it anew"):
+                take(m.product(2))
+
+    def test_version(self):
+        self.assertEqual(shardmat.__version__, shardmat.version())
+        with self.assertRaisesRegex(AttributeError, "no attribute 'nothing'"):
+            shardmat.nothing
 
     def test_an_exception_of_a_monitor_ends_the_solve(self):
         a = shardmat.Matrix.from_file("poisson7:n=8")
@@ -325,6 +370,12 @@ class Graphs(unittest.TestCase):
             shardmat.pagerank(a, max_iterations=1)
         self.assertEqual(caught.exception.x.shape, (60,))
         self.assertEqual(shardmat.pagerank("poisson7:n=4", unweighted=True).shape, (64,))
+        np.testing.assert_array_equal(shardmat.pagerank(a.toarray(), tolerance=1e-13), scores)
+        for wrong in ([[1, 0], [0, 1]], None, 3):
+            with self.assertRaisesRegex(TypeError, "a matrix of SciPy or NumPy, or the name of a matrix file"):
+                shardmat.pagerank(wrong)
+        with self.assertRaisesRegex(ValueError, "two dimensions; this array has 1"):
+            shardmat.pagerank(np.ones(3))
 
     def test_batches(self):
         matrices = [sp.random(3 + i % 5, 2 + i % 3, 0.5, random_state=i).tocsr() for i in range(40)]

@@ -72,9 +72,9 @@ void add_solver_options(const CommandLine& app, Options& o) {
   app.add_option("--preconditioner", s.preconditioner,
                  "what is applied to the residual" + choices("Choices", names_of(preconditioners())))
       ->capture_default_str();
-  app.add_option("--rtol", s.rtol, "ends when the residual is at most X times the norm of b")
-      ->check(finite_number())
-      ->capture_default_str();
+  app.add_option("--rtol", s.rtol,
+                 "ends when the residual is at most X times the norm of b (default: 1e-8, with --type f32 1e-5)")
+      ->check(finite_number());
   app.add_option("--atol", s.atol, "ends when the residual is at most X")->check(finite_number())->capture_default_str();
   app.add_option("--divergence-tolerance", s.divergence_tolerance,
                  "ends when the residual is above X times the norm of b (or the first residual, if that is larger)")

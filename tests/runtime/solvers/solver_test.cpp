@@ -107,8 +107,8 @@ void every_method_with_every_preconditioner(const Case& c) {
           const SolvedColumn& column = result.columns[static_cast<std::size_t>(j)];
           EXPECT_EQ(column.reason, SolveReason::converged_rtol) << name(column.reason);
           const double residual = system.residual(a, j), slack = c.type == ValueType::f64 ? 1.001 : 1.1;
-          EXPECT_LE(residual, slack * options.rtol * column.norm_of_b);
-          EXPECT_NEAR(column.true_residual, residual, (slack - 1) * (residual + options.rtol * column.norm_of_b));
+          EXPECT_LE(residual, slack * *options.rtol * column.norm_of_b);
+          EXPECT_NEAR(column.true_residual, residual, (slack - 1) * (residual + *options.rtol * column.norm_of_b));
           EXPECT_EQ(std::ssize(column.history), column.iterations + 1);
         }
       }
@@ -438,7 +438,7 @@ void takes_a_preconditioner_of_the_program(const Case& c) {
   const SolveResult result = solver.solve(system.b, system.x);
   EXPECT_TRUE(result.converged());
   for (std::int64_t j = 0; j < 2; ++j)
-    EXPECT_LE(system.residual(a, j), 1.1 * options.rtol * result.columns[static_cast<std::size_t>(j)].norm_of_b);
+    EXPECT_LE(system.residual(a, j), 1.1 * *options.rtol * result.columns[static_cast<std::size_t>(j)].norm_of_b);
   if (c.backend == BackendChoice::host) EXPECT_EQ(own.calls, result.iterations);
   else EXPECT_GE(own.calls, result.iterations);  // the host looks only now and then whether the device is done
   options.own_preconditioner.reset();
@@ -465,6 +465,16 @@ void takes_a_preconditioner_of_the_program(const Case& c) {
   EXPECT_NE(error_of(ErrorKind::usage, [&] { Solver(system.at.matrix, options); }).find("apply"), std::string::npos);
 }
 SHARDMAT_VECTOR_TEST(Solver, TakesAPreconditionerOfTheProgram, takes_a_preconditioner_of_the_program)
+
+TEST(Solver, TakesTheToleranceOfTheMatrixsType) {
+  for (const auto& [c, expected] : {std::pair(kHost64, 1e-8), std::pair(kHost32, 1e-5)}) {
+    TestMatrix at(c, "poisson27:n=8", LocalSort::none);
+    EXPECT_EQ(Solver(at.matrix, {}).options().rtol, expected);
+    SolverOptions none;
+    none.rtol = 0;
+    EXPECT_EQ(Solver(at.matrix, none).options().rtol, 0);
+  }
+}
 
 TEST(Solver, RefusesWhatItCannotTake) {
   TestMatrix square(kHost64, "poisson27:n=4", LocalSort::none);

@@ -234,6 +234,7 @@ py::object NativeMatrix::matmul(const py::object& given) {
   std::vector<py::ssize_t> shape{sizes_.own_rows};
   if (x.dimensions() == 2) shape.push_back(columns);
   py::array y(y_dtype_, shape);
+  if (columns == 0 && x.dense().rows == sizes_.own_cols) return y;
   product(columns).multiply(1, x, 0, View(y, "y", true, place_), nullptr);
   return y;
 }

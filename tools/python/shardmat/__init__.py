@@ -17,6 +17,12 @@ __all__ = ["Batch", "Context", "Error", "InputError", "InternalError", "Matrix",
            "ResourcesError", "Solver", "UsageError", "VerificationError", "empty", "pagerank", "version"]
 
 
+def __getattr__(name):
+    if name == "__version__":
+        return version()
+    raise AttributeError(f"module 'shardmat' has no attribute '{name}'")
+
+
 def version():
     """The version of the library, "0.1.0"."""
     from .context import native

@@ -13,6 +13,11 @@ class Handle:
             raise ValueError(f"the {type(self).__name__.lower()} is closed")
         return self._native
 
+    def __reduce_ex__(self, protocol):
+        raise TypeError(f"a shardmat.{type(self).__name__} cannot be pickled or copied: it lies on devices. {self._REMEDY}")
+
+    _REMEDY = "Pickle what it was made of, and make it anew"
+
     def __enter__(self):
         return self
 

@@ -3,6 +3,7 @@
 import html
 import operator
 import sys
+import weakref
 
 from .context import context_for, empty, native
 from .errors import NotConvergedError
@@ -113,11 +114,14 @@ class Matrix(Handle):
     One rank has all of x and y. With several, each has the entries of its own rows, ``own_shape``.
     """
 
+    _REMEDY = "Save the matrix with SciPy (scipy.sparse.save_npz), and make it anew with from_scipy or from_file"
+
     def __init__(self, handle, context, transpose=None):
         self._native = handle
         self._context = context
         self._make_transpose = transpose
         self._transpose = None
+        self._transpose_of = None  # a weak reference, so that a matrix that is deleted frees its memory
         info = handle.info()
         self._shape = info["shape"]
         self._own_shape = (info["own_rows"], info["own_cols"])
@@ -282,7 +286,13 @@ class Matrix(Handle):
 
     @property
     def T(self):
-        """The transpose, a second matrix on the device; on one rank, of a matrix from SciPy or of a file."""
+        """The transpose, a second matrix on the device; on one rank, of a matrix from SciPy or of a file. ``A.T.T`` is A."""
+        if self._transpose_of is not None:
+            before = self._transpose_of()
+            if before is None or before._native is None:
+                raise NotImplementedError("the matrix of which this is the transpose was closed or deleted; keep it, for "
+                                          "A.T.T is A")
+            return before
         if self._transpose is None:
             if self._make_transpose is None:
                 raise NotImplementedError("there is no product with the transpose of this matrix, but of one that from_scipy or "
@@ -290,6 +300,7 @@ class Matrix(Handle):
                                           "transposed rows, or use from_file(…, transposed=True)")
             self._transpose = self._make_transpose()
             self._make_transpose = None
+            self._transpose.matrix._transpose_of = weakref.ref(self)
         return self._transpose.matrix
 
     def as_linear_operator(self):
@@ -313,13 +324,14 @@ class Matrix(Handle):
         if not on_gpu(values):
             values = _values(values)
         self._open().update_values(values, stream)
-        self._make_transpose = None  # the values of SciPy's matrix are no longer ours
+        self._make_transpose = self._transpose_of = None  # the values of SciPy's matrix are no longer ours
         if self._transpose is None:
             return
         if on_gpu(values):
-            self._transpose = None  # it would take its values through host memory
+            self._transpose.matrix._transpose_of = self._transpose = None  # it would take its values through host memory
         else:
             self._transpose.update(values)
+            self._transpose.matrix._transpose_of = weakref.ref(self)
 
     def zero_rows_columns(self, rows, diagonal=1.0, x=None, b=None):
         """Zeros rows and columns and sets their diagonals, for known values x of these rows, as PETSc's MatZeroRowsColumns.
@@ -328,8 +340,10 @@ class Matrix(Handle):
         entries), b changes in place: it loses A·x of the zeroed columns, and becomes diagonal·x in the zeroed rows. Collective.
         """
         self._open().zero_rows_columns(_indices(rows).reshape(-1), diagonal, x, b)
+        self._transpose_of = None
         if self._transpose is not None:
             self._transpose.matrix.zero_rows_columns(rows, diagonal)
+            self._transpose.matrix._transpose_of = weakref.ref(self)
         else:
             self._make_transpose = None  # the values of SciPy's matrix are no longer ours
 
@@ -461,10 +475,11 @@ class Solver(Handle):
 
     solver: cg, gmres, fgmres, bicgstab, minres, chebyshev, or auto (by the matrix). preconditioner: none, jacobi,
     block_jacobi or chebyshev.
-    Keywords: rtol (1e-8, of the norm of b), atol, divergence_tolerance (1e5, likewise), max_iterations (10000), restart (30),
-    columns (1), block_size, degree, null_space ("none", "constant"), residual_norm, assume_symmetric, variant (of cg: "auto",
-    "classic", or "single_reduction" with one sum over the ranks an iteration), monitor: called now and then with the
-    iterations and the norm of each column's residual; True ends the solve. Ctrl-C ends it, too.
+    Keywords: rtol (of the norm of b; 1e-8, for a matrix in float32 1e-5), atol, divergence_tolerance (1e5, likewise),
+    max_iterations (10000), restart (30), columns (1), block_size, degree, null_space ("none", "constant"), residual_norm,
+    assume_symmetric, variant (of cg: "auto", "classic", or "single_reduction" with one sum over the ranks an iteration),
+    monitor: called now and then with the iterations and the norm of each column's residual; True ends the solve. Ctrl-C ends
+    it, too.
     """
 
     def __init__(self, matrix, solver="cg", preconditioner="none", **options):

@@ -9,9 +9,9 @@ def pagerank(graph, *, damping=0.85, restarts=None, seeds=None, tolerance=1e-10,
              context=None, comm=None):
     """The scores of the vertices of a graph, which sum to 1.
 
-    graph: a sparse matrix of SciPy whose entry (i, j) is the weight of an edge from i to j, on one rank; or a matrix file, on
-    any number of ranks (collective): rank 0 then returns the scores, the others None. restarts: where the walk begins anew, a
-    weight for each vertex, or several columns of them; seeds: vertices, one column for each. Raises NotConvergedError, which
+    graph: a matrix of SciPy or NumPy whose entry (i, j) is the weight of an edge from i to j, on one rank; or a matrix file,
+    on any number of ranks (collective): rank 0 then returns the scores, the others None. restarts: where the walk begins anew,
+    a weight for each vertex, or several columns of them; seeds: vertices, one column for each. Raises NotConvergedError, which
     has the last scores as x. Ctrl-C ends it.
     """
     import os
@@ -22,14 +22,22 @@ def pagerank(graph, *, damping=0.85, restarts=None, seeds=None, tolerance=1e-10,
     info = context.info()
     if restarts is not None and seeds is not None:
         raise ValueError("give restarts or seeds, not both")
+    if isinstance(graph, numpy.ndarray):
+        import scipy.sparse
+
+        if graph.ndim != 2:
+            raise ValueError(f"the matrix of a graph has two dimensions; this array has {graph.ndim}")
+        graph = scipy.sparse.csr_matrix(graph)
     if hasattr(graph, "tocsr"):
         csr = _csr(graph)
         if csr.shape[0] != csr.shape[1]:
             raise ValueError(f"the matrix of a graph is square; this one is {csr.shape[0]}×{csr.shape[1]}")
         vertices, given = csr.shape[0], _csr_arrays(csr)
-    else:
+    elif isinstance(graph, (str, os.PathLike)):
         given = os.fspath(graph)
         vertices = native().file_shape(context._open(), given)[0]
+    else:
+        raise TypeError(f"a graph is a matrix of SciPy or NumPy, or the name of a matrix file, not {type(graph).__name__}")
     columns, shape = 1, (vertices,)
     if seeds is not None:
         seeds = _indices(seeds).reshape(-1)
