@@ -48,10 +48,10 @@ std::string text_of(const json& matrix) {
   return text + "\n";
 }
 
-/// Throws unless products and new values are taken now.
-void require_ready(const json& matrix) {
+/// Throws unless the ranks have the matrix and take new values.
+void require_loaded(const json& matrix) {
   const std::string name = matrix["name"], state = matrix["state"], reason = matrix.value("reason", std::string());
-  if (state == "ready") return;
+  if (state == "ready" || state == "values_lost") return;
   if (state == "loading")
     throw Error(
         ErrorKind::rank_lost,
@@ -59,6 +59,16 @@ void require_ready(const json& matrix) {
                     "with: shardmat client watch",
                     name));
   throw Error(ErrorKind::input, fmt::format("{} is {}{}; load it again", name, state, reason.empty() ? "" : ": " + reason));
+}
+
+/// Throws unless products are taken now, too.
+void require_ready(const json& matrix) {
+  require_loaded(matrix);
+  const std::string name = matrix["name"];
+  if (matrix["state"] == "values_lost")
+    throw Error(ErrorKind::input, fmt::format("the new values of {0} were lost when the ranks were started again; put them "
+                                              "again with: shardmat client put-values {0} FILE",
+                                              name));
 }
 
 int load(const Options& o) {
@@ -154,7 +164,7 @@ HostVector<double> read_rows(const std::string& path, const std::string& what, c
 int put_values(const Options& o) {
   HttpClient client = connect(o);
   const json matrix = ask_json(client, path_of(o.name));
-  require_ready(matrix);
+  require_loaded(matrix);
   const HostVector<double> values = read_rows(o.values, "values", o, matrix, "nnz", 1);
   const bool f32 = matrix["type"] == "f32";
   HostVector<float> narrow;
