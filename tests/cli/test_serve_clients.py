@@ -80,15 +80,15 @@ class Vectors(ServiceTest):
         at = ["--state", service.state]
         x = self.vector(1, "f32", 3)
         write_vector(self.path("x.npy"), x.T)
-        made = self.succeed("client", "make-vector", "bar", "--columns", 3, *at).out
-        self.assertRegex(made, r"^vec-\d+ +ready +f32 975 × 3, made for bar\n$")
-        id = made.split()[0]
+        id = self.succeed("client", "make-vector", "bar", "--columns", 3, *at).out.removesuffix("\n")
+        self.assertRegex(id, r"^vec-\d+$")
+        self.assertRegex(self.succeed("client", "vectors", *at).out, rf"^{id} +ready +f32 975 × 3, made for bar\n$")
         self.succeed("client", "put-vector", id, "x.npy", *at)
         self.assertEqual(service.get(f"/v1/vectors/{id}").body, x.tobytes())
         self.succeed("client", "get-vector", id, "y.npy", *at)
         y = read_vector(self.path("y.npy"))
         self.assertEqual((y.dtype, y.tobytes()), (np.float32, np.ascontiguousarray(x.T).tobytes()))
-        other = self.succeed("client", "make-vector", "--n", 5, *at).out.split()[0]
+        other = self.succeed("client", "make-vector", "--n", 5, *at).out.strip()
         self.assertEqual([line.split()[0] for line in self.succeed("client", "vectors", *at).out.splitlines()], [id, other])
         self.fail_with(INPUT, "client", "put-vector", other, "x.npy", *at, says="x.npy")
         self.fail_with(USAGE, "client", "make-vector", *at, says="--n")

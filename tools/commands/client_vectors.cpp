@@ -58,7 +58,7 @@ int make(const Options& o) {
   const std::string body = wanted.dump();
   HttpClient client = connect(o);
   const HttpReply reply = ask(client, "POST", "/v1/vectors", std::as_bytes(std::span(body)));
-  fmt::print("{}", text_of(json::parse(reply.text())));
+  fmt::print("{}\n", json::parse(reply.text())["id"].get<std::string>());
   return 0;
 }
 
