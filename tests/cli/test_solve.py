@@ -223,6 +223,13 @@ class Solve(CliTest):
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--restart", 0, says="--restart")
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--variant", "classic", says=["no variants", "--variant"])
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--residual-norm", "natural", says="--residual-norm")
+        write_binsparse(self.path("indefinite.h5"), sp.csr_matrix(laplacian(8) - 3 * sp.identity(64)))
+        unsuited = ["solve", "indefinite.h5", "--max-iterations", 5]
+        self.fail_with(USAGE, *unsuited, "--solver", "chebyshev", says=["Take another solver, as gmres (--solver)"])
+        self.fail_with(USAGE, *unsuited, "--solver", "gmres", "--preconditioner", "chebyshev",
+                       says=["Take another preconditioner, as jacobi (--preconditioner)"])
+        self.fail_on_every_rank(USAGE, "solve", "a.h5", "--preconditioner", "block_jacobi", "--block-size", 2,
+                                says=["a rank begins at row 3.", "(1 always does)", "or one rank", "(--block-size)"])
 
     def test_prints_residuals(self):
         result = self.succeed("solve", "poisson27:n=6", "--monitor")
