@@ -23,17 +23,22 @@ class Triplets final : public TextEntryFormat {
   Triplets(std::int64_t base, Triangle triangle, bool with_values, bool allow_nonfinite)
       : base_(base), triangle_(triangle), with_values_(with_values), allow_nonfinite_(allow_nonfinite) {}
 
-  /// The largest indices are the sizes; with one triangle the matrix is square.
-  void find_sizes(TextSource& source, const ReadLimits& limits) {
+  /// The largest indices are the sizes; with one triangle the matrix is square. Returns true if an index is the base.
+  bool find_sizes(TextSource& source, const ReadLimits& limits) {
+    std::atomic<bool> has_base{false};
     std::atomic<std::int64_t> rows{0}, cols{0};
     const auto raise = [](std::atomic<std::int64_t>& most, std::int64_t value) {
       for (std::int64_t known = most; known < value && !most.compare_exchange_weak(known, value);) continue;
     };
     for_each_line(source, limits, [&](const char* line) {
-      if (const auto entry = entry_of(line, false)) raise(rows, entry->row + 1), raise(cols, entry->col + 1);
+      const auto entry = entry_of(line, false);
+      if (!entry) return;
+      raise(rows, entry->row + 1), raise(cols, entry->col + 1);
+      if ((entry->row == 0 || entry->col == 0) && !has_base.load(std::memory_order_relaxed)) has_base = true;
     });
     rows_ = rows, cols_ = cols;
     if (triangle_ != Triangle::both) rows_ = cols_ = std::max(rows_, cols_);
+    return has_base;
   }
 
   std::int64_t rows() const override { return rows_; }
@@ -127,7 +132,12 @@ std::unique_ptr<EntryReader> open_triplets(const std::filesystem::path& path, co
   auto source = TextSource::open(path, limits);
   auto format = std::make_unique<Triplets>(*choices.base, triangle_of(choices.triangle), has_values(path, *source),
                                            options.allow_nonfinite);
-  format->find_sizes(*source, limits);
+  const bool has_base = format->find_sizes(*source, limits);
+  if (*choices.base == 0 && !has_base && format->rows() > 0 && choices.warn)
+    choices.warn(Error(ErrorKind::input,
+                       fmt::format("{}: there is no row 0 and no column 0. Do its indices begin with 1? Then name the base 1",
+                                   path.string()),
+                       "base"));
   return make_text_entries(std::move(source), std::move(format), limits);
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
@@ -13,6 +14,7 @@
 #include "partition/rank_files.h"
 #include "partition/readers/reader.h"
 #include "tools/progress_bar.h"
+#include "tools/setting_options.h"
 #include "tools/value_checks.h"
 
 namespace shardmat::tools {
@@ -30,6 +32,7 @@ void add_input_options(const CommandLine& app, InputChoices& choices) {
   app.add_option("--input-format", choices.format,
                  "format of the matrix file: " + names + " (default: found by its first bytes, else by its suffix)")
       ->type_name("NAME");
+  choices.warn = [app](const Error& what) { fmt::print(stderr, "shardmat: warning: {}\n", message_of(what, app)); };
   const auto set_base = [&choices](const std::string& text) { choices.base = text == "0" ? 0 : 1; };
   app.add_option_function("--base", set_base, "with --input-format triplets: the first index")
       ->check(one_of({"0", "1"}))

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "partition/input_kind.h"
 #include "partition/readers/entry_reader.h"
@@ -39,6 +41,23 @@ TEST_F(TextFormatsTest, TripletsOfBothBases) {
   expect_same(read(text, triplets(0)), csr(4, 4, {0, 0, 1, 1, 3}, {2, 1, 3}, {1.75, -2, 0}));
   expect_same(read("0 3\n2 0\n", triplets(0)), csr(3, 4, {0, 1, 1, 2}, {3, 0}, {1, 1}));
   expect_same(read("# nothing\n", triplets(0)), csr(0, 0, {0}, {}, {}));
+}
+
+TEST_F(TextFormatsTest, WarnsIfTheBaseOccursNowhere) {
+  std::vector<std::string> warnings;
+  const auto warnings_of = [&](const std::string& text, int base) {
+    ReadOptions options = triplets(base);
+    options.choices.warn = [&](const Error& what) { warnings.push_back(what.what() + (" " + what.setting())); };
+    warnings.clear();
+    read_matrix(write("a.ijv", text), options);
+    return warnings.size();
+  };
+  EXPECT_EQ(warnings_of("1 2 4\n3 1 5\n", 0), 1U);
+  EXPECT_SAYS(warnings.at(0), "a.ijv: there is no row 0 and no column 0", "base 1", " base");
+  EXPECT_EQ(warnings_of("1 2 4\n3 0 5\n", 0), 0U);
+  EXPECT_EQ(warnings_of("0 2 4\n", 0), 0U);
+  EXPECT_EQ(warnings_of("# nothing\n", 0), 0U);
+  EXPECT_EQ(warnings_of("2 2 4\n", 1), 0U);
 }
 
 TEST_F(TextFormatsTest, TripletsOfOneTriangle) {
