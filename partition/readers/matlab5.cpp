@@ -278,9 +278,7 @@ bool is_swapped(const InputFile& file) {
   std::array<char, kHeader> header{};
   file.read(header.data(), 0, std::min(kHeader, file.size()));
   const bool little = header[126] == 'I' && header[127] == 'M', big = header[126] == 'M' && header[127] == 'I';
-  const std::string_view text(header.data(), header.size());
-  if (text.starts_with("# Created by Octave") || text.starts_with("Octave-1-"))
-    fail(file.path().string(), "it is a file in Octave's own format; write it in MATLAB's, with save -v7 of Octave");
+  refuse_octave_format(file.path());
   if (!little && !big)
     fail(file.path().string(), "it is no .mat file of MATLAB 5 to 7.3; write it again with save, or with scipy.io.savemat");
   return big;
@@ -333,6 +331,12 @@ bool is_matlab5_file(const std::filesystem::path& path) {
   const std::string text = first_bytes(path, kHeader);
   return text.size() == kHeader && text.starts_with("MATLAB 5") &&
          (text.ends_with(std::string_view("\x00\x01IM", 4)) || text.ends_with(std::string_view("\x01\x00MI", 4)));
+}
+
+void refuse_octave_format(const std::filesystem::path& path) {
+  const std::string text = first_bytes(path, kHeader);
+  if (text.starts_with("# Created by Octave") || text.starts_with("Octave-1-"))
+    fail(path.string(), "it is a file in Octave's own format; write it in MATLAB's, in Octave with: save -v7 a.mat A");
 }
 
 std::vector<Variable> variables_of(const InputFile& file) {

@@ -35,6 +35,9 @@ struct Variable {
 /// True if the file begins as MATLAB's files of these versions do. Does not throw.
 bool is_matlab5_file(const std::filesystem::path& path);
 
+/// Throws Error(input), which says how to save it, if the file begins as those of Octave's save without a format do.
+void refuse_octave_format(const std::filesystem::path& path);
+
 /// The variables of the file, other kinds than numbers among them. Throws Error(input) if it is none of MATLAB's, truncated
 /// or damaged.
 std::vector<Variable> variables_of(const InputFile& file);

@@ -16,6 +16,7 @@
 #include "partition/object_name.h"
 #include "partition/rank_files.h"
 #include "partition/readers/entry_reader.h"
+#include "partition/readers/matlab5.h"
 #include "partition/readers/npz_kind.h"
 #include "partition/readers/reader_list.h"
 
@@ -74,6 +75,7 @@ bool is_misspelt(const std::string& word, const std::string& right) {
         fmt::format("{}: a .npy file holds a dense array, such as x of shardmat multiply; write a sparse matrix with "
                     "scipy.sparse.save_npz(name, scipy.sparse.csr_array(a))",
                     path.string()));
+  matlab5::refuse_octave_format(path);
   if (looks_like_triplets(path))
     throw Error(
         ErrorKind::input,
