@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/shortened.h"
 #include "kernels/base/text.h"
 #include "partition/missing_file.h"
 #include "partition/object_name.h"
@@ -76,12 +77,15 @@ bool is_misspelt(const std::string& word, const std::string& right) {
                     "scipy.sparse.save_npz(name, scipy.sparse.csr_array(a))",
                     path.string()));
   matlab5::refuse_octave_format(path);
-  if (looks_like_triplets(path))
+  if (const auto header = look_for_triplets(path))
     throw Error(
         ErrorKind::input,
-        fmt::format("{}: it looks like triplets without a header, which do not say how they count; name the format and the "
-                    "base, 0 or 1, and the triangle, lower or upper, if the file has one triangle of a symmetric matrix",
-                    path.string()),
+        fmt::format("{}: {}, which do not say how they count; name the format and the base, 0 or 1, and the triangle, lower "
+                    "or upper, if the file has one triangle of a symmetric matrix",
+                    path.string(),
+                    header->line == 0 ? "it looks like triplets without a header"
+                                      : fmt::format("remove line {}, the header \"{}\"; below it are triplets", header->line,
+                                                    shortened(header->text))),
         "triplets");
   throw Error(ErrorKind::input,
               fmt::format("{}: {} is no matrix file that can be read; its name must end in {}{}", path.string(),

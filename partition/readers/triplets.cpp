@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <limits>
 
 #include "kernels/base/error.h"
+#include "kernels/base/shortened.h"
 #include "partition/readers/reader_list.h"
 #include "partition/readers/text_entries.h"
 #include "partition/readers/text_numbers.h"
@@ -129,6 +131,9 @@ std::unique_ptr<EntryReader> open_triplets(const std::filesystem::path& path, co
                     "lower or upper, if the file has one triangle of a symmetric matrix",
                     path.string()),
         "base");
+  if (const auto header = look_for_triplets(path); header && header->line != 0)
+    throw Error(ErrorKind::input, fmt::format("{}:{}: the line \"{}\" is a header; remove it", path.string(), header->line,
+                                              shortened(header->text)));
   auto source = TextSource::open(path, limits);
   auto format = std::make_unique<Triplets>(*choices.base, triangle_of(choices.triangle), has_values(path, *source),
                                            options.allow_nonfinite);
@@ -141,30 +146,46 @@ std::unique_ptr<EntryReader> open_triplets(const std::filesystem::path& path, co
   return make_text_entries(std::move(source), std::move(format), limits);
 }
 
-bool looks_like_triplets(const std::filesystem::path& path) {
+namespace {
+
+bool is_triplet(const char* p) {
+  try {
+    std::int64_t index = 0;
+    double value = 0;
+    p = text_numbers::parse_whole(p, "row", 0, std::numeric_limits<std::int64_t>::max(), index);
+    p = text_numbers::parse_whole(p, "column", 0, std::numeric_limits<std::int64_t>::max(), index);
+    if (*text_numbers::skip_separator(p) != '\n') p = text_numbers::parse_real(p, true, value);
+    text_numbers::require_line_end(p);
+    return true;
+  } catch (const LineFault&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+std::optional<TripletHeader> look_for_triplets(const std::filesystem::path& path) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return false;
+  if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
   try {
     const auto source = TextSource::open(path, ReadLimits{1 << 12, 1 << 12});
     LineCursor lines(*source);
     constexpr int kMostComments = 50;
+    TripletHeader header;
     for (int i = 0; i < kMostComments; ++i) {
       const std::string_view line = lines.next();
-      if (line.empty()) return false;
-      const char* p = first_word(line.data());
+      if (line.empty()) return std::nullopt;
+      const char* const p = first_word(line.data());
       if (is_comment(p)) continue;
-      std::int64_t index = 0;
-      double value = 0;
-      p = text_numbers::parse_whole(p, "row", 0, std::numeric_limits<std::int64_t>::max(), index);
-      p = text_numbers::parse_whole(p, "column", 0, std::numeric_limits<std::int64_t>::max(), index);
-      if (*text_numbers::skip_separator(p) != '\n') p = text_numbers::parse_real(p, true, value);
-      text_numbers::require_line_end(p);
-      return true;
+      if (is_triplet(p)) return header;
+      const bool words = std::isalpha(static_cast<unsigned char>(*p)) != 0 || *p == '"';
+      if (header.line != 0 || !words) return std::nullopt;
+      header.line = lines.line();
+      header.text = line.substr(0, line.find_last_not_of("\r\n") + 1);
     }
   } catch (const Error&) {
-  } catch (const LineFault&) {
   }
-  return false;
+  return std::nullopt;
 }
 
 }  // namespace shardmat
