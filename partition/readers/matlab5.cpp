@@ -368,6 +368,9 @@ std::string describe(const Variable& variable) {
   const char* const what = variable.complex ? ", complex" : variable.logical ? ", logical" : "";
   if (variable.sparse()) return fmt::format("sparse matrix, {}{}", sizes, what);
   if (variable.dense()) return fmt::format("dense matrix, {}{}", sizes, what);
+  if (variable.is_struct())  // as in the files of SuiteSparse
+    return fmt::format("struct; if its field A is the matrix, write that alone: A = {}.A; save('a.mat', 'A')",
+                       shortened(variable.name));
   return "variable of another kind";
 }
 
@@ -386,6 +389,7 @@ Variable find_sparse(const InputFile& file, const std::string& name) {
     fail(path, fmt::format("there is no {} in it: {}", name.empty() ? "sparse matrix" : "variable " + shortened(name),
                            list_of(variables)));
   const std::string place = fmt::format("{}: variable {}", path, shortened(found->name));
+  if (found->is_struct()) fail(place, "it is a " + describe(*found));
   if (!found->sparse())
     fail(place, fmt::format("it is a {}; write it with A = sparse({})", describe(*found),
                             found->logical ? "double(A)" : "A"));  // Octave keeps sparse logical matrices as dense ones
@@ -425,7 +429,7 @@ void Contents::finish() { impl_->elements.finish(); }
 
 HostVector<double> read_dense(const InputFile& file, const Variable& variable) {
   const std::string place = fmt::format("{}: variable {}", file.path().string(), shortened(variable.name));
-  if (!variable.dense()) fail(place, fmt::format("it is a {}, and no array of numbers", describe(variable)));
+  if (!variable.dense()) fail(place, "it is no array of numbers but a " + describe(variable));
   if (variable.complex) fail(place, "its values are complex, which is not supported; write two real arrays");
   Contents contents(file, variable);
   const std::int64_t count = contents.begin();

@@ -20,7 +20,7 @@ namespace shardmat::matlab5 {
 
 struct Variable {
   std::string name;
-  int kind = 0;  ///< MATLAB's number of the class: 5 sparse, 6 double, 7 single, 8 to 15 integers
+  int kind = 0;  ///< MATLAB's number of the class: 2 struct, 5 sparse, 6 double, 7 single, 8 to 15 integers
   bool complex = false, logical = false;
   std::int64_t rows = 0, cols = 0;
   std::int64_t most_nonzeros = 0;      ///< sparse: room for nonzeros; 0 else
@@ -28,6 +28,7 @@ struct Variable {
   bool compressed = false;
 
   bool sparse() const { return kind == 5; }
+  bool is_struct() const { return kind == 2; }
   /// An array of numbers with two dimensions.
   bool dense() const { return kind >= 6 && kind <= 15; }
 };

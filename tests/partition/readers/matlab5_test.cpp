@@ -70,6 +70,8 @@ TEST_F(Matlab5Test, ReadsWhatOctaveWrote) {
   }
   EXPECT_SAYS(error_of([] { read_matrix(data("octave7.mat:C")); }), "variable C", "complex", "two real matrices");
   EXPECT_SAYS(error_of([] { VectorFile(data("octave7.mat:model"), "x"); }), "model");
+  EXPECT_SAYS(error_of([] { read_matrix(data("octave7.mat:model")); }), "variable model: it is a struct; ",
+              "A = model.A; save('a.mat', 'A')");
 }
 
 TEST_F(Matlab5Test, NoSparseLogicalVectorIsTakenForAFullOne) {
