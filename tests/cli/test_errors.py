@@ -130,6 +130,12 @@ class Files(CliTest):
         self.fail_with(INPUT, "multiply", "", says="empty")
         self.fail_with(INPUT, "multiply", "poisson:n=3", "--x", "", says="empty")
 
+    def test_misspelt_words_for_vectors(self):
+        for word, near in (("one", "ones"), ("Ones", "ones"), ("zero", "zeros"), ("1", "")):
+            self.fail_with(INPUT, "multiply", "poisson:n=3", "--x", word, says=[f"{word}: there is no such file", "ones, zeros or random",
+                                                                              f"did you mean {near}?" if near else ""])
+        self.fail_with(INPUT, "solve", "poisson:n=3", "--b", "Random", says="did you mean random?")
+
     def test_verification_in_place_of_a_matrix(self):
         self.fail_with(USAGE, "multiply", "poisson:n=4", "--verify", "sampled", says="write --verify=sampled")
 
