@@ -44,6 +44,13 @@ class Client(ServiceTest):
             self.fail_with(RESOURCES, "client", "status", *at, "--ca", "two.pem", says=["does not prove who it is", "--ca"])
             self.fail_with(RESOURCES, "client", "status", *at, says="does not prove who it is")
 
+    def test_https_to_a_port_of_http(self):
+        if not has_tls():
+            self.skipTest("the program was built without OpenSSL")
+        service = self.start(*LISTEN)
+        self.fail_with(RESOURCES, "client", "status", "--url", f"https://127.0.0.1:{service.port()}", "--state", service.state,
+                       says=["does not answer in TLS", "write http://", "--url"])
+
     def test_names_are_checked_before_they_are_sent(self):
         for name in ("a b", "a/b", "bar?x=1", ""):
             self.fail_with(USAGE, "client", "load", name, "bar.h5", "--state", self.directory, says="letter or digit")
