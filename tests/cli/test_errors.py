@@ -10,6 +10,7 @@ import unittest
 
 import h5py
 import numpy as np
+import scipy.io
 import scipy.sparse as sp
 
 from support import (INPUT, LIMIT, OK, PROGRAM, RESOURCES, USAGE, CliTest, DATA, address_space_limit, environment,
@@ -324,6 +325,16 @@ class Content(CliTest):
         self.fail_on_every_rank(INPUT, "multiply", "poisson:n=4", "--y0", "x.npy", "--beta", 1, says=["x.npy", "5 entries", "64"])
         write_vector(self.path("x.h5"), np.ones(64), "loads")
         self.fail_with(INPUT, "multiply", "poisson:n=4", "--x", "x.h5", says=["x.h5", "/x", "/loads"])
+        np.savetxt(self.path("x.txt"), np.ones((64, 2)))
+        scipy.io.savemat(self.path("x.mat"), {"x": np.ones((64, 2))})
+        for name in ("x2.npy", "x2.mtx", "x2.h5", "x.txt", "x.mat"):
+            if "2" in name:
+                write_vector(self.path(name), np.ones((64, 2)))
+            failed = self.fail_with(INPUT, "multiply", "poisson:n=4", "--x", name, says=name)
+            self.assertTrue(failed.messages[0].endswith("(--rhs 2)"), failed)
+            self.succeed("multiply", "poisson:n=4", "--x", name, "--rhs", 2)
+        self.fail_on_every_rank(INPUT, "solve", "poisson:n=4", "--b", "x2.npy", "--rhs", 3, says=["(64, 2)", "3 columns", "(--rhs 2)"])
+        self.fail_with(INPUT, "pagerank", "poisson:n=4", "--seeds", "x2.npy", says="(--rhs 2)")
 
 
 class Words(CliTest):
