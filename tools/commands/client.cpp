@@ -44,7 +44,10 @@ std::string text_of(const json& matrix) {
   if (state == "ready")
     text += fmt::format(", {} × {}, {} nonzeros", human_count(matrix["rows"]), human_count(matrix["cols"]),
                         human_count(matrix["nnz"]));
-  if (matrix.contains("reason")) text += ": " + matrix["reason"].get<std::string>();
+  if (matrix.contains("reason")) {
+    const std::string reason = matrix["reason"], file = matrix["source"].get<std::string>() + ": ";  // named already
+    text += ": " + (reason.starts_with(file) ? reason.substr(file.size()) : reason);
+  }
   return text + "\n";
 }
 
@@ -224,8 +227,8 @@ std::function<int()> add_client(const CommandLine& program) {
       ->required();
   const CommandLine unload_app = add_one(app, "unload", "Free a matrix", *o);
   const CommandLine multiply_app = add_one(app, "multiply", "Compute y = alpha A x + beta y, from a file to a file", *o);
-  multiply_app.add_option("x", o->x, "file with x (.h5, .npy, .mtx)")->required();
-  multiply_app.add_option("y", o->y, "file for y (.h5, .npy, .mtx)")->required()->check(output_name());
+  multiply_app.add_option("x", o->x, "file with x (" + vector_suffixes() + ")")->required();
+  multiply_app.add_option("y", o->y, "file for y (" + vector_suffixes() + ")")->required()->check(output_name());
   multiply_app.add_option("--rhs", o->rhs, "columns of x and y")->check(whole_number(1, 1 << 20))->capture_default_str();
   multiply_app.add_option("--alpha", o->alpha, "factor of the product")->check(finite_number())->capture_default_str();
   multiply_app.add_option("--beta", o->beta, "factor of the Y of --y0")->check(finite_number())->capture_default_str();
