@@ -34,13 +34,12 @@ class TlsChannel final : public ClientChannel {
       fail_late();
     const unsigned long error = ERR_peek_error();
     if (ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) == SSL_R_WRONG_VERSION_NUMBER)
-      throw Error(ErrorKind::resources,
-                  fmt::format("{} does not answer in TLS; if its service listens on http, write http:// in place of https://",
-                              host),
-                  "url");
+      throw Error(
+          ErrorKind::resources,
+          fmt::format("{} does not answer in TLS; if its service listens on http, write http:// in place of https://", host),
+          "url");
     const long verified = SSL_get_verify_result(ssl_.get());
-    const char* why =
-        verified != X509_V_OK ? X509_verify_cert_error_string(verified) : ERR_reason_error_string(error);
+    const char* why = verified != X509_V_OK ? X509_verify_cert_error_string(verified) : ERR_reason_error_string(error);
     throw Error(ErrorKind::resources,
                 fmt::format("{} does not prove who it is: {}; --ca names a file with its certificate", host,
                             why != nullptr ? why : "it ended the connection"),

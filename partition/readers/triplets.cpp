@@ -139,10 +139,11 @@ std::unique_ptr<EntryReader> open_triplets(const std::filesystem::path& path, co
                                            options.allow_nonfinite);
   const bool has_base = format->find_sizes(*source, limits);
   if (*choices.base == 0 && !has_base && format->rows() > 0 && choices.warn)
-    choices.warn(Error(ErrorKind::input,
-                       fmt::format("{}: there is no row 0 and no column 0. Do its indices begin with 1? Then name the base 1",
-                                   path.string()),
-                       "base"));
+    choices.warn(
+        Error(ErrorKind::input,
+              fmt::format("{}: there is no row 0 and no column 0. Do its indices begin with 1? Then name the base 1",
+                          path.string()),
+              "base"));
   return make_text_entries(std::move(source), std::move(format), limits);
 }
 

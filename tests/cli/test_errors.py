@@ -371,6 +371,14 @@ class Words(CliTest):
         for parts in ("0", "-1", "a", "3000000000", "2,0", "2.5"):
             self.fail_with(USAGE, "generate", "poisson", "--n", 3, "o.h5", "--parts", parts, says=["--parts", "whole number from 1"])
 
+    def test_options_given_twice(self):
+        self.fail_with(USAGE, "multiply", "poisson:n=3", "--iterations", 3, "--iterations", 4, says="--iterations was given more than once")
+
+    def test_lists_with_empty_items(self):
+        for parts in ("2,,3", "2,", ",2"):
+            for given in (["--parts", parts], [f"--parts={parts}"]):
+                self.fail_with(USAGE, "partition", "poisson:n=3", "o.h5", *given, says=["--parts", "empty item", f'"{parts}"'])
+
     def test_choices_are_listed(self):
         for option, known in (("--kernel", "csr"), ("--exchange", "allgather"), ("--method", "nnz"), ("--type", "f64"),
                               ("--mode", "power"), ("--backend", "cuda"), ("--sort", "local")):

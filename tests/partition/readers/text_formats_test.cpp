@@ -69,8 +69,8 @@ TEST_F(TextFormatsTest, TripletsOfOneTriangle) {
 
 TEST_F(TextFormatsTest, NamesTheHeaderOfAnotherProgram) {
   const std::string text = "# of a spreadsheet\nrow,col,val\r\n0,0,1.5\n";
-  EXPECT_SAYS(error_of([&] { read_matrix(write("a.csv", text)); }), "a.csv: remove line 2, the header \"row,col,val\"; below it are triplets",
-              "name the format and the base");
+  EXPECT_SAYS(error_of([&] { read_matrix(write("a.csv", text)); }),
+              "a.csv: remove line 2, the header \"row,col,val\"; below it are triplets", "name the format and the base");
   EXPECT_SAYS(error(text, triplets(0)), "a.ijv:2: the line \"row,col,val\" is a header; remove it");
   EXPECT_SAYS(error_of([&] { read_matrix(write("a.csv", "a,b\nc,d\n1,2,3\n")); }), ".csv is no matrix file");
 }
