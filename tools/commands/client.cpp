@@ -42,8 +42,8 @@ std::string text_of(const json& matrix) {
   std::string text = fmt::format("{:<16} {:<8} {} {}", matrix["name"].get<std::string>(), state,
                                  matrix["type"].get<std::string>(), matrix["source"].get<std::string>());
   if (state == "ready")
-    text += fmt::format(", {} × {}, {} nonzeros", human_count(matrix["rows"]), human_count(matrix["cols"]),
-                        human_count(matrix["nnz"]));
+    text += fmt::format(", {} × {}, {}", human_count(matrix["rows"]), human_count(matrix["cols"]),
+                        human_count(matrix["nnz"], "nonzero"));
   if (matrix.contains("reason")) {
     const std::string reason = matrix["reason"], file = matrix["source"].get<std::string>() + ": ";  // named already
     text += ": " + (reason.starts_with(file) ? reason.substr(file.size()) : reason);

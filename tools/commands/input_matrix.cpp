@@ -71,9 +71,9 @@ void say_read(const std::string& input, const HostCsr& matrix, double seconds, s
   else
     for (const std::filesystem::path& one : rank_files(file))
       bytes += static_cast<double>(std::filesystem::file_size(one, none));
-  fmt::print("{}: {} × {}, {} nonzeros, {} read in {} ({}/s){}{}\n", input, human_count(matrix.rows),
-             human_count(matrix.cols), human_count(matrix.nnz()), human_bytes(bytes), human_seconds(seconds),
-             human_bytes(bytes / seconds), remark.empty() ? "" : ", ", remark);
+  fmt::print("{}: {} × {}, {}, {} read in {} ({}/s){}{}\n", input, human_count(matrix.rows), human_count(matrix.cols),
+             human_count(matrix.nnz(), "nonzero"), human_bytes(bytes), human_seconds(seconds), human_bytes(bytes / seconds),
+             remark.empty() ? "" : ", ", remark);
 }
 
 }  // namespace
