@@ -26,7 +26,8 @@ VectorContents open_matlab5_vector(const std::filesystem::path& path, const std:
   if (!row && found->cols != columns)
     throw Error(ErrorKind::input,
                 fmt::format("{}: {} is a {}; it must have {}", path.string(), found->name, matlab5::describe(*found),
-                            columns == 1 ? "one column" : fmt::format("{} columns", columns)));
+                            columns == 1 ? "one column" : fmt::format("{} columns", columns)),
+                found->dense() ? columns_setting(found->rows, found->cols) : "");
   const auto values = std::make_shared<const HostVector<double>>(matlab5::read_dense(file, *found));
   return {row ? found->cols : found->rows, [values, columns](std::int64_t begin, std::int64_t end) {
             return HostVector<double>(values->begin() + begin * columns, values->begin() + end * columns);

@@ -57,7 +57,8 @@ VectorContents open_petsc_vector(const std::filesystem::path& path, const std::s
       petsc::find(*file, petsc::scan(*file), object, columns == 1 ? petsc::Wanted::vector : petsc::Wanted::dense);
   if (found.cols != columns)
     throw Error(ErrorKind::input,
-                fmt::format("{}: it is a {}; it must have {} columns", path.string(), petsc::describe(found), columns));
+                fmt::format("{}: it is a {}; it must have {} columns", path.string(), petsc::describe(found), columns),
+                columns_setting(found.rows, found.cols));
   return {found.rows, [file, columns, values = found.values](std::int64_t begin, std::int64_t end) {
             HostVector<double> entries(static_cast<std::size_t>((end - begin) * columns));
             for (std::int64_t done = 0; done < std::ssize(entries); done += kBlock) {

@@ -21,6 +21,7 @@ void parse_row(std::string line, std::int64_t columns, const char* at, HostVecto
     if (is_separator(c)) c = ' ';
   const char* p = line.data();
   const char* const end = p + line.size();
+  const bool is_first = values.empty();
   std::int64_t found = 0;
   for (p = matrix_market::skip_blanks(p); *p != '\n'; p = matrix_market::skip_blanks(p), ++found) {
     double value = 0;
@@ -32,7 +33,9 @@ void parse_row(std::string line, std::int64_t columns, const char* at, HostVecto
     }
     if (found < columns) values.push_back(value);
   }
-  if (found != columns) throw LineFault{at, fmt::format("the line has {} numbers; it must have {}", found, columns)};
+  if (found == columns) return;
+  throw LineFault{at, fmt::format("the line has {} numbers; it must have {}", found, columns),
+                  is_first ? columns_setting(2, found) : ""};
 }
 
 class TextSink final : public VectorSink {

@@ -36,8 +36,8 @@ namespace {
 
 constexpr std::int64_t kBlock = 1 << 16;  ///< entries converted at a time
 
-[[noreturn]] void fail(const std::string& source, const std::string& what) {
-  throw Error(ErrorKind::input, fmt::format("{}: {}", source, what));
+[[noreturn]] void fail(const std::string& source, const std::string& what, const std::string& setting = {}) {
+  throw Error(ErrorKind::input, fmt::format("{}: {}", source, what), setting);
 }
 
 /// A shape that is not that of n rows with so many columns.
@@ -45,9 +45,13 @@ void require_shape(const std::string& source, const std::vector<std::int64_t>& s
   if (columns == 1 && shape.size() == 1) return;
   if (shape.size() == 2 && shape[1] == columns) return;
   const std::string text = fmt::format("{}", fmt::join(shape, ", "));
-  if (columns == 1) fail(source, fmt::format("its shape is ({}); a vector must have one dimension, or be n × 1", text));
+  const bool fits = shape.size() == 1 || shape.size() == 2;
+  const std::string setting = fits ? columns_setting(shape[0], shape.size() == 1 ? 1 : shape[1]) : "";
+  if (columns == 1)
+    fail(source, fmt::format("its shape is ({}); a vector must have one dimension, or be n × 1", text), setting);
   fail(source,
-       fmt::format("its shape is ({}); it must have a row for every entry of a vector, and {} columns", text, columns));
+       fmt::format("its shape is ({}); it must have a row for every entry of a vector, and {} columns", text, columns),
+       setting);
 }
 
 enum class Format { hdf5, npy, matrix_market, other };
@@ -264,7 +268,8 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns) {
     fail(fmt::format("{}:{}", location.text, header.size_line),
          fmt::format("the array is {} × {}{}; {} must be general and have {}", header.rows, header.cols,
                      header.symmetry == mm::Symmetry::general ? "" : " and not general", columns == 1 ? "a vector" : "it",
-                     columns == 1 ? "one column" : fmt::format("{} columns", columns)));
+                     columns == 1 ? "one column" : fmt::format("{} columns", columns)),
+         columns_setting(header.rows, header.cols));
   const std::int64_t promised = header.rows * columns;
   const std::int64_t most = mm::most_entries(*source, header);
   ReadLimits{}.require_memory((columns == 1 ? 8 : 16) * most, location.file);
@@ -527,6 +532,8 @@ void VectorWriter::finish() {
   impl_->sink->close();
   impl_->files.commit();
 }
+
+std::string vector_suffixes() { return fmt::format("{}", fmt::join(known_suffixes(), ", ")); }
 
 void check_vector_suffix(const std::filesystem::path& path) { locate(path, "x", ErrorKind::usage); }
 

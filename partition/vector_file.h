@@ -57,6 +57,8 @@ class VectorWriter {
   std::unique_ptr<Impl> impl_;
 };
 
+/// The suffixes by which vectors are written, for people: ".h5, .npy, …".
+std::string vector_suffixes();
 /// Throws Error(usage), which lists the known suffixes, if a vector cannot be written to this name. Call it before long
 /// work.
 void check_vector_suffix(const std::filesystem::path& path);

@@ -43,4 +43,8 @@ void require_columns(const VectorFormat& format, const std::filesystem::path& pa
                             format.name, columns));
 }
 
+std::string columns_setting(std::int64_t rows, std::int64_t found) {
+  return rows > 1 && found > 0 ? fmt::format("right_hand_sides={}", found) : "";
+}
+
 }  // namespace shardmat

@@ -54,6 +54,10 @@ const VectorFormat* vector_format_for(const std::filesystem::path& path);
 /// Throws Error(usage) if files of the format do not hold so many columns.
 void require_columns(const VectorFormat& format, const std::filesystem::path& path, std::int64_t columns);
 
+/// The setting of an error about a file of `found` columns that could be read with this number; nothing for a single row,
+/// which is a vector.
+std::string columns_setting(std::int64_t rows, std::int64_t found);
+
 // The functions behind the lines of the list.
 bool accepts_petsc_vector(const std::filesystem::path& path);
 VectorContents open_petsc_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);

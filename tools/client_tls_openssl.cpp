@@ -32,9 +32,14 @@ class TlsChannel final : public ClientChannel {
     if (joined == 1) return;
     if (const int why = SSL_get_error(ssl_.get(), joined); why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)
       fail_late();
+    const unsigned long error = ERR_peek_error();
+    if (ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) == SSL_R_WRONG_VERSION_NUMBER)
+      throw Error(
+          ErrorKind::resources,
+          fmt::format("{} does not answer in TLS; if its service listens on http, write http:// in place of https://", host),
+          "url");
     const long verified = SSL_get_verify_result(ssl_.get());
-    const char* why =
-        verified != X509_V_OK ? X509_verify_cert_error_string(verified) : ERR_reason_error_string(ERR_peek_error());
+    const char* why = verified != X509_V_OK ? X509_verify_cert_error_string(verified) : ERR_reason_error_string(error);
     throw Error(ErrorKind::resources,
                 fmt::format("{} does not prove who it is: {}; --ca names a file with its certificate", host,
                             why != nullptr ? why : "it ended the connection"),

@@ -71,6 +71,9 @@ std::string unknown_word(const CLI::App& program, const CLI::App& app) {
 std::string explain(CLI::App& program, const CLI::ParseError& error) {
   CLI::App& app = innermost(program);
   std::string message = error.what();
+  constexpr const char* kTooOften = ": At Most 1 required but received ";
+  if (const std::size_t at = message.find(kTooOften); at != std::string::npos)
+    message = fmt::format("{} was given more than once; give it once", message.substr(0, at));
   if (const std::string word = unknown_word(program, app); !word.empty()) {
     const bool option = word[0] == '-';
     const std::vector<std::string> known = option ? option_names(app) : subcommand_names(app);
@@ -86,6 +89,24 @@ std::string explain(CLI::App& program, const CLI::ParseError& error) {
   for (const CLI::App* parent = app.get_parent(); parent != nullptr; parent = parent->get_parent())
     path = parent->get_name() + " " + path;
   return message + "; see: " + path + " --help";
+}
+
+/// CLI11 leaves out the empty items of a list. Throws Error(usage) for one.
+void refuse_empty_items(const CLI::App& app, const std::vector<std::string>& words) {
+  const auto check = [&app](const std::string& option, const std::string& list, char delimiter) {
+    if (list.empty() ||
+        (list.front() != delimiter && list.back() != delimiter && list.find(std::string(2, delimiter)) == std::string::npos))
+      return;
+    throw Error(ErrorKind::usage, fmt::format("{}: there is an empty item in the list \"{}\"; see: shardmat {} --help",
+                                              option, list, app.get_name()));
+  };
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames())
+      for (std::size_t i = 0; i < words.size() && option->get_delimiter() != '\0'; ++i)
+        if (const std::string dashed = "--" + name; words[i] == dashed && i + 1 < words.size())
+          check(dashed, words[i + 1], option->get_delimiter());
+        else if (words[i].starts_with(dashed + "="))
+          check(dashed, words[i].substr(dashed.size() + 1), option->get_delimiter());
 }
 
 int parse_and_run(int argc, char** argv) {
@@ -109,6 +130,7 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw Error(ErrorKind::usage, explain(program, error));
   }
+  refuse_empty_items(innermost(program), {argv + 1, argv + argc});
   check_environment();
   const ThreadCount threads(threads_of_environment(usable_cores()));  // a Context has this rank's share
   try {

@@ -24,6 +24,8 @@ constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
 std::string option_of(std::string_view setting) {
   for (const auto& [name, option] : kOtherNames)
     if (name == setting) return std::string(option);
+  if (const std::size_t equals = setting.find('='); equals != std::string_view::npos)
+    return fmt::format("{} {}", option_of(setting.substr(0, equals)), setting.substr(equals + 1));
   std::string option = fmt::format("--{}", setting);
   std::replace(option.begin(), option.end(), '_', '-');
   return option;

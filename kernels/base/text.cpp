@@ -24,6 +24,11 @@ std::string human_count(std::int64_t count) {
   return digits;
 }
 
+std::string human_count(std::int64_t count, std::string_view noun, std::string_view plural) {
+  if (count == 1) return fmt::format("1 {}", noun);
+  return plural.empty() ? fmt::format("{} {}s", human_count(count), noun) : fmt::format("{} {}", human_count(count), plural);
+}
+
 std::string human_change(double change) {
   return fmt::format("{:+.1f} %", std::round(1000 * change) / 10 + 0.0);  // which makes -0 a +0
 }

@@ -12,6 +12,8 @@ namespace shardmat {
 std::string human_bytes(double bytes);
 /// "238,145,032".
 std::string human_count(std::int64_t count);
+/// "1 nonzero", "2,000 nonzeros". `plural`: of nouns that take more than an s.
+std::string human_count(std::int64_t count, std::string_view noun, std::string_view plural = {});
 /// "1.23 ms", "45.6 µs".
 std::string human_seconds(double seconds);
 /// A relative change in percent: "+12.3 %", "-4.5 %". Changes that round to zero give "+0.0 %".

@@ -1,8 +1,11 @@
 // What a user says about an input file because the file itself does not.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+
+#include "kernels/base/error.h"
 
 namespace shardmat {
 
@@ -12,6 +15,8 @@ struct InputChoices {
   std::string triangle{};       ///< triplets: "lower", "upper" or "both"; empty is both
   std::string map{};            ///< per-rank HDF5: where its arrays are, as "rowptr=/A/ia,columns=/A/ja,values=/A/a"
   bool sum_duplicates = false;  ///< per-rank HDF5: entries that several ranks have are summed
+  /// Is told what looks wrong in a file that is read all the same; may be null.
+  std::function<void(const Error&)> warn{};
 };
 
 }  // namespace shardmat

@@ -278,9 +278,7 @@ bool is_swapped(const InputFile& file) {
   std::array<char, kHeader> header{};
   file.read(header.data(), 0, std::min(kHeader, file.size()));
   const bool little = header[126] == 'I' && header[127] == 'M', big = header[126] == 'M' && header[127] == 'I';
-  const std::string_view text(header.data(), header.size());
-  if (text.starts_with("# Created by Octave") || text.starts_with("Octave-1-"))
-    fail(file.path().string(), "it is a file in Octave's own format; write it in MATLAB's, with save -v7 of Octave");
+  refuse_octave_format(file.path());
   if (!little && !big)
     fail(file.path().string(), "it is no .mat file of MATLAB 5 to 7.3; write it again with save, or with scipy.io.savemat");
   return big;
@@ -335,6 +333,12 @@ bool is_matlab5_file(const std::filesystem::path& path) {
          (text.ends_with(std::string_view("\x00\x01IM", 4)) || text.ends_with(std::string_view("\x01\x00MI", 4)));
 }
 
+void refuse_octave_format(const std::filesystem::path& path) {
+  const std::string text = first_bytes(path, kHeader);
+  if (text.starts_with("# Created by Octave") || text.starts_with("Octave-1-"))
+    fail(path.string(), "it is a file in Octave's own format; write it in MATLAB's, in Octave with: save -v7 a.mat A");
+}
+
 std::vector<Variable> variables_of(const InputFile& file) {
   const bool swapped = is_swapped(file);
   std::vector<Variable> variables;
@@ -364,6 +368,9 @@ std::string describe(const Variable& variable) {
   const char* const what = variable.complex ? ", complex" : variable.logical ? ", logical" : "";
   if (variable.sparse()) return fmt::format("sparse matrix, {}{}", sizes, what);
   if (variable.dense()) return fmt::format("dense matrix, {}{}", sizes, what);
+  if (variable.is_struct())  // as in the files of SuiteSparse
+    return fmt::format("struct; if its field A is the matrix, write that alone: A = {}.A; save('a.mat', 'A')",
+                       shortened(variable.name));
   return "variable of another kind";
 }
 
@@ -382,6 +389,7 @@ Variable find_sparse(const InputFile& file, const std::string& name) {
     fail(path, fmt::format("there is no {} in it: {}", name.empty() ? "sparse matrix" : "variable " + shortened(name),
                            list_of(variables)));
   const std::string place = fmt::format("{}: variable {}", path, shortened(found->name));
+  if (found->is_struct()) fail(place, "it is a " + describe(*found));
   if (!found->sparse())
     fail(place, fmt::format("it is a {}; write it with A = sparse({})", describe(*found),
                             found->logical ? "double(A)" : "A"));  // Octave keeps sparse logical matrices as dense ones
@@ -421,7 +429,7 @@ void Contents::finish() { impl_->elements.finish(); }
 
 HostVector<double> read_dense(const InputFile& file, const Variable& variable) {
   const std::string place = fmt::format("{}: variable {}", file.path().string(), shortened(variable.name));
-  if (!variable.dense()) fail(place, fmt::format("it is a {}, and no array of numbers", describe(variable)));
+  if (!variable.dense()) fail(place, "it is no array of numbers but a " + describe(variable));
   if (variable.complex) fail(place, "its values are complex, which is not supported; write two real arrays");
   Contents contents(file, variable);
   const std::int64_t count = contents.begin();

@@ -20,7 +20,7 @@ namespace shardmat::matlab5 {
 
 struct Variable {
   std::string name;
-  int kind = 0;  ///< MATLAB's number of the class: 5 sparse, 6 double, 7 single, 8 to 15 integers
+  int kind = 0;  ///< MATLAB's number of the class: 2 struct, 5 sparse, 6 double, 7 single, 8 to 15 integers
   bool complex = false, logical = false;
   std::int64_t rows = 0, cols = 0;
   std::int64_t most_nonzeros = 0;      ///< sparse: room for nonzeros; 0 else
@@ -28,12 +28,16 @@ struct Variable {
   bool compressed = false;
 
   bool sparse() const { return kind == 5; }
+  bool is_struct() const { return kind == 2; }
   /// An array of numbers with two dimensions.
   bool dense() const { return kind >= 6 && kind <= 15; }
 };
 
 /// True if the file begins as MATLAB's files of these versions do. Does not throw.
 bool is_matlab5_file(const std::filesystem::path& path);
+
+/// Throws Error(input), which says how to save it, if the file begins as those of Octave's save without a format do.
+void refuse_octave_format(const std::filesystem::path& path);
 
 /// The variables of the file, other kinds than numbers among them. Throws Error(input) if it is none of MATLAB's, truncated
 /// or damaged.

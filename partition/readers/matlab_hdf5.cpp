@@ -144,8 +144,8 @@ std::vector<Object> objects_of(const std::filesystem::path& path) {
 std::string describe(const Object& object) {
   if (!object.fault.empty()) return "unreadable: " + object.fault;
   if (!object.sparse) return fmt::format("dense matrix, {} × {}", human_count(object.rows), human_count(object.cols));
-  return fmt::format("sparse matrix, {} × {}, {} nonzeros", human_count(object.rows), human_count(object.cols),
-                     human_count(object.nnz));
+  return fmt::format("sparse matrix, {} × {}, {}", human_count(object.rows), human_count(object.cols),
+                     human_count(object.nnz, "nonzero"));
 }
 
 namespace {

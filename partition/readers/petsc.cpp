@@ -209,8 +209,8 @@ Contents scan(const InputFile& file) { return Scan(file)(); }
 std::string describe(const Object& object) {
   switch (object.kind) {
     case Kind::sparse:
-      return fmt::format("sparse matrix, {} × {}, {} nonzeros", human_count(object.rows), human_count(object.cols),
-                         human_count(object.nnz));
+      return fmt::format("sparse matrix, {} × {}, {}", human_count(object.rows), human_count(object.cols),
+                         human_count(object.nnz, "nonzero"));
     case Kind::dense:
       return fmt::format("dense matrix, {} × {}", human_count(object.rows), human_count(object.cols));
     case Kind::vector:

@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/shortened.h"
 #include "kernels/base/text.h"
 #include "partition/missing_file.h"
 #include "partition/object_name.h"
 #include "partition/rank_files.h"
 #include "partition/readers/entry_reader.h"
+#include "partition/readers/matlab5.h"
 #include "partition/readers/npz_kind.h"
 #include "partition/readers/reader_list.h"
 
@@ -74,12 +76,16 @@ bool is_misspelt(const std::string& word, const std::string& right) {
         fmt::format("{}: a .npy file holds a dense array, such as x of shardmat multiply; write a sparse matrix with "
                     "scipy.sparse.save_npz(name, scipy.sparse.csr_array(a))",
                     path.string()));
-  if (looks_like_triplets(path))
+  matlab5::refuse_octave_format(path);
+  if (const auto header = look_for_triplets(path))
     throw Error(
         ErrorKind::input,
-        fmt::format("{}: it looks like triplets without a header, which do not say how they count; name the format and the "
-                    "base, 0 or 1, and the triangle, lower or upper, if the file has one triangle of a symmetric matrix",
-                    path.string()),
+        fmt::format("{}: {}, which do not say how they count; name the format and the base, 0 or 1, and the triangle, lower "
+                    "or upper, if the file has one triangle of a symmetric matrix",
+                    path.string(),
+                    header->line == 0 ? "it looks like triplets without a header"
+                                      : fmt::format("remove line {}, the header \"{}\"; below it are triplets", header->line,
+                                                    shortened(header->text))),
         "triplets");
   throw Error(ErrorKind::input,
               fmt::format("{}: {} is no matrix file that can be read; its name must end in {}{}", path.string(),

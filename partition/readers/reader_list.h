@@ -1,6 +1,10 @@
 // The functions behind the lines of the list in reader.cpp.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+
 #include "partition/readers/entry_reader.h"
 #include "partition/readers/reader.h"
 #include "partition/readers/text_source.h"
@@ -69,12 +73,18 @@ bool accepts_calculix(const std::filesystem::path& path);
 std::unique_ptr<EntryReader> open_calculix(const std::filesystem::path& path, const ReadOptions& options,
                                            const ReadLimits& limits);
 
-/// Never by itself; see looks_like_triplets().
+/// Never by itself; see look_for_triplets().
 bool accepts_triplets(const std::filesystem::path& path);
 /// Throws Error(usage) unless the choices name the first index.
 std::unique_ptr<EntryReader> open_triplets(const std::filesystem::path& path, const ReadOptions& options,
                                            const ReadLimits& limits);
-/// True if the first line that is no comment has two indices, and a value or none. Does not throw.
-bool looks_like_triplets(const std::filesystem::path& path);
+/// A first line of words, as "row,col,val".
+struct TripletHeader {
+  std::int64_t line = 0;  ///< its number from 1; 0: the file has none
+  std::string text;
+};
+/// Nothing unless a line with two indices, and a value or none, is the first one that is no comment, or follows a header.
+/// Does not throw.
+std::optional<TripletHeader> look_for_triplets(const std::filesystem::path& path);
 
 }  // namespace shardmat

@@ -353,7 +353,8 @@ std::string_view LineCursor::next() {
 }
 
 void LineCursor::fail(const std::string& what, const std::string& setting) const {
-  throw Error(ErrorKind::input, fmt::format("{}:{}: {}", source_.file().path().string(), line_, what), setting);
+  const std::string path = source_.file().path().string();
+  throw Error(ErrorKind::input, fmt::format("{}: {}", line_ == 0 ? path : fmt::format("{}:{}", path, line_), what), setting);
 }
 
 void fail_at(TextSource& source, const TextFault& fault) {

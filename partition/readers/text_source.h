@@ -105,7 +105,7 @@ class LineCursor {
   std::int64_t line() const { return line_; }
   /// Bytes of text up to the end of that line.
   std::int64_t offset() const { return offset_; }
-  /// Throws Error(input) "path:line: what" for that line.
+  /// Throws Error(input) "path:line: what" for that line, and "path: what" before the first one.
   [[noreturn]] void fail(const std::string& what, const std::string& setting = {}) const;
 
  private:

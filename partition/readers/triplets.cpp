@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <limits>
 
 #include "kernels/base/error.h"
+#include "kernels/base/shortened.h"
 #include "partition/readers/reader_list.h"
 #include "partition/readers/text_entries.h"
 #include "partition/readers/text_numbers.h"
@@ -23,17 +25,22 @@ class Triplets final : public TextEntryFormat {
   Triplets(std::int64_t base, Triangle triangle, bool with_values, bool allow_nonfinite)
       : base_(base), triangle_(triangle), with_values_(with_values), allow_nonfinite_(allow_nonfinite) {}
 
-  /// The largest indices are the sizes; with one triangle the matrix is square.
-  void find_sizes(TextSource& source, const ReadLimits& limits) {
+  /// The largest indices are the sizes; with one triangle the matrix is square. Returns true if an index is the base.
+  bool find_sizes(TextSource& source, const ReadLimits& limits) {
+    std::atomic<bool> has_base{false};
     std::atomic<std::int64_t> rows{0}, cols{0};
     const auto raise = [](std::atomic<std::int64_t>& most, std::int64_t value) {
       for (std::int64_t known = most; known < value && !most.compare_exchange_weak(known, value);) continue;
     };
     for_each_line(source, limits, [&](const char* line) {
-      if (const auto entry = entry_of(line, false)) raise(rows, entry->row + 1), raise(cols, entry->col + 1);
+      const auto entry = entry_of(line, false);
+      if (!entry) return;
+      raise(rows, entry->row + 1), raise(cols, entry->col + 1);
+      if ((entry->row == 0 || entry->col == 0) && !has_base.load(std::memory_order_relaxed)) has_base = true;
     });
     rows_ = rows, cols_ = cols;
     if (triangle_ != Triangle::both) rows_ = cols_ = std::max(rows_, cols_);
+    return has_base;
   }
 
   std::int64_t rows() const override { return rows_; }
@@ -124,37 +131,62 @@ std::unique_ptr<EntryReader> open_triplets(const std::filesystem::path& path, co
                     "lower or upper, if the file has one triangle of a symmetric matrix",
                     path.string()),
         "base");
+  if (const auto header = look_for_triplets(path); header && header->line != 0)
+    throw Error(ErrorKind::input, fmt::format("{}:{}: the line \"{}\" is a header; remove it", path.string(), header->line,
+                                              shortened(header->text)));
   auto source = TextSource::open(path, limits);
   auto format = std::make_unique<Triplets>(*choices.base, triangle_of(choices.triangle), has_values(path, *source),
                                            options.allow_nonfinite);
-  format->find_sizes(*source, limits);
+  const bool has_base = format->find_sizes(*source, limits);
+  if (*choices.base == 0 && !has_base && format->rows() > 0 && choices.warn)
+    choices.warn(
+        Error(ErrorKind::input,
+              fmt::format("{}: there is no row 0 and no column 0. Do its indices begin with 1? Then name the base 1",
+                          path.string()),
+              "base"));
   return make_text_entries(std::move(source), std::move(format), limits);
 }
 
-bool looks_like_triplets(const std::filesystem::path& path) {
+namespace {
+
+bool is_triplet(const char* p) {
+  try {
+    std::int64_t index = 0;
+    double value = 0;
+    p = text_numbers::parse_whole(p, "row", 0, std::numeric_limits<std::int64_t>::max(), index);
+    p = text_numbers::parse_whole(p, "column", 0, std::numeric_limits<std::int64_t>::max(), index);
+    if (*text_numbers::skip_separator(p) != '\n') p = text_numbers::parse_real(p, true, value);
+    text_numbers::require_line_end(p);
+    return true;
+  } catch (const LineFault&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+std::optional<TripletHeader> look_for_triplets(const std::filesystem::path& path) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return false;
+  if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
   try {
     const auto source = TextSource::open(path, ReadLimits{1 << 12, 1 << 12});
     LineCursor lines(*source);
     constexpr int kMostComments = 50;
+    TripletHeader header;
     for (int i = 0; i < kMostComments; ++i) {
       const std::string_view line = lines.next();
-      if (line.empty()) return false;
-      const char* p = first_word(line.data());
+      if (line.empty()) return std::nullopt;
+      const char* const p = first_word(line.data());
       if (is_comment(p)) continue;
-      std::int64_t index = 0;
-      double value = 0;
-      p = text_numbers::parse_whole(p, "row", 0, std::numeric_limits<std::int64_t>::max(), index);
-      p = text_numbers::parse_whole(p, "column", 0, std::numeric_limits<std::int64_t>::max(), index);
-      if (*text_numbers::skip_separator(p) != '\n') p = text_numbers::parse_real(p, true, value);
-      text_numbers::require_line_end(p);
-      return true;
+      if (is_triplet(p)) return header;
+      const bool words = std::isalpha(static_cast<unsigned char>(*p)) != 0 || *p == '"';
+      if (header.line != 0 || !words) return std::nullopt;
+      header.line = lines.line();
+      header.text = line.substr(0, line.find_last_not_of("\r\n") + 1);
     }
   } catch (const Error&) {
-  } catch (const LineFault&) {
   }
-  return false;
+  return std::nullopt;
 }
 
 }  // namespace shardmat

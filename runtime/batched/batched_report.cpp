@@ -31,10 +31,9 @@ void write_setup(Table& t, const BatchedReport& r) {
   t.section(fmt::format("Batch {}", r.batch));
   t.row("matrices", fmt::format("{}, {} … {} rows, up to {} columns", human_count(r.count), human_count(r.least_rows),
                                 human_count(r.most_rows), human_count(r.most_cols)));
-  t.row("together", fmt::format("{} × {}, {} nonzeros, {} in {}", human_count(r.rows), human_count(r.cols),
-                                human_count(r.nnz), r.type, r.format));
-  t.row("product",
-        fmt::format("{}, X with {} column{} ({})", operation(r), human_count(r.columns), r.columns == 1 ? "" : "s", r.x));
+  t.row("together", fmt::format("{} × {}, {}, {} in {}", human_count(r.rows), human_count(r.cols),
+                                human_count(r.nnz, "nonzero"), r.type, r.format));
+  t.row("product", fmt::format("{}, X with {} ({})", operation(r), human_count(r.columns, "column"), r.x));
   t.section("Ranks");
   for (std::size_t i = 0; i < r.ranks.size(); ++i)
     t.row(fmt::format("rank {}", i), fmt::format("{}  {}  {}", r.ranks[i].host, r.ranks[i].device, r.ranks[i].id));

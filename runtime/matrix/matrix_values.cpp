@@ -177,11 +177,14 @@ DistributedMatrix::Diagonal& DistributedMatrix::find_diagonal(std::int64_t size,
       throw Error(ErrorKind::usage,
                   fmt::format("the diagonal of a matrix in {} cannot be had; store it in f64 or f32", name(options_.type)));
     if (local_rows() > 0 && part_.first_row % size != 0)
-      throw Error(ErrorKind::usage,
-                  fmt::format("diagonal blocks of size {} are cut by the parts: this rank begins at row {}. "
-                              "Give each rank a multiple of {} rows{}",
-                              size, part_.first_row, size,
-                              part_.row_route == nullptr ? "" : ", and keep them there instead of spreading them anew"));
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("diagonal blocks of size {} are cut by the parts: a rank begins at row {}. Take a size that divides "
+                      "this number (1 always does), or one rank, or another number of ranks. A program that gives each "
+                      "rank its rows can give it a multiple of {} rows{}",
+                      size, part_.first_row, size,
+                      part_.row_route == nullptr ? "" : ", and keep them there instead of spreading them anew"),
+          "block_size");
     if (diagonals_.count(size) != 0) return;
     if (part_.csr.row_ptr.empty())
       throw Error(ErrorKind::usage, "the diagonal is looked for in the host rows, which were dropped; ask for it before");

@@ -3,14 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 #include <optional>
+#include <system_error>
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "kernels/base/text.h"
 #include "partition/vector_file.h"
+#include "partition/vector_formats.h"
 
 namespace shardmat {
 namespace {
@@ -62,6 +67,20 @@ class FromFile final : public VectorSource {
   VectorFile file_;
 };
 
+/// Throws Error(input) for what is neither the name of a file that is there nor looks like one.
+void refuse_word(const std::string& text) {
+  std::error_code ignored;
+  if (text.empty() || text.find_first_of("./:") != std::string::npos || std::filesystem::exists(text, ignored) ||
+      vector_format_of(text) != nullptr)
+    return;
+  std::string lower = text;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string near = nearest(lower, {"ones", "zeros", "random"});
+  throw Error(ErrorKind::input,
+              fmt::format("{}: there is no such file; name a vector's file, or write ones, zeros or random{}", text,
+                          near.empty() ? "" : fmt::format(" (did you mean {}?)", near)));
+}
+
 /// SplitMix64 (Steele, Lea, Flood 2014) of a counter, as a uniform number in [-1, 1).
 double random_value(std::uint64_t seed, std::int64_t index) {
   std::uint64_t z = seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(index) + 0x9e3779b97f4a7c15u;
@@ -80,6 +99,7 @@ std::unique_ptr<VectorSource> open_vector(const std::string& text, const std::st
   if (text == "random")
     return std::make_unique<Generated>(fmt::format("random, seed {}", seed), columns,
                                        [seed](std::int64_t i) { return random_value(seed, i); });
+  refuse_word(text);
   return std::make_unique<FromFile>(text, what, size, columns);
 }
 

@@ -82,9 +82,9 @@ std::string to_text(const PageRankReport& r) {
   t.row("steps", fmt::format("goes on with probability {:g}, by {}", r.settings.damping,
                              r.unweighted ? "edges, each of weight 1" : "the weights of edges"));
   t.row("restarts", r.personalisation == "seeds"
-                        ? fmt::format("at {} seeds, a column each", human_count(std::ssize(r.seeds)))
+                        ? fmt::format("at {}, a column each", human_count(std::ssize(r.seeds), "seed"))
                         : r.personalisation);
-  t.row("dangling", fmt::format("{} vertices without outgoing weight; walks restart there", human_count(r.dangling)));
+  t.row("dangling", human_count(r.dangling, "vertex", "vertices") + " without outgoing weight; walks restart there");
   t.row("ends at", fmt::format("a change of {:g} in the L1 norm, or {} iterations", r.settings.tolerance,
                                human_count(r.settings.max_iterations)));
   t.row("sums", r.sums == "none" ? "" : "formed over the ranks by " + r.sums);

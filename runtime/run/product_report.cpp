@@ -110,7 +110,7 @@ void write_candidates(Table& t, const ProductReport& r) {
 void write_setup(Table& t, const ProductReport& r) {
   t.section(fmt::format("Matrix {}", r.matrix));
   t.row("shape",
-        fmt::format("{} × {}, {} nonzeros, {}", human_count(r.rows), human_count(r.cols), human_count(r.nnz), r.type));
+        fmt::format("{} × {}, {}, {}", human_count(r.rows), human_count(r.cols), human_count(r.nnz, "nonzero"), r.type));
   if (r.right_hand_sides > 1) t.row("X and Y", fmt::format("{} columns, row-major", human_count(r.right_hand_sides)));
   t.row("read by", r.access);
   t.row("parts",

@@ -33,7 +33,7 @@ class Chebyshev final : public Method {
   }
 
   void refresh(Stream& stream) override {
-    const Spectrum found = estimate_spectrum(in_.product, in_.preconditioner, kLanczosSteps, stream);
+    const Spectrum found = estimate_spectrum(in_.product, in_.preconditioner, kLanczosSteps, "solver", stream);
     const double least = kBelow * found.least, largest = kAbove * found.largest;
     v_.theta = (largest + least) / 2;
     v_.delta = (largest - least) / 2;

@@ -72,7 +72,8 @@ class ChebyshevPolynomial final : public Preconditioner {
   void find_interval(Stream& stream) {
     std::unique_ptr<Preconditioner> mean_free;
     if (options_.mean_free) mean_free = make_mean_free(make_jacobi(matrix_, options_), matrix_, options_.columns);
-    largest_ = estimate_spectrum(*product_, mean_free ? *mean_free : *jacobi_, kLanczosSteps, stream).largest;
+    const Preconditioner& scaling = mean_free ? *mean_free : *jacobi_;
+    largest_ = estimate_spectrum(*product_, scaling, kLanczosSteps, "preconditioner", stream).largest;
   }
 
   template <class T>

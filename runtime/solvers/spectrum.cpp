@@ -1,7 +1,10 @@
 #include "runtime/solvers/spectrum.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
@@ -89,7 +92,8 @@ std::optional<Spectrum> RitzValues::extremes() const {
   return all;
 }
 
-Spectrum estimate_spectrum(const Product& product, const Preconditioner& preconditioner, int steps, Stream& stream) {
+Spectrum estimate_spectrum(const Product& product, const Preconditioner& preconditioner, int steps, std::string_view setting,
+                           Stream& stream) {
   const DistributedMatrix& matrix = product.matrix();
   Context& context = matrix.context();
   const std::int64_t columns = product.columns();
@@ -110,11 +114,11 @@ Spectrum estimate_spectrum(const Product& product, const Preconditioner& precond
   const auto require_positive = [&](double value, const char* what) {
     context.communicator().together([&] {
       if (!(value > 0))
-        throw Error(
-            ErrorKind::usage,
-            std::string(what) +
-                " is not positive definite: eigenvalues cannot be bounded. Take gmres without the preconditioner chebyshev",
-            "solver");
+        throw Error(ErrorKind::usage,
+                    fmt::format("{} is not positive definite, so chebyshev cannot bound its eigenvalues. Take another {}, "
+                                "as {}",
+                                what, setting, setting == "solver" ? "gmres" : "jacobi"),
+                    std::string(setting));
     });
   };
   fill_random(r, 11, Entries::fractions, stream);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "runtime/matrix/product.h"
@@ -42,7 +43,9 @@ std::vector<double> tridiagonal_eigenvalues(const std::vector<double>& diagonal,
 
 /// The extreme Ritz values after `steps` steps of conjugate gradients from a random b (Saad, 2nd ed., 6.7.3): the largest is
 /// a little too small, the least too large. REQUIRES: A and M symmetric positive definite; throws Error(usage) where that
-/// shows. Overwrites the product's x(). Collective; the same on all ranks.
-Spectrum estimate_spectrum(const Product& product, const Preconditioner& preconditioner, int steps, Stream& stream);
+/// shows, and which names `setting`, "solver" or "preconditioner": what asks for the spectrum. Overwrites the product's x().
+/// Collective; the same on all ranks.
+Spectrum estimate_spectrum(const Product& product, const Preconditioner& preconditioner, int steps, std::string_view setting,
+                           Stream& stream);
 
 }  // namespace shardmat

@@ -10,6 +10,7 @@ import unittest
 
 import h5py
 import numpy as np
+import scipy.io
 import scipy.sparse as sp
 
 from support import (INPUT, LIMIT, OK, PROGRAM, RESOURCES, USAGE, CliTest, DATA, address_space_limit, environment,
@@ -130,6 +131,12 @@ class Files(CliTest):
         self.fail_with(INPUT, "multiply", "", says="empty")
         self.fail_with(INPUT, "multiply", "poisson:n=3", "--x", "", says="empty")
 
+    def test_misspelt_words_for_vectors(self):
+        for word, near in (("one", "ones"), ("Ones", "ones"), ("zero", "zeros"), ("1", "")):
+            self.fail_with(INPUT, "multiply", "poisson:n=3", "--x", word, says=[f"{word}: there is no such file", "ones, zeros or random",
+                                                                              f"did you mean {near}?" if near else ""])
+        self.fail_with(INPUT, "solve", "poisson:n=3", "--b", "Random", says="did you mean random?")
+
     def test_verification_in_place_of_a_matrix(self):
         self.fail_with(USAGE, "multiply", "poisson:n=4", "--verify", "sampled", says="write --verify=sampled")
 
@@ -191,7 +198,7 @@ class Content(CliTest):
 
     def test_empty_files(self):
         for name in ("e.mtx", "e.mtx.gz", "e.npz", "e.h5"):
-            self.refuse(name, b"")
+            self.refuse(name, b"", "" if name == "e.npz" or name == "e.h5" else f"{name}: the file is empty")
 
     def test_truncated_text(self):
         self.refuse("cut.mtx", HEADER + "3 3 3\n1 1 1.0\n2 2", "cut.mtx:2", "truncated")
@@ -318,6 +325,16 @@ class Content(CliTest):
         self.fail_on_every_rank(INPUT, "multiply", "poisson:n=4", "--y0", "x.npy", "--beta", 1, says=["x.npy", "5 entries", "64"])
         write_vector(self.path("x.h5"), np.ones(64), "loads")
         self.fail_with(INPUT, "multiply", "poisson:n=4", "--x", "x.h5", says=["x.h5", "/x", "/loads"])
+        np.savetxt(self.path("x.txt"), np.ones((64, 2)))
+        scipy.io.savemat(self.path("x.mat"), {"x": np.ones((64, 2))})
+        for name in ("x2.npy", "x2.mtx", "x2.h5", "x.txt", "x.mat"):
+            if "2" in name:
+                write_vector(self.path(name), np.ones((64, 2)))
+            failed = self.fail_with(INPUT, "multiply", "poisson:n=4", "--x", name, says=name)
+            self.assertTrue(failed.messages[0].endswith("(--rhs 2)"), failed)
+            self.succeed("multiply", "poisson:n=4", "--x", name, "--rhs", 2)
+        self.fail_on_every_rank(INPUT, "solve", "poisson:n=4", "--b", "x2.npy", "--rhs", 3, says=["(64, 2)", "3 columns", "(--rhs 2)"])
+        self.fail_with(INPUT, "pagerank", "poisson:n=4", "--seeds", "x2.npy", says="(--rhs 2)")
 
 
 class Words(CliTest):
@@ -353,6 +370,14 @@ class Words(CliTest):
             self.fail_with(USAGE, "multiply", "poisson:n=3", option, value, says=[option, says, f'"{value}"'])
         for parts in ("0", "-1", "a", "3000000000", "2,0", "2.5"):
             self.fail_with(USAGE, "generate", "poisson", "--n", 3, "o.h5", "--parts", parts, says=["--parts", "whole number from 1"])
+
+    def test_options_given_twice(self):
+        self.fail_with(USAGE, "multiply", "poisson:n=3", "--iterations", 3, "--iterations", 4, says="--iterations was given more than once")
+
+    def test_lists_with_empty_items(self):
+        for parts in ("2,,3", "2,", ",2"):
+            for given in (["--parts", parts], [f"--parts={parts}"]):
+                self.fail_with(USAGE, "partition", "poisson:n=3", "o.h5", *given, says=["--parts", "empty item", f'"{parts}"'])
 
     def test_choices_are_listed(self):
         for option, known in (("--kernel", "csr"), ("--exchange", "allgather"), ("--method", "nnz"), ("--type", "f64"),

@@ -84,6 +84,12 @@ class Info(CliTest):
         self.assertEqual(symmetry["mirrored"], sum((j, i) in entries for i, j in entries))
         self.assertEqual(symmetry["equal"], sum(entries.get((j, i)) == v for (i, j), v in entries.items()))
 
+    def test_one_is_singular(self):
+        self.write("one.mtx", "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 2\n")
+        self.assertIn("1 × 1, 1 nonzero\n", self.succeed("info", "one.mtx").out)
+        self.assertIn("1 × 1, 1 nonzero, ", self.succeed("partition", "one.mtx", "one.h5", "--parts", 1).out)
+        self.assertIn("1 nonzero, 1 partition)", self.succeed("verify-file", "one.h5").out)
+
     def test_matrices_of_finite_elements(self):
         for name in ("convection", "stokes"):
             with self.subTest(name=name):

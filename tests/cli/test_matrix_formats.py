@@ -172,6 +172,10 @@ class Triplets(Files):
         self.succeed("convert", "a.ijv", "a.npz", *options)
         np.testing.assert_array_equal(sp.load_npz(self.path("a.npz")).toarray(), [[4, -1, 0], [-1, 4, 0], [0, 0, 1]])
         self.succeed("multiply", "a.ijv", *options, "--verify", ranks=2)
+        for ranks in (0, 2):
+            taken = self.call("multiply", "a.ijv", "--input-format", "triplets", "--base", "0", ranks=ranks)
+            self.assertEqual(taken.messages, ["shardmat: warning: a.ijv: there is no row 0 and no column 0. Do its indices begin with 1? "
+                                              "Then name the base 1 (--base)"], taken)
         self.write("zero.ijv", "1 1 4\n0 1 2\n")
         self.fail_with(INPUT, "convert", "zero.ijv", "o.npz", *options, says=["zero.ijv:2", "begin with 1", "(--base)"])
 

@@ -132,6 +132,8 @@ class Products(ServiceTest):
         schema = load_schema("service")
         self.assertEqual(faults(self.json_of("client", "status", *state), schema, schema), [])
         self.fail_with(INPUT, "client", "load", "bad", "../bar.h5", *state, says="leaves the library")
+        self.assertRegex(self.succeed("client", "status", *state).out, r"\nbad +failed +f64 \.\./bar\.h5: the path leaves")
+        self.assertIn(".npy, .mtx, .petsc", " ".join(self.succeed("client", "multiply", "--help").out.split()))
         self.assertEqual(faults(self.json_of("client", "status", *state), schema, schema), [])
         self.fail_with(INPUT, "client", "multiply", "none", "x.npy", "z.npy", *state, says="no matrix none")
         self.fail_with(INPUT, "client", "multiply", "bar", "x.npy", "z.npy", *state, says="x.npy")

@@ -44,6 +44,13 @@ class Client(ServiceTest):
             self.fail_with(RESOURCES, "client", "status", *at, "--ca", "two.pem", says=["does not prove who it is", "--ca"])
             self.fail_with(RESOURCES, "client", "status", *at, says="does not prove who it is")
 
+    def test_https_to_a_port_of_http(self):
+        if not has_tls():
+            self.skipTest("the program was built without OpenSSL")
+        service = self.start(*LISTEN)
+        self.fail_with(RESOURCES, "client", "status", "--url", f"https://127.0.0.1:{service.port()}", "--state", service.state,
+                       says=["does not answer in TLS", "write http://", "--url"])
+
     def test_names_are_checked_before_they_are_sent(self):
         for name in ("a b", "a/b", "bar?x=1", ""):
             self.fail_with(USAGE, "client", "load", name, "bar.h5", "--state", self.directory, says="letter or digit")
@@ -80,15 +87,15 @@ class Vectors(ServiceTest):
         at = ["--state", service.state]
         x = self.vector(1, "f32", 3)
         write_vector(self.path("x.npy"), x.T)
-        made = self.succeed("client", "make-vector", "bar", "--columns", 3, *at).out
-        self.assertRegex(made, r"^vec-\d+ +ready +f32 975 × 3, made for bar\n$")
-        id = made.split()[0]
+        id = self.succeed("client", "make-vector", "bar", "--columns", 3, *at).out.removesuffix("\n")
+        self.assertRegex(id, r"^vec-\d+$")
+        self.assertRegex(self.succeed("client", "vectors", *at).out, rf"^{id} +ready +f32 975 × 3, made for bar\n$")
         self.succeed("client", "put-vector", id, "x.npy", *at)
         self.assertEqual(service.get(f"/v1/vectors/{id}").body, x.tobytes())
         self.succeed("client", "get-vector", id, "y.npy", *at)
         y = read_vector(self.path("y.npy"))
         self.assertEqual((y.dtype, y.tobytes()), (np.float32, np.ascontiguousarray(x.T).tobytes()))
-        other = self.succeed("client", "make-vector", "--n", 5, *at).out.split()[0]
+        other = self.succeed("client", "make-vector", "--n", 5, *at).out.strip()
         self.assertEqual([line.split()[0] for line in self.succeed("client", "vectors", *at).out.splitlines()], [id, other])
         self.fail_with(INPUT, "client", "put-vector", other, "x.npy", *at, says="x.npy")
         self.fail_with(USAGE, "client", "make-vector", *at, says="--n")

@@ -243,7 +243,13 @@ class Restarts(ValuesTest):
                 generation = described["generation"]
                 self.assertEqual(service.terminate(), OK, service.report())
                 service = self.start("--ranks", 2)
-        self.assertGreater(self.assert_put(service, values), described["generation"])
+        state = ["--state", service.state]
+        write_vector(self.path("x.npy"), x)
+        write_vector(self.path("values.npy"), values)
+        failed = self.fail_with(INPUT, "client", "multiply", "bar", "x.npy", "y.npy", *state, says="client put-values bar FILE")
+        self.assertNotIn("load it again", failed.err)
+        self.succeed("client", "put-values", "bar", "values.npy", *state)
+        self.assertGreater(service.get("/v1/matrices/bar").json["generation"], described["generation"])
         self.assertEqual(service.multiply("bar", x).body, expected)
 
     def test_generations_never_come_again(self):

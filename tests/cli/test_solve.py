@@ -66,8 +66,9 @@ class Solve(CliTest):
             with self.subTest(name, method=method, preconditioner=preconditioner):
                 method, *variant = method.split()
                 b = np.random.default_rng(5).standard_normal(matrix.shape[0])
-                x, report = self.solution(matrix, b, "--solver", method, "--preconditioner", preconditioner, "--rtol", 1e-10,
-                                          "--restart", 200, *(["--variant", *variant] if variant else []), ranks=(0, 0, 2, 0, 0, 3)[number % 6])
+                more = [*(["--restart", 200] if method in ("gmres", "fgmres", "auto") else []), *(["--variant", *variant] if variant else [])]
+                x, report = self.solution(matrix, b, "--solver", method, "--preconditioner", preconditioner, "--rtol", 1e-10, *more,
+                                          ranks=(0, 0, 2, 0, 0, 3)[number % 6])
                 column = report["columns"][0]
                 self.assertEqual(column["reason"], "converged_rtol")
                 self.assertEqual(report["solver"]["name"], automatic[name] if method == "auto" else method)
@@ -183,8 +184,8 @@ class Solve(CliTest):
                 ("cg", "none"), ("cg", "jacobi"), ("minres", "block_jacobi"), ("gmres", "jacobi"), ("fgmres", "chebyshev"),
                 ("bicgstab", "none"), ("chebyshev", "jacobi"), ("cg", "chebyshev"))):
             with self.subTest(method=method, preconditioner=preconditioner):
-                x, report = self.solution(matrix, b, "--rhs", 3, "--solver", method, "--preconditioner", preconditioner, "--restart", 60,
-                                          "--null-space", "constant", "--initial-guess", "guess.npy", "--rtol", 1e-10, ranks=(0, 2, 3)[number % 3])
+                x, report = self.solution(matrix, b, "--rhs", 3, "--solver", method, "--preconditioner", preconditioner,
+                                          *(["--restart", 60] if "gmres" in method else []), "--null-space", "constant", "--initial-guess", "guess.npy", "--rtol", 1e-10, ranks=(0, 2, 3)[number % 3])
                 np.testing.assert_allclose(x, inverse @ b, atol=1e-8 * np.abs(inverse @ b).max())
                 self.assertLess(np.abs(x.mean(axis=0)).max(), 1e-14 * max(1, np.abs(x).max()))
                 removed = [column["removed_from_b"] for column in report["columns"]]
@@ -254,6 +255,18 @@ class Solve(CliTest):
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--restart", 0, says="--restart")
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--variant", "classic", says=["no variants", "--variant"])
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--residual-norm", "natural", says="--residual-norm")
+        for option, value, user in (("--restart", 10, "gmres, fgmres or auto"), ("--gram-schmidt", "modified", "gmres, fgmres or auto"),
+                                    ("--block-size", 2, "block_jacobi"), ("--degree", 3, "chebyshev")):
+            self.fail_with(USAGE, "solve", "a.h5", "--solver", "cg", "--preconditioner", "jacobi", option, value,
+                           says=[f"{option} is of no use with --", f"or take {user}"])
+        self.succeed("solve", "a.h5", "--solver", "auto", "--restart", 10, "--gram-schmidt", "modified")  # it may take gmres
+        write_binsparse(self.path("indefinite.h5"), sp.csr_matrix(laplacian(8) - 3 * sp.identity(64)))
+        unsuited = ["solve", "indefinite.h5", "--max-iterations", 5]
+        self.fail_with(USAGE, *unsuited, "--solver", "chebyshev", says=["Take another solver, as gmres (--solver)"])
+        self.fail_with(USAGE, *unsuited, "--solver", "gmres", "--preconditioner", "chebyshev",
+                       says=["Take another preconditioner, as jacobi (--preconditioner)"])
+        self.fail_on_every_rank(USAGE, "solve", "a.h5", "--preconditioner", "block_jacobi", "--block-size", 2,
+                                says=["a rank begins at row 3.", "(1 always does)", "or one rank", "(--block-size)"])
 
     def test_prints_residuals(self):
         result = self.succeed("solve", "poisson27:n=6", "--monitor")

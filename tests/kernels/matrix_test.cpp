@@ -314,6 +314,9 @@ TEST(Text, NearestSuggestsOnlyWhatIsNear) {
   EXPECT_EQ(nearest("elastcity", {"poisson", "elasticity"}), "elasticity");
   EXPECT_EQ(nearest("zebra", {"poisson", "elasticity"}), "");
   EXPECT_EQ(human_count(-1234567), "-1,234,567");
+  EXPECT_EQ(human_count(1, "nonzero"), "1 nonzero");
+  EXPECT_EQ(human_count(1234, "nonzero"), "1,234 nonzeros");
+  EXPECT_EQ(human_count(0, "vertex", "vertices"), "0 vertices");
   EXPECT_EQ(human_bytes(1.5e9), "1.5 GB");
   EXPECT_EQ(human_change(0.1234), "+12.3 %");
   EXPECT_EQ(human_change(-0.0456), "-4.6 %");

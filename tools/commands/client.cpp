@@ -42,16 +42,19 @@ std::string text_of(const json& matrix) {
   std::string text = fmt::format("{:<16} {:<8} {} {}", matrix["name"].get<std::string>(), state,
                                  matrix["type"].get<std::string>(), matrix["source"].get<std::string>());
   if (state == "ready")
-    text += fmt::format(", {} × {}, {} nonzeros", human_count(matrix["rows"]), human_count(matrix["cols"]),
-                        human_count(matrix["nnz"]));
-  if (matrix.contains("reason")) text += ": " + matrix["reason"].get<std::string>();
+    text += fmt::format(", {} × {}, {}", human_count(matrix["rows"]), human_count(matrix["cols"]),
+                        human_count(matrix["nnz"], "nonzero"));
+  if (matrix.contains("reason")) {
+    const std::string reason = matrix["reason"], file = matrix["source"].get<std::string>() + ": ";  // named already
+    text += ": " + (reason.starts_with(file) ? reason.substr(file.size()) : reason);
+  }
   return text + "\n";
 }
 
-/// Throws unless products and new values are taken now.
-void require_ready(const json& matrix) {
+/// Throws unless the ranks have the matrix and take new values.
+void require_loaded(const json& matrix) {
   const std::string name = matrix["name"], state = matrix["state"], reason = matrix.value("reason", std::string());
-  if (state == "ready") return;
+  if (state == "ready" || state == "values_lost") return;
   if (state == "loading")
     throw Error(
         ErrorKind::rank_lost,
@@ -59,6 +62,16 @@ void require_ready(const json& matrix) {
                     "with: shardmat client watch",
                     name));
   throw Error(ErrorKind::input, fmt::format("{} is {}{}; load it again", name, state, reason.empty() ? "" : ": " + reason));
+}
+
+/// Throws unless products are taken now, too.
+void require_ready(const json& matrix) {
+  require_loaded(matrix);
+  const std::string name = matrix["name"];
+  if (matrix["state"] == "values_lost")
+    throw Error(ErrorKind::input, fmt::format("the new values of {0} were lost when the ranks were started again; put them "
+                                              "again with: shardmat client put-values {0} FILE",
+                                              name));
 }
 
 int load(const Options& o) {
@@ -154,7 +167,7 @@ HostVector<double> read_rows(const std::string& path, const std::string& what, c
 int put_values(const Options& o) {
   HttpClient client = connect(o);
   const json matrix = ask_json(client, path_of(o.name));
-  require_ready(matrix);
+  require_loaded(matrix);
   const HostVector<double> values = read_rows(o.values, "values", o, matrix, "nnz", 1);
   const bool f32 = matrix["type"] == "f32";
   HostVector<float> narrow;
@@ -214,8 +227,8 @@ std::function<int()> add_client(const CommandLine& program) {
       ->required();
   const CommandLine unload_app = add_one(app, "unload", "Free a matrix", *o);
   const CommandLine multiply_app = add_one(app, "multiply", "Compute y = alpha A x + beta y, from a file to a file", *o);
-  multiply_app.add_option("x", o->x, "file with x (.h5, .npy, .mtx)")->required();
-  multiply_app.add_option("y", o->y, "file for y (.h5, .npy, .mtx)")->required()->check(output_name());
+  multiply_app.add_option("x", o->x, "file with x (" + vector_suffixes() + ")")->required();
+  multiply_app.add_option("y", o->y, "file for y (" + vector_suffixes() + ")")->required()->check(output_name());
   multiply_app.add_option("--rhs", o->rhs, "columns of x and y")->check(whole_number(1, 1 << 20))->capture_default_str();
   multiply_app.add_option("--alpha", o->alpha, "factor of the product")->check(finite_number())->capture_default_str();
   multiply_app.add_option("--beta", o->beta, "factor of the Y of --y0")->check(finite_number())->capture_default_str();

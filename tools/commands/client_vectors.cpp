@@ -58,7 +58,7 @@ int make(const Options& o) {
   const std::string body = wanted.dump();
   HttpClient client = connect(o);
   const HttpReply reply = ask(client, "POST", "/v1/vectors", std::as_bytes(std::span(body)));
-  fmt::print("{}", text_of(json::parse(reply.text())));
+  fmt::print("{}\n", json::parse(reply.text())["id"].get<std::string>());
   return 0;
 }
 
@@ -152,10 +152,10 @@ std::vector<ClientCommand> add_client_vectors(const CommandLine& client) {
       ->check(one_of({"f64", "f32"}));
   const CommandLine put_app = add("put-vector", "Write the numbers of a file to a vector", put);
   add_id(put_app);
-  put_app.add_option("x", o->file, "file with x (.h5, .npy, .mtx)")->required();
+  put_app.add_option("x", o->file, "file with x (" + vector_suffixes() + ")")->required();
   const CommandLine get_app = add("get-vector", "Write the numbers of a vector to a file", get);
   add_id(get_app);
-  get_app.add_option("x", o->file, "file for x (.h5, .npy, .mtx)")->required()->check(output_name());
+  get_app.add_option("x", o->file, "file for x (" + vector_suffixes() + ")")->required()->check(output_name());
   get_app.add_flag("--force", o->force, "replace the output file even if it is of another kind, or has other datasets");
   add_id(add("delete-vector", "Free a vector", remove));
   return commands;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
@@ -13,6 +14,7 @@
 #include "partition/rank_files.h"
 #include "partition/readers/reader.h"
 #include "tools/progress_bar.h"
+#include "tools/setting_options.h"
 #include "tools/value_checks.h"
 
 namespace shardmat::tools {
@@ -30,6 +32,7 @@ void add_input_options(const CommandLine& app, InputChoices& choices) {
   app.add_option("--input-format", choices.format,
                  "format of the matrix file: " + names + " (default: found by its first bytes, else by its suffix)")
       ->type_name("NAME");
+  choices.warn = [app](const Error& what) { fmt::print(stderr, "shardmat: warning: {}\n", message_of(what, app)); };
   const auto set_base = [&choices](const std::string& text) { choices.base = text == "0" ? 0 : 1; };
   app.add_option_function("--base", set_base, "with --input-format triplets: the first index")
       ->check(one_of({"0", "1"}))
@@ -68,9 +71,9 @@ void say_read(const std::string& input, const HostCsr& matrix, double seconds, s
   else
     for (const std::filesystem::path& one : rank_files(file))
       bytes += static_cast<double>(std::filesystem::file_size(one, none));
-  fmt::print("{}: {} × {}, {} nonzeros, {} read in {} ({}/s){}{}\n", input, human_count(matrix.rows),
-             human_count(matrix.cols), human_count(matrix.nnz()), human_bytes(bytes), human_seconds(seconds),
-             human_bytes(bytes / seconds), remark.empty() ? "" : ", ", remark);
+  fmt::print("{}: {} × {}, {}, {} read in {} ({}/s){}{}\n", input, human_count(matrix.rows), human_count(matrix.cols),
+             human_count(matrix.nnz(), "nonzero"), human_bytes(bytes), human_seconds(seconds), human_bytes(bytes / seconds),
+             remark.empty() ? "" : ", ", remark);
 }
 
 }  // namespace

@@ -240,8 +240,8 @@ std::string row_order_text(const ShardFile& file) {
 std::string to_text(const MatrixReport& report) {
   const RowStatistics& rows = report.rows;
   std::string text = fmt::format("{}\n", report.name);
-  text += fmt::format("  shape        {} × {}, {} nonzeros\n", human_count(rows.rows), human_count(report.cols),
-                      human_count(rows.nnz));
+  text += fmt::format("  shape        {} × {}, {}\n", human_count(rows.rows), human_count(report.cols),
+                      human_count(rows.nnz, "nonzero"));
   text += fmt::format("  row lengths  {} … {}, mean {:.2f}, standard deviation {:.2f}, {} empty\n", rows.min_row,
                       rows.max_row, rows.mean_row, rows.stddev_row, human_count(rows.empty_rows));
   if (report.unknowns) text += fmt::format("  unknowns     {}\n", unknowns_text(*report.unknowns));

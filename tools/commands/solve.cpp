@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
+#include "kernels/base/text.h"
 #include "partition/replaceable.h"
 #include "runtime/solvers/method.h"
 #include "runtime/solvers/method_choice.h"
@@ -172,6 +176,26 @@ void add_options(const CommandLine& app, Options& o) {
       "  shardmat solve bar.h5 --rhs 8 --b loads.h5:/cases --output x.h5\n");
 }
 
+/// Options of one method or preconditioner are not left out silently where another one was chosen.
+void require_used_options(const CommandLine& app, const SolverOptions& s) {
+  struct Use {
+    const char *option, *chooser;
+    const std::string& chosen;
+    std::vector<std::string> users;
+  };
+  const std::string automatic(kAutomaticMethod);
+  const Use uses[] = {{"--restart", "--solver", s.solver, {"gmres", "fgmres", automatic}},
+                      {"--gram-schmidt", "--solver", s.solver, {"gmres", "fgmres", automatic}},
+                      {"--block-size", "--preconditioner", s.preconditioner, {"block_jacobi"}},
+                      {"--degree", "--preconditioner", s.preconditioner, {"chebyshev"}}};
+  find_method(s.solver == automatic ? "cg" : s.solver);  // a wrong name goes first
+  find_preconditioner(s.preconditioner);
+  for (const Use& use : uses)
+    if (app.count(use.option) > 0 && std::find(use.users.begin(), use.users.end(), use.chosen) == use.users.end())
+      throw Error(ErrorKind::usage, fmt::format("{} is of no use with {} {}; leave it out, or take {}", use.option,
+                                                use.chooser, use.chosen, join_choices(use.users)));
+}
+
 void finish_options(Options& o) {
   finish_load_choices(o);
   SolveOptions& s = o.solve;
@@ -226,6 +250,7 @@ std::function<int()> add_solve(const CommandLine& program) {
   auto options = std::make_shared<Options>();
   add_options(app, *options);
   return [app, options] {
+    require_used_options(app, options->solve.solver);
     finish_options(*options);
     return run_owners(app, options->timeout, options->sharing, options->backend,
                       [&](Communicator& communicator) { return run(*options, communicator); });

@@ -38,8 +38,8 @@ std::function<int()> add_verify_file(const CommandLine& program) {
     require_shard_file(*path);
     const auto file = ShardFile::open(*path);
     file->verify(make_progress_bar());
-    fmt::print("{}: all right ({} × {}, {} nonzeros, {} partitions)\n", *path, human_count(file->rows()),
-               human_count(file->cols()), human_count(file->nnz()), file->partitions().size());
+    fmt::print("{}: all right ({} × {}, {}, {})\n", *path, human_count(file->rows()), human_count(file->cols()),
+               human_count(file->nnz(), "nonzero"), human_count(std::ssize(file->partitions()), "partition"));
     return 0;
   };
 }

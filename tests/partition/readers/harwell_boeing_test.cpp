@@ -189,7 +189,7 @@ TEST_F(HarwellBoeingTest, RefusesByName) {
 TEST_F(HarwellBoeingTest, SaysWhereItsHeaderIsCut) {
   const std::string all = header("RUA", kSizes),
                     second = kTitle + "             4             1             1             2";
-  EXPECT_SAYS(error(""), "a.rb:0: the file ends before line 1 of its header, the title", "truncated");
+  EXPECT_SAYS(error(""), "a.rb: the file ends before line 1 of its header, the title", "truncated");
   EXPECT_SAYS(error(kTitle.substr(0, 9)), "a.rb:1: the file ends before line 2 of its header, the numbers of lines");
   EXPECT_SAYS(error(second), "a.rb:2: the file ends before line 3 of its header, the type and the size of the matrix");
   EXPECT_SAYS(error(second + "             0\nR"),

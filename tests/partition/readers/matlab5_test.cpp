@@ -70,6 +70,8 @@ TEST_F(Matlab5Test, ReadsWhatOctaveWrote) {
   }
   EXPECT_SAYS(error_of([] { read_matrix(data("octave7.mat:C")); }), "variable C", "complex", "two real matrices");
   EXPECT_SAYS(error_of([] { VectorFile(data("octave7.mat:model"), "x"); }), "model");
+  EXPECT_SAYS(error_of([] { read_matrix(data("octave7.mat:model")); }), "variable model: it is a struct; ",
+              "A = model.A; save('a.mat', 'A')");
 }
 
 TEST_F(Matlab5Test, NoSparseLogicalVectorIsTakenForAFullOne) {
@@ -127,6 +129,8 @@ TEST_F(Matlab5Test, DamageIsRefused) {
   EXPECT_SAYS(error_of([&] { read_matrix(write("a.mat", "text")); }), "a.mat: it is no .mat file of MATLAB 5 to 7.3");
   EXPECT_SAYS(error_of([&] { read_matrix(write("a.mat", "# Created by Octave 7.3.0, Thu\n# name: K\n")); }),
               "in Octave's own format", "save -v7");
+  EXPECT_SAYS(error_of([&] { read_matrix(write("a.txt", "# Created by Octave 7.3.0\n# rows: 2\n1 1 3\n")); }),
+              "a.txt: it is a file in Octave's own format", "save -v7");
   EXPECT_SAYS(error_with(128 + 3, 99), "variable 0 at byte 128", "type 99");
   EXPECT_SAYS(error_with(128 + 8 + 8 + 2, 8), "complex");
 }

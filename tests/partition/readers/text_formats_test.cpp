@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "partition/input_kind.h"
 #include "partition/readers/entry_reader.h"
@@ -41,11 +43,36 @@ TEST_F(TextFormatsTest, TripletsOfBothBases) {
   expect_same(read("# nothing\n", triplets(0)), csr(0, 0, {0}, {}, {}));
 }
 
+TEST_F(TextFormatsTest, WarnsIfTheBaseOccursNowhere) {
+  std::vector<std::string> warnings;
+  const auto warnings_of = [&](const std::string& text, int base) {
+    ReadOptions options = triplets(base);
+    options.choices.warn = [&](const Error& what) { warnings.push_back(what.what() + (" " + what.setting())); };
+    warnings.clear();
+    read_matrix(write("a.ijv", text), options);
+    return warnings.size();
+  };
+  EXPECT_EQ(warnings_of("1 2 4\n3 1 5\n", 0), 1U);
+  EXPECT_SAYS(warnings.at(0), "a.ijv: there is no row 0 and no column 0", "base 1", " base");
+  EXPECT_EQ(warnings_of("1 2 4\n3 0 5\n", 0), 0U);
+  EXPECT_EQ(warnings_of("0 2 4\n", 0), 0U);
+  EXPECT_EQ(warnings_of("# nothing\n", 0), 0U);
+  EXPECT_EQ(warnings_of("2 2 4\n", 1), 0U);
+}
+
 TEST_F(TextFormatsTest, TripletsOfOneTriangle) {
   expect_same(read("0 0 4\n2 0 1\n2 2 5\n", triplets(0, "lower")), csr(3, 3, {0, 2, 2, 4}, {0, 2, 0, 2}, {4, 1, 1, 5}));
   expect_same(read("0 2 1\n", triplets(0, "upper")), csr(3, 3, {0, 1, 1, 2}, {2, 0}, {1, 1}));
   EXPECT_SAYS(error("0 0 4\n0 2 1\n", triplets(0, "lower")), "a.ijv:2: the entry (0, 2) is not in the lower triangle");
   EXPECT_SAYS(error("0 0 4\n", triplets(0, "upwards"), ErrorKind::usage), "'upwards'");
+}
+
+TEST_F(TextFormatsTest, NamesTheHeaderOfAnotherProgram) {
+  const std::string text = "# of a spreadsheet\nrow,col,val\r\n0,0,1.5\n";
+  EXPECT_SAYS(error_of([&] { read_matrix(write("a.csv", text)); }),
+              "a.csv: remove line 2, the header \"row,col,val\"; below it are triplets", "name the format and the base");
+  EXPECT_SAYS(error(text, triplets(0)), "a.ijv:2: the line \"row,col,val\" is a header; remove it");
+  EXPECT_SAYS(error_of([&] { read_matrix(write("a.csv", "a,b\nc,d\n1,2,3\n")); }), ".csv is no matrix file");
 }
 
 TEST_F(TextFormatsTest, TripletsAreReadOnlyByName) {

@@ -25,7 +25,7 @@ TEST(Spectrum, IsEstimatedFromInside) {
   test::TestMatrix poisson(kHost64, "poisson7:n=12", LocalSort::none);
   const auto identity = make_no_preconditioner(poisson.matrix, {});
   const auto product = poisson.matrix.product();
-  const Spectrum found = estimate_spectrum(*product, *identity, 60, poisson.context.stream());
+  const Spectrum found = estimate_spectrum(*product, *identity, 60, "solver", poisson.context.stream());
   constexpr double kLeast = 0.7525058, kLargest = 11.84036529;  // numpy.linalg.eigvalsh
   EXPECT_NEAR(found.least, kLeast, 1e-6);
   EXPECT_NEAR(found.largest, kLargest, 1e-6);
