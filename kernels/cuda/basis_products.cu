@@ -131,17 +131,22 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
 
 template <class T>
 using Instance = decltype(&multiply_basis<T, 2, 1, false>);
-/// The instance for a number of products. Few of them would leave most warps of a large team idle.
+/// The instance for a number of products. Of a large team, few products would leave most warps idle.
 template <class T, bool kSubtracts>
 Instance<T> instance(int products) {
-  switch ((products + 7) / 8 * 10 + (products <= 8 ? (products + 1) / 2 : 0)) {
-    case 11: return multiply_basis<T, 2, 1, kSubtracts>;
-    case 12: return multiply_basis<T, 2, 2, kSubtracts>;
-    case 13: return multiply_basis<T, 2, 3, kSubtracts>;
-    case 14: return multiply_basis<T, 2, 4, kSubtracts>;
-    case 20: return multiply_basis<T, 8, 2, kSubtracts>;
-    case 30: return multiply_basis<T, 8, 3, kSubtracts>;
-    case 40: return multiply_basis<T, 8, 4, kSubtracts>;
+  constexpr int kSmall = 2, kLarge = 8;  // teams
+  if (products <= 4 * kSmall) {
+    switch ((products + kSmall - 1) / kSmall) {
+      case 1: return multiply_basis<T, kSmall, 1, kSubtracts>;
+      case 2: return multiply_basis<T, kSmall, 2, kSubtracts>;
+      case 3: return multiply_basis<T, kSmall, 3, kSubtracts>;
+      case 4: return multiply_basis<T, kSmall, 4, kSubtracts>;
+    }
+  }
+  switch ((products + kLarge - 1) / kLarge) {
+    case 2: return multiply_basis<T, kLarge, 2, kSubtracts>;
+    case 3: return multiply_basis<T, kLarge, 3, kSubtracts>;
+    case 4: return multiply_basis<T, kLarge, 4, kSubtracts>;
     default: throw Error(ErrorKind::internal, "a pass over too many vectors of a basis");
   }
 }
@@ -156,7 +161,7 @@ void run_basis_products(const BasisProducts<T>& p, std::int64_t rows, double* pa
   const int products = p.count + (p.self ? 1 : 0);
   const Instance<T> kernel = p.h != nullptr ? instance<T, true>(products) : instance<T, false>(products);
   const std::int64_t most = std::min<std::int64_t>(room / products, kBlocksPerSm * cuda::multiprocessors(stream.device()));
-  constexpr std::int64_t kEntriesOfBlock = kThreads * (sizeof(Some<T>) / sizeof(T));  // by teams of one warp
+  constexpr std::int64_t kEntriesOfBlock = kThreads * (sizeof(Some<T>) / sizeof(T));  // if each warp were a team
   const std::int64_t blocks = std::clamp<std::int64_t>((rows + kEntriesOfBlock - 1) / kEntriesOfBlock, 1, most);
   cuda::launch_grid_early(kernel, blocks, 1, dim3(kThreads), 0, stream, p, rows, partial, done);
 }
