@@ -147,6 +147,7 @@ class HostBuffer {
 
   /// Makes room for `bytes`, 256-byte aligned. If the buffer must grow, its contents are lost. Throws Error(resources).
   void reserve(std::size_t bytes, Device device, bool page_locked);
+  std::size_t bytes() const { return bytes_; }
   void* data() const { return data_; }
   template <class T>
   T* as() const {

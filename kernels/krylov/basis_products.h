@@ -10,11 +10,9 @@ namespace shardmat::krylov {
 
 /// to[i] = v_i·w, and to[count] = w·w with `self`. If there are factors h, w −= Σ h_i·v_i comes first. Sums are in f64, in an
 /// order that depends on the number of rows and vectors and on the kind of GPU. REQUIRES: w and each v_i begin at multiples
-/// of 16 bytes; 1 ≤ count, and at most kMostProducts with w·w.
+/// of 16 bytes; 1 ≤ count, and at most 32 products with w·w.
 template <class T>
 struct BasisProducts {
-  static constexpr int kMostProducts = 32;
-
   const T* v;
   std::int64_t apart;  ///< values from one vector to the next
   int count;

@@ -52,6 +52,13 @@ void require_kernel_for(std::int64_t columns, const std::string& kernel, Backend
 
 }  // namespace
 
+void require_updatable(Values values) {
+  if (values == Values::updatable) return;
+  throw Error(ErrorKind::usage,
+              "the matrix was made without room for new values; make it anew as an updatable one (Python: updatable=True; "
+              "C, Fortran: updatable = 1 in the options; C++: Values::updatable)");
+}
+
 void require_same_columns(std::span<const std::int64_t> of_ranks) {
   if (of_ranks.empty()) return;
   const auto [least, most] = std::minmax_element(of_ranks.begin(), of_ranks.end());

@@ -8,6 +8,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/vector.h"
+#include "runtime/context.h"
 #include "runtime/matrix/dense_copy.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/range_route.h"
@@ -16,8 +17,14 @@
 namespace shardmat {
 namespace {
 
-/// What copies from and to host memory wait for first, with a deadline: products may wait for other ranks.
-constexpr const char* kEarlierWork = "the work on a GPU before a vector is copied";
+/// A ContextScope for copies from and to host memory. First it waits, with a deadline, as earlier products may wait for
+/// ranks.
+struct CopyScope {
+  CopyScope(const Context& context, Stream& stream) : scope(context) {
+    context.wait(stream, "the work on a GPU before a vector is copied");
+  }
+  ContextScope scope;
+};
 
 }  // namespace
 
@@ -82,8 +89,7 @@ void DistributedVector::fill(double value, Stream& stream) {
 }
 
 void DistributedVector::read(const VectorSource& source, Stream& stream) {
-  const ContextScope scope(matrix_.context());
-  matrix_.context().wait(stream, kEarlierWork);
+  const CopyScope scope(matrix_.context(), stream);
   matrix_.context().communicator().together([&] {
     if (source.columns() != columns_)
       throw Error(ErrorKind::usage,
@@ -96,8 +102,7 @@ void DistributedVector::read(const VectorSource& source, Stream& stream) {
 
 void DistributedVector::write(const std::string& path, const std::string& dataset, Stream& stream,
                               std::int64_t files) const {
-  const ContextScope scope(matrix_.context());
-  matrix_.context().wait(stream, kEarlierWork);
+  const CopyScope scope(matrix_.context(), stream);
   Communicator& communicator = matrix_.context().communicator();
   const HostVector<double> values =
       communicator.together([&] { return to_host(memory_.data(), local_rows_ * columns_, type_, stream); });
@@ -126,8 +131,7 @@ HostVector<double> DistributedVector::take(Stream& stream) const {
 }
 
 void DistributedVector::set_own(std::span<const double> values, Stream& stream) {
-  const ContextScope scope(matrix_.context());
-  matrix_.context().wait(stream, kEarlierWork);
+  const CopyScope scope(matrix_.context(), stream);
   agreed([&] {
     if (std::ssize(values) != own_rows() * columns_)
       throw Error(ErrorKind::usage,
@@ -140,16 +144,14 @@ void DistributedVector::set_own(std::span<const double> values, Stream& stream) 
 }
 
 HostVector<double> DistributedVector::own(Stream& stream) const {
-  const ContextScope scope(matrix_.context());
-  matrix_.context().wait(stream, kEarlierWork);
+  const CopyScope scope(matrix_.context(), stream);
   HostVector<double> values = agreed([&] { return take(stream); });
   if (route() == nullptr) return values;
   return route()->bring_back<double>(values, columns_, matrix_.context().communicator());
 }
 
 void DistributedVector::set_own(const ConstDense& values, Stream& stream) {
-  const ContextScope scope(matrix_.context());
-  matrix_.context().wait(stream, kEarlierWork);
+  const CopyScope scope(matrix_.context(), stream);
   const bool same = has_same_entries(values);
   const HostVector<double> by_rows = agreed([&] {
     require_shape("the entries", values, own_rows(), columns_, matrix_.context().device());
@@ -161,8 +163,7 @@ void DistributedVector::set_own(const ConstDense& values, Stream& stream) {
 }
 
 void DistributedVector::own(const Dense& values, Stream& stream) const {
-  const ContextScope scope(matrix_.context());
-  matrix_.context().wait(stream, kEarlierWork);
+  const CopyScope scope(matrix_.context(), stream);
   agreed([&] { require_shape("the entries", values, own_rows(), columns_, matrix_.context().device()); });
   if (has_same_entries(values)) {
     copy_matrix(view(), values, stream);
@@ -185,8 +186,7 @@ ItemsByRank<T> bring_to_root(const HostVector<T>& mine, Communicator& communicat
 }  // namespace
 
 HostVector<double> DistributedVector::gather(Stream& stream) const {
-  const ContextScope scope(matrix_.context());
-  matrix_.context().wait(stream, kEarlierWork);
+  const CopyScope scope(matrix_.context(), stream);
   Communicator& communicator = matrix_.context().communicator();
   const auto indices = bring_to_root(ids(), communicator);
   const HostVector<double> mine =
@@ -205,8 +205,7 @@ HostVector<double> DistributedVector::gather(Stream& stream) const {
 }
 
 void DistributedVector::scatter(std::span<const double> values, Stream& stream) {
-  const ContextScope scope(matrix_.context());
-  matrix_.context().wait(stream, kEarlierWork);
+  const CopyScope scope(matrix_.context(), stream);
   Communicator& communicator = matrix_.context().communicator();
   const auto indices = bring_to_root(ids(), communicator);
   const ItemsByRank<double> out = communicator.together([&] {

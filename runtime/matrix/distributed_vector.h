@@ -49,7 +49,7 @@ class DistributedVector {
   /// Original index of each local row.
   const HostVector<std::int64_t>& ids() const;
 
-  // What follows, fill() excepted, waits for the stream first. If a product before waits for a lost rank, this ends with
+  // All functions below but fill() first wait for the stream. If an earlier product waits for a lost rank, they throw
   // Error(rank_lost) after the communicator's deadline.
 
   /// Sets every entry to `value`, in stream order.

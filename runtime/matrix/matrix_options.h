@@ -84,6 +84,8 @@ struct ProductOptions {
   DenseOrder y_order = DenseOrder::row_major;
 };
 
+/// Throws Error(usage) unless the values may change. Not collective.
+void require_updatable(Values values);
 /// Throws Error(usage) if ranks ask for products of other numbers of columns.
 void require_same_columns(std::span<const std::int64_t> of_ranks);
 /// Throws Error(usage) if `column_block` does not divide `right_hand_sides`.

@@ -11,7 +11,6 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "runtime/matrix/distributed_matrix.h"
-#include "runtime/matrix/fixed_values.h"
 #include "runtime/matrix/stored_rows.h"
 #include "runtime/matrix/value_route.h"
 #include "runtime/matrix/vectors.h"

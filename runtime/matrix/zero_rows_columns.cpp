@@ -9,7 +9,6 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "runtime/matrix/distributed_matrix.h"
-#include "runtime/matrix/fixed_values.h"
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/vectors.h"
 

@@ -338,7 +338,7 @@ std::optional<Dense> ResidentMatrix::rows_in(const Product& product, void* y) co
 
 void ResidentMatrix::put_values(const PutValues& command, const Arena& arena) {
   if (matrix_.options().values != Values::updatable)
-    throw AgreedError(ErrorKind::usage, "the matrix was loaded without room for new values; load it anew with --updatable");
+    throw AgreedError(ErrorKind::usage, "the matrix was loaded without room for new values; load it again as an updatable one");
   new_values_.take(static_cast<std::int64_t>(command.first),
                    arena.at(command.offset, command.count * size_of(matrix_.type())), context_.communicator());
   if (!new_values_.complete()) return;

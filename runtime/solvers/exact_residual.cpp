@@ -62,10 +62,9 @@ void ExactResidual::prepare(Stream& stream) {
       matrix_.host_rows(stream);  // with the present values
       if (!on_gpu) return;
       const std::size_t bytes = (entries_of_x + entries_of_b) * sizeof(float);
-      if (copies_bytes_ >= bytes) return;
+      if (copies_.bytes() >= bytes) return;
       require_host_memory(static_cast<std::int64_t>(bytes), "x and b on the host");
       copies_.reserve(bytes, matrix_.context().device(), true);
-      copies_bytes_ = bytes;
     });
     ready_ = true;
   } catch (const AgreedError& error) {  // all ranks are here

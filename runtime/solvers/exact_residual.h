@@ -37,7 +37,6 @@ class ExactResidual {
   bool ready_ = false;
   std::string why_not_;
   HostBuffer copies_;  ///< of a GPU: of x, then of b
-  std::size_t copies_bytes_ = 0;
 };
 
 }  // namespace shardmat

@@ -15,7 +15,7 @@
 #include "runtime/context.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/solvers/basis_passes.h"
-#include "runtime/solvers/least_square.h"
+#include "runtime/solvers/square_underflow.h"
 #include "runtime/solvers/power.h"
 #include "runtime/solvers/random_entries.h"
 #include "runtime/solvers/stop_vote.h"
@@ -189,7 +189,7 @@ class LanczosRun {
   void require_measurable() {
     const bool zero = std::all_of(projected_.begin(), projected_.end(), [](double one) { return one == 0; });
     ranks_.together([&] {
-      if (!zero && longest_ * longest_ < least_square(sum_type(p_.matrix.type())))
+      if (!zero && longest_ * longest_ < smallest_square(sum_type(p_.matrix.type())))
         throw Error(ErrorKind::input,
                     fmt::format("products with the matrix are too short to form their squares (the longest of a vector of "
                                 "length 1: {:g}); scale the matrix so that its values are near 1",

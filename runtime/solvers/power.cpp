@@ -9,7 +9,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "runtime/context.h"
-#include "runtime/solvers/least_square.h"
+#include "runtime/solvers/square_underflow.h"
 #include "runtime/solvers/random_entries.h"
 #include "runtime/solvers/stop_vote.h"
 
@@ -58,7 +58,7 @@ double PowerMethod::dot(const DistributedVector& x, const DistributedVector& y, 
 double PowerMethod::length(const DistributedVector& x, Stream& stream) {
   const double squares = dot(x, x, stream);
   // Without the squares of the largest entries, or of all, the length says nothing.
-  const bool lost = loses_squares(x, std::span(&squares, 1), *product_, stream);
+  const bool lost = squares_underflow(x, std::span(&squares, 1), *product_, stream);
   matrix_.context().communicator().together([&] {
     if (!std::isfinite(squares) || lost)
       throw Error(

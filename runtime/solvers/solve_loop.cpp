@@ -12,7 +12,7 @@
 #include "kernels/krylov/residual.h"
 #include "kernels/vector.h"
 #include "runtime/context.h"
-#include "runtime/solvers/least_square.h"
+#include "runtime/solvers/square_underflow.h"
 
 namespace shardmat {
 namespace {
@@ -121,7 +121,7 @@ void SolveLoop::scale(DistributedVector& vector, const std::vector<double>& fact
 }
 
 void SolveLoop::refuse_tiny(const DistributedVector& b, const std::vector<double>& squares) const {
-  const bool tiny = loses_squares(b, squares, product_, stream_);
+  const bool tiny = squares_underflow(b, squares, product_, stream_);
   product_.matrix().context().communicator().together([&] {
     if (tiny)
       throw Error(ErrorKind::input,

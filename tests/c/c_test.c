@@ -54,16 +54,20 @@ static tridiagonal make_rows(int64_t n) {
 static double x_of(int64_t i) { return i < 0 || i >= 48 ? 0 : (double)(i * i % 7) - 2; }
 static double ax_of(int64_t i) { return 2 * x_of(i) - x_of(i - 1) - x_of(i + 1); }
 
+static shardmat_rows rows_of(const tridiagonal* t) {
+  return (shardmat_rows){.size = sizeof(shardmat_rows),
+                         .first_row = t->first,
+                         .rows = t->rows,
+                         .cols = t->n,
+                         .row_ptr = t->row_ptr,
+                         .columns = t->columns,
+                         .values = t->values,
+                         .value_type = SHARDMAT_F64};
+}
+
 static shardmat_matrix* make_matrix(shardmat_context* context, const shardmat_matrix_options* options) {
   const tridiagonal t = make_rows(48);
-  shardmat_rows rows = {.size = sizeof rows,
-                        .first_row = t.first,
-                        .rows = t.rows,
-                        .cols = t.n,
-                        .row_ptr = t.row_ptr,
-                        .columns = t.columns,
-                        .values = t.values,
-                        .value_type = SHARDMAT_F64};
+  const shardmat_rows rows = rows_of(&t);
   shardmat_matrix* matrix = NULL;
   OK(shardmat_matrix_from_rows(context, &rows, options, &matrix));
   return matrix;
@@ -319,14 +323,7 @@ static void refuses_kernels(shardmat_context* context) {
   const char* const known = on_host() ? "csr_host" : "csr_vector";
   const tridiagonal t = make_rows(48);
   shardmat_matrix_options options = {.size = sizeof options, .kernel = some};
-  shardmat_rows rows = {.size = sizeof rows,
-                        .first_row = t.first,
-                        .rows = t.rows,
-                        .cols = t.n,
-                        .row_ptr = t.row_ptr,
-                        .columns = t.columns,
-                        .values = t.values,
-                        .value_type = SHARDMAT_F64};
+  const shardmat_rows rows = rows_of(&t);
   shardmat_matrix* a = NULL;
   REFUSED(shardmat_matrix_from_rows(context, &rows, &options, &a), SHARDMAT_USAGE, "there is no kernel 'nonsense'");
   CHECK(a == NULL && strstr(shardmat_last_error(), known) != NULL);

@@ -188,7 +188,7 @@ class Vector {
       receives.push_back({0, slice_.data(), bytes_of(all_.rank())});
     }
     context_.nccl()->transfer(scatter_, sends, receives, context_.stream());
-    context_.nccl()->wait(context_.stream(), "scattering a vector");
+    context_.wait(context_.stream(), "scattering a vector");
   }
   void gather_by_nccl() {
     std::vector<Communicator::Transfer::Outgoing> sends;
@@ -198,7 +198,7 @@ class Vector {
     else sends.push_back({0, slice_.data(), bytes_of(all_.rank())});
     context_.nccl()->transfer(gather_, sends, receives, context_.stream());
     if (all_.rank() == 0) copy_to_host_async(y(), whole_.data(), bytes_, context_.stream());
-    context_.nccl()->wait(context_.stream(), "gathering a vector");
+    context_.wait(context_.stream(), "gathering a vector");
   }
 
   /// On rank 0 the slice of a GPU is copied from and to shared memory itself.

@@ -31,7 +31,7 @@ void sums_and_updates(const Case& c) {
     const auto on_host = [&] { return to_host(result.data(), columns, ValueType::f64, stream); };
     set(x, 1), set(y, 2);
     sums.dot(x, y, result.as<double>(), stream);
-    if (f.context.nccl() != nullptr) f.context.nccl()->wait(stream, "sum");
+    f.context.wait(stream, "sum");
     const HostVector<double> dots = on_host();
     for (std::int64_t j = 0; j < columns; ++j) {
       double expected = 0;  // of small multiples of 1/64: exact
@@ -57,7 +57,7 @@ void sums_and_updates(const Case& c) {
         ASSERT_NEAR(found[at], after, 16 * unit_roundoff(c.type) * (1 + std::abs(dots[static_cast<std::size_t>(j)]))) << j;
       }
     sums.norm(x, result.as<double>(), stream);
-    if (f.context.nccl() != nullptr) f.context.nccl()->wait(stream, "sum");
+    f.context.wait(stream, "sum");
     EXPECT_DOUBLE_EQ(on_host()[0], std::sqrt(dots[0] / 2));
     copy(x, y, stream);
     EXPECT_EQ(y.own(stream), x.own(stream));

@@ -88,10 +88,7 @@ class Part {
   void restore() {
     gather_entries(bytes_, rows_, places_.as<std::int32_t>(), gathered_.data(), y_.data(), context_.stream());
   }
-  void wait() {
-    if (NcclCommunicator* nccl = context_.nccl()) nccl->wait(context_.stream(), "a product of sorted rows");
-    else context_.stream().synchronize();
-  }
+  void wait() { context_.wait(context_.stream(), "a product of sorted rows"); }
 
   /// y on the host.
   HostVector<double> result() {

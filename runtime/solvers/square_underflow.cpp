@@ -1,4 +1,4 @@
-#include "runtime/solvers/least_square.h"
+#include "runtime/solvers/square_underflow.h"
 
 #include <algorithm>
 #include <vector>
@@ -31,9 +31,9 @@ std::vector<double> enlarged_squares(const DistributedVector& vector, const Prod
 
 }  // namespace
 
-bool loses_squares(const DistributedVector& vector, std::span<const double> squares, const Product& product,
-                   Stream& stream) {
-  const double least = least_square(vector.type());
+bool squares_underflow(const DistributedVector& vector, std::span<const double> squares, const Product& product,
+                       Stream& stream) {
+  const double least = smallest_square(vector.type());
   if (std::any_of(squares.begin(), squares.end(), [&](double square) { return square > 0 && square < least; })) return true;
   const bool has_zero = std::any_of(squares.begin(), squares.end(), [](double square) { return square == 0; });
   if (!has_zero || vector.type() == ValueType::f32) return false;  // f64 holds the squares of all numbers of f32
