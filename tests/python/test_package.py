@@ -134,6 +134,79 @@ class Products(unittest.TestCase):
             m @ np.zeros((20, 0))
 
 
+class SmallTypes(unittest.TestCase):
+    """Sums of entries of the same place, in types that cannot hold them."""
+
+    TYPES = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.int64, np.uint64, bool, np.float32, np.float64, np.longdouble)
+
+    def cases(self):
+        """(matrix with duplicates, its dense values) for every type: rows (5, 4), columns up to 6."""
+        for kind in self.TYPES:
+            most = 1 if kind is bool else 0.75 * np.iinfo(kind).max if np.issubdtype(kind, np.integer) else 1.5
+            most = min(most, 2**40)
+            place = np.array([1, 0, 0, 2, 2, 2, 5, 0, 3, 3])
+            data = np.array([most, most, most, most, most, most / 2, 1, 0, most, most]).astype(kind)
+            rows = np.repeat(np.arange(4), [3, 4, 0, 3])
+            dense = np.zeros((4, 6))
+            np.add.at(dense, (rows, place), data.astype(float))
+            csr = sp.csr_matrix((data, place, [0, 3, 7, 7, 10]), shape=(4, 6))
+            coo = sp.coo_matrix((data, (rows, place)), shape=(4, 6))
+            csc = sp.csc_matrix((data, place, [0, 3, 7, 7, 10]), shape=(6, 4))
+            yield from ((csr, dense), (coo, dense), (csc, dense.T), (sp.csr_array(csr), dense), (sp.coo_array(coo), dense))
+
+    def test_sums_of_duplicates(self):
+        for given, dense in self.cases():
+            before = given.data.copy()
+            x = np.random.default_rng(1).random(dense.shape[1])
+            for m in (shardmat.Matrix.from_scipy(given), shardmat.Matrix.from_rows(given)):
+                np.testing.assert_allclose(m @ x, dense @ x, rtol=1e-6, err_msg=f"{given.dtype} {given.format}")
+                self.assertEqual(m.dtype, np.float32 if given.dtype == np.float32 else np.float64)
+            np.testing.assert_allclose(shardmat.Matrix.from_scipy(given).T @ np.arange(dense.shape[0]),
+                                       dense.T @ np.arange(dense.shape[0]), rtol=1e-6)
+            batch = shardmat.Batch.from_scipy([given, given], dtype="float64")
+            np.testing.assert_allclose(batch @ np.tile(x, 2), np.tile(dense @ x, 2), rtol=1e-6)
+            np.testing.assert_array_equal(given.data, before)
+            self.assertFalse(given.has_canonical_format)
+
+    def test_many_of_one(self):
+        for kind, count in ((np.uint8, 300), (np.int16, 40000), (bool, 5), (np.float32, 2**24 + 10)):
+            zeros = np.zeros(count, np.int32)
+            given = sp.coo_matrix((np.ones(count, kind), (zeros, zeros)), shape=(1, 1))
+            self.assertEqual((shardmat.Matrix.from_scipy(given) @ np.ones(1))[0], count)
+            self.assertEqual((shardmat.Matrix.from_triplets(zeros, zeros, np.ones(count, kind), (1, 1), dtype="float64")
+                              @ np.ones(1))[0], count)
+
+    def test_new_values(self):
+        for given, dense in self.cases():
+            if given.format == "coo":
+                continue
+            m = shardmat.Matrix.from_scipy(given, updatable=True)
+            turned, x = m.T, np.random.default_rng(2).random(dense.shape[1])
+            rows = given.tocsr()
+            m.update_values(rows.data[::-1].copy())  # all of them, of a small type
+            arrays = rows.data[::-1].astype(float), rows.indices.copy(), rows.indptr.copy()  # sum_duplicates() changes them
+            other = sp.csr_matrix(arrays, shape=rows.shape)
+            np.testing.assert_allclose(m @ x, other @ x, rtol=1e-6)
+            np.testing.assert_allclose(turned @ np.arange(dense.shape[0]), other.T @ np.arange(dense.shape[0]), rtol=1e-6)
+            other.sum_duplicates()
+            m.update_values(2 * other.data)
+            np.testing.assert_allclose(m @ x, 2 * (other @ x), rtol=1e-6)
+            with self.assertRaises(shardmat.UsageError):
+                m.update_values(other.data[1:])
+
+    def test_vectors_and_graphs(self):
+        a = (tridiagonal(60) + tridiagonal(60).T).tocsr()
+        m = shardmat.Matrix.from_scipy(a)
+        for kind in (np.int8, np.uint8, np.int16, np.uint16, bool, np.float16, np.longdouble):
+            x = (100 * np.random.default_rng(3).random((60, 2))).astype(kind)
+            np.testing.assert_allclose(m @ x, a @ x.astype(float))
+            np.testing.assert_allclose(m.solve(x[:, 0], x[:, 1], rtol=1e-12), spl.spsolve(a.tocsc(), x[:, 0].astype(float)))
+        edges = [0, 0, 0, 1, 1, 2, 2], [1, 1, 2, 0, 2, 0, 0]
+        links, wide = (sp.coo_matrix((np.full(7, 100, kind), edges), shape=(3, 3)) for kind in (np.int8, float))
+        np.testing.assert_array_equal(shardmat.pagerank(links), shardmat.pagerank(wide))
+        refused(ValueError, "real numbers", lambda: shardmat.pagerank(links, restarts=np.ones(3) * 1j))
+
+
 class Values(unittest.TestCase):
     def test_new_values_and_the_transpose(self):
         a = tridiagonal(50)
