@@ -207,6 +207,31 @@ class SmallTypes(unittest.TestCase):
         refused(ValueError, "real numbers", lambda: shardmat.pagerank(links, restarts=np.ones(3) * 1j))
 
 
+class Factors(unittest.TestCase):
+    """alpha = 0 leaves x unread and beta = 0 leaves y unread, as in BLAS."""
+
+    def test_nan_is_not_multiplied_by_zero(self):
+        a = tridiagonal(40)
+        m = shardmat.Matrix.from_scipy(a)
+        for columns in (1, 4):
+            shape = (40,) if columns == 1 else (40, columns)
+            p, y = m.product(columns), np.random.default_rng(4).random(shape)
+            for beta, expected in ((2.0, 2 * y), (0.0, 0 * y)):
+                out = y.copy()
+                p.multiply(np.full(shape, np.nan), out, alpha=0.0, beta=beta)
+                np.testing.assert_array_equal(out, expected)
+            out = np.full(shape, np.nan)
+            p.multiply(y, out, alpha=1.0, beta=0.0)
+            np.testing.assert_allclose(out, a @ y)
+
+    def test_of_batches(self):
+        a = [tridiagonal(5), tridiagonal(3)]
+        batch, y = shardmat.Batch.from_scipy(a), np.random.default_rng(5).random((8, 2)).astype(np.float32)
+        out = y.copy()
+        batch.multiply(np.full((8, 2), np.nan, np.float32), out, alpha=0.0, beta=3.0)
+        np.testing.assert_allclose(out, 3 * y, rtol=1e-6)
+
+
 class Values(unittest.TestCase):
     def test_new_values_and_the_transpose(self):
         a = tridiagonal(50)
@@ -272,6 +297,34 @@ class Solvers(unittest.TestCase):
         self.assertEqual(len(solver.results), 3)
         self.assertEqual(len(solver.results[1]["history"]), solver.results[1]["iterations"] + 1)
         self.assertTrue(seen and all(columns == 3 for _, columns in seen))
+
+    def test_b_of_zeros_has_the_answer_zero(self):
+        a = (tridiagonal(60) + tridiagonal(60).T).tocsr()
+        m = shardmat.Matrix.from_scipy(a)
+        for name in ("cg", "gmres", "fgmres", "bicgstab", "minres"):
+            self.assertTrue((m.solve(np.zeros(60), np.full(60, np.nan), solver=name) == 0).all(), name)
+            b, x0 = np.zeros((60, 3)), np.full((60, 3), 7.0)
+            b[:, 1], x0[:, [0, 2]] = np.random.default_rng(1).random(60), [np.nan, np.inf]
+            x = m.solver(name, columns=3, rtol=1e-11).solve(b, x0)
+            self.assertTrue((x[:, [0, 2]] == 0).all(), name)
+            np.testing.assert_allclose(x[:, 1], spl.spsolve(a.tocsc(), b[:, 1]), rtol=1e-8)
+
+    def test_what_a_null_space_takes_from_b(self):
+        n = 50
+        a = sp.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(n, n)).tolil()
+        a[0, 0] = a[n - 1, n - 1] = 1
+        b = np.random.default_rng(2).random(n)
+        m = shardmat.Matrix.from_scipy(a.tocsr())
+        for name in ("cg", "minres", "gmres"):
+            solver = m.solver(name, null_space="constant", rtol=1e-10)
+            x = solver.solve(b)
+            (result,) = solver.results
+            self.assertAlmostEqual(result["removed_from_b"], abs(b.mean()) * np.sqrt(n), places=12)
+            self.assertAlmostEqual(result["norm_of_b"], np.linalg.norm(b - b.mean()), places=12)
+            self.assertAlmostEqual(np.linalg.norm(b - a @ x), np.hypot(result["true_residual"], result["removed_from_b"]), places=12)
+        plain = m.solver("gmres", rtol=1e-10)
+        plain.solve(a @ b)
+        self.assertEqual(plain.results[0]["removed_from_b"], 0)
 
     def test_tolerance_that_no_one_gave(self):
         a = (tridiagonal(60) + tridiagonal(60).T).tocsr()

@@ -99,6 +99,7 @@ class NativeSolver {
     described["residual"] = result.residual;
     described["true_residual"] = result.true_residual;
     described["norm_of_b"] = result.norm_of_b;
+    described["removed_from_b"] = result.removed_from_b;
     described["seconds"] = result.seconds;
     std::int64_t count = 0;
     call([&] { return shardmat_solver_history(handle_.get(), column, nullptr, 0, &count); });
