@@ -226,9 +226,9 @@ class Factors(unittest.TestCase):
 
     def test_of_batches(self):
         a = [tridiagonal(5), tridiagonal(3)]
-        batch, y = shardmat.Batch.from_scipy(a), np.random.default_rng(5).random((8, 2)).astype(np.float32)
+        batch, y = shardmat.Batch.from_scipy(a), np.random.default_rng(5).random((8, 2))
         out = y.copy()
-        batch.multiply(np.full((8, 2), np.nan, np.float32), out, alpha=0.0, beta=3.0)
+        batch.multiply(np.full((8, 2), np.nan), out, alpha=0.0, beta=3.0)
         np.testing.assert_allclose(out, 3 * y, rtol=1e-6)
 
 
