@@ -356,6 +356,10 @@ typedef struct {
   /* 2-norm of what was removed from b because it lies in the null space; 0 without one. norm_of_b and the residuals are those
    * of what is left of b: |b - A*x|^2 = true_residual^2 + removed_from_b^2. */
   double removed_from_b;
+  /* Known if the tolerance was not met and true_residual is at most a hundredth of norm_of_b, else 0. floor: the residual that
+   * rounding errors allow, 2 eps | |A|*|x| |; at or below it the reason is "converged_attainable", and converged is 1.
+   * backward_error: |b - A*x| / | |A|*|x| |. */
+  double floor, backward_error;
 } shardmat_solve_result;
 
 /* Collective. `options` may be NULL. */

@@ -62,8 +62,8 @@ void write_results(const SolveResult& result, shardmat_solve_result* to) {
     one->size = stride;
     write_struct(one,
                  {0, converged(column.reason) ? 1 : 0, column.iterations, column.residual, column.true_residual,
-                  column.norm_of_b, result.seconds, name(column.reason).data(), explain(column.reason).data(),
-                  column.removed_from_b},
+                  column.norm_of_b, result.seconds, name(column.reason).data(), result.explanation(column).data(),
+                  column.removed_from_b, column.floor, column.backward_error},
                  "there is no shardmat_solve_result with its size set");
     place += stride;
   }
@@ -100,7 +100,7 @@ int status_of(int status, bool converged, const shardmat_solver* solver) {
   const auto& columns = solver->last.columns;
   const auto first =
       std::find_if(columns.begin(), columns.end(), [](const auto& c) { return !shardmat::converged(c.reason); });
-  return keep_message(SHARDMAT_NOT_CONVERGED, explain(first->reason).data());
+  return keep_message(SHARDMAT_NOT_CONVERGED, solver->last.explanation(*first).data());
 }
 
 }  // namespace

@@ -14,11 +14,13 @@ namespace {
 std::string to_text(const SolveResult& result) {
   Answer made;
   made.put(result.seconds), made.put(result.iterations), made.put(result.graph), made.put(result.why_f32);
+  made.put(result.f32), made.put(result.maps_constants_to_zero);
   made.put(result.columns.size());
   for (const SolvedColumn& column : result.columns) {
     made.put(column.reason), made.put(column.iterations), made.put(column.norm_of_b), made.put(column.removed_from_b);
     made.put(column.residual), made.put(column.true_residual), made.put(column.spectrum), made.put(column.replacements);
-    made.put(column.history), made.put(column.true_history);
+    made.put(column.history), made.put(column.true_history), made.put(column.floor);
+    made.put(column.backward_error);
   }
   return made.text();
 }
@@ -28,12 +30,14 @@ SolveResult result_of(const std::string& text) {
   SolveResult result;
   std::size_t columns = 0;
   from.get(result.seconds), from.get(result.iterations), from.get(result.graph), from.get(result.why_f32);
+  from.get(result.f32), from.get(result.maps_constants_to_zero);
   from.get(columns);
   result.columns.resize(columns);
   for (SolvedColumn& column : result.columns) {
     from.get(column.reason), from.get(column.iterations), from.get(column.norm_of_b), from.get(column.removed_from_b);
     from.get(column.residual), from.get(column.true_residual), from.get(column.spectrum), from.get(column.replacements);
-    from.get(column.history), from.get(column.true_history);
+    from.get(column.history), from.get(column.true_history), from.get(column.floor);
+    from.get(column.backward_error);
   }
   return result;
 }

@@ -201,6 +201,7 @@ struct Reason {
 constexpr Reason kReasons[] = {
     {"converged_rtol", KSP_CONVERGED_RTOL},
     {"converged_atol", KSP_CONVERGED_ATOL},
+    {"converged_attainable", KSP_CONVERGED_HAPPY_BREAKDOWN},
     {"diverged_iterations", KSP_DIVERGED_ITS},
     {"diverged_tolerance", KSP_DIVERGED_DTOL},
     {"diverged_breakdown", KSP_DIVERGED_BREAKDOWN},

@@ -37,6 +37,9 @@ std::string condition_text(const SolveReport& r) {
 
 /// What a smallest Ritz value of the size of rounding errors tells, where the solver did not converge.
 std::string singular_text(const SolveReport& r) {
+  if (r.result.maps_constants_to_zero)
+    return "A maps constant vectors to 0 (as a Laplacian with Neumann or periodic conditions only): name this null space: "
+           "constant";
   const Spectrum* const s = spectrum_of(r.result);
   if (s == nullptr || r.result.converged() || r.settings.null_space != NullSpace::none) return {};
   const double rounding = r.type == "f32" ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
@@ -64,12 +67,20 @@ std::string sums_text(const SolveReport& r) {
   return r.result.why_f32.empty() ? "computed anew, summed in f64" : "computed anew, summed in f32: " + r.result.why_f32;
 }
 
+/// Where rounding errors may decide.
+std::string rounding_text(const SolvedColumn& c) {
+  if (!(c.floor > 0)) return {};
+  return fmt::format("allow a residual of {:.3e} (2 ε ‖ |A| |x| ‖); the backward error ‖b − A x‖ / ‖ |A| |x| ‖ is {:.2e}",
+                     c.floor, c.backward_error);
+}
+
 void write_column(Table& t, const SolveReport& r, const SolvedColumn& c) {
-  t.row("reason", fmt::format("{}: {}", name(c.reason), explain(c.reason)));
+  t.row("reason", fmt::format("{}: {}", name(c.reason), r.result.explanation(c)));
   t.row("iterations", human_count(c.iterations) +
                           (c.replacements == 0 ? "" : fmt::format(", {} replacements of the residual", c.replacements)));
   t.row("residual", residual_text(c.residual, c.norm_of_b) + ", as the method updated it");
   t.row("true residual", residual_text(c.true_residual, c.norm_of_b) + ", " + sums_text(r));
+  t.row("rounding errors", rounding_text(c));
 }
 
 /// What was removed from b.
@@ -182,6 +193,7 @@ std::string to_json(const SolveReport& r) {
                         {"true_residual", number(c.true_residual)},
                         {"replacements", c.replacements},
                         {"history", json_of(c.history)}};
+    if (c.floor > 0) column["floor"] = number(c.floor), column["backward_error"] = number(c.backward_error);
     if (!c.true_history.empty()) column["true_history"] = json_of(c.true_history);
     if (c.spectrum)
       column["spectrum"] = {{"least", number(c.spectrum->least)},
@@ -207,6 +219,7 @@ std::string to_json(const SolveReport& r) {
                  {"iterations", r.result.iterations},
                  {"true_residual_type", r.result.why_f32.empty() ? "f64" : "f32"},
                  {"columns", columns}};
+  if (r.result.maps_constants_to_zero) j["maps_constants_to_zero"] = true;
   if (!r.solver_why.empty()) j["solver"]["why"] = r.solver_why;
   if (r.variant) {
     j["solver"]["variant"] = name(r.variant->variant);

@@ -51,9 +51,8 @@ NullSpace parse_null_space(std::string_view text) {
   refuse_name("null space", text, {"none", "constant"}, "null_space");
 }
 
-void require_constant_null_space(const Product& product, Stream& stream) {
+ConstantsProbe probe_constants(const Product& product, Stream& stream) {
   const DistributedMatrix& matrix = product.matrix();
-  if (matrix.rows() == 0) return;
   Context& context = matrix.context();
   const ValueType type = sum_type(matrix.type());
   const std::int64_t columns = product.columns();
@@ -70,19 +69,25 @@ void require_constant_null_space(const Product& product, Stream& stream) {
     copy_to_host(&value, on_device.data(), sizeof value, stream);
     return value;
   };
-  const double allowed = (type == ValueType::f64 ? 1e-10 : 1e-5) * sum_of_magnitudes(product, stream) /
-                         std::sqrt(static_cast<double>(matrix.rows()));
+  ConstantsProbe probe;
+  probe.allowed = (type == ValueType::f64 ? 1e-10 : 1e-5) * sum_of_magnitudes(product, stream) /
+                  std::sqrt(static_cast<double>(matrix.rows()));
   ones.fill(1, stream);
   product.multiply(1, ones.view(), 0, y.view(), stream);
-  const double of_rows = std::sqrt(product_with(y));
-  double of_columns = 0;
+  probe.of_rows = std::sqrt(product_with(y));
   constexpr std::uint64_t kAttempts = 3;
   for (std::uint64_t seed = 1; seed <= kAttempts; ++seed) {
     fill_random(x, seed, Entries::signs, stream);
     product.multiply(1, x.view(), 0, y.view(), stream);
-    of_columns = std::max(of_columns, std::abs(product_with(ones)));
+    probe.of_columns = std::max(probe.of_columns, std::abs(product_with(ones)));
   }
-  context.communicator().together([&] {
+  return probe;
+}
+
+void require_constant_null_space(const Product& product, Stream& stream) {
+  if (product.matrix().rows() == 0) return;
+  const auto [of_rows, of_columns, allowed] = probe_constants(product, stream);
+  product.matrix().context().communicator().together([&, of_rows = of_rows, of_columns = of_columns, allowed = allowed] {
     if (!(of_rows <= allowed))
       throw Error(
           ErrorKind::usage,

@@ -29,6 +29,16 @@ NullSpace parse_null_space(std::string_view text);
 /// most 1e-10 (f32: 1e-5) of Σ|a_ij| / √n. Overwrites the product's x(). REQUIRES: a square matrix.
 void require_constant_null_space(const Product& product, Stream& stream);
 
+/// How far a matrix is from mapping constant vectors to 0. Both numbers are at most `allowed` if it does, up to rounding.
+struct ConstantsProbe {
+  double of_rows = 0;     ///< |A·1|
+  double of_columns = 0;  ///< the largest |1ᵀ·A·x| of a few random x
+  double allowed = 0;     ///< 1e-10 (f32: 1e-5) of Σ|a_ij| / √n
+  bool in_null_space() const { return of_rows <= allowed && of_columns <= allowed; }
+};
+/// Overwrites the product's x(). REQUIRES: a square matrix with rows. Waits; the same on all ranks.
+ConstantsProbe probe_constants(const Product& product, Stream& stream);
+
 /// Removes the mean of each column: projects on the vectors that are orthogonal to constant ones.
 class MeanRemover {
  public:

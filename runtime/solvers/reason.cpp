@@ -1,6 +1,9 @@
 #include "runtime/solvers/reason.h"
 
 #include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
 
 namespace shardmat {
 namespace {
@@ -8,9 +11,12 @@ namespace {
 struct Text {
   std::string_view name, explanation;
 };
-constexpr std::array<Text, 10> kTexts{{
+constexpr std::array<Text, 11> kTexts{{
     {"converged_rtol", "the true residual meets the relative tolerance"},
     {"converged_atol", "the true residual meets the absolute tolerance"},
+    {"converged_attainable",
+     "the tolerance was not met, but the residual is as small as rounding errors allow: x solves a system whose entries "
+     "differ from those of A in the last digits"},
     {"diverged_iterations",
      "the most iterations were done before the residual met the tolerance; allow more, or take a "
      "stronger preconditioner"},
@@ -24,14 +30,45 @@ constexpr std::array<Text, 10> kTexts{{
      "take another one"},
     {"diverged_nan", "NaN or infinity came up: look at the values of the matrix and of b, or scale them"},
     {"diverged_attainable_accuracy",
-     "rounding errors keep the true residual above the tolerance; ask for less, or compute "
-     "in f64"},
+     "rounding errors of the method keep the true residual above the tolerance: ask for less, or take a stronger "
+     "preconditioner or another method"},
     {"interrupted", "the solver was told to end; x is as far as it came"},
 }};
+
+/// The texts for all circumstances.
+class Explanations {
+ public:
+  Explanations() {
+    for (std::size_t i = 0; i < kTexts.size(); ++i)
+      for (const bool f32 : {false, true})
+        for (const bool singular : {false, true}) {
+          const auto reason = static_cast<SolveReason>(i);
+          std::string text(kTexts[i].explanation);
+          if (f32 && reason == SolveReason::diverged_attainable_accuracy) text += ", or compute in f64";
+          if (singular && !converged(reason))
+            text += std::string(text.back() == '?' ? "" : ".") +
+                    " The matrix maps constant vectors to 0, so it is singular: name this null space: constant";
+          texts_[place(reason, {f32, singular})] = std::move(text);
+        }
+  }
+  const std::string& of(SolveReason reason, const SolveCircumstances& circumstances) const {
+    return texts_[place(reason, circumstances)];
+  }
+
+ private:
+  static std::size_t place(SolveReason reason, const SolveCircumstances& c) {
+    return 4 * static_cast<std::size_t>(reason) + (c.f32 ? 2 : 0) + (c.maps_constants_to_zero ? 1 : 0);
+  }
+  std::array<std::string, 4 * kTexts.size()> texts_;
+};
 
 }  // namespace
 
 std::string_view name(SolveReason reason) { return kTexts[static_cast<std::size_t>(reason)].name; }
-std::string_view explain(SolveReason reason) { return kTexts[static_cast<std::size_t>(reason)].explanation; }
+
+std::string_view explain(SolveReason reason, const SolveCircumstances& circumstances) {
+  static const Explanations all;
+  return all.of(reason, circumstances);
+}
 
 }  // namespace shardmat

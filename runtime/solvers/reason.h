@@ -8,6 +8,9 @@ namespace shardmat {
 enum class SolveReason {
   converged_rtol,                      ///< the residual is at most rtol·‖b‖
   converged_atol,                      ///< the residual is at most atol, or b is 0 and so is x
+  /// The tolerance was not met, but ‖b − A·x‖ cannot be told from 0: it is at most attainable_share()·‖ |A|·|x| ‖, and a
+  /// hundredth of ‖b‖.
+  converged_attainable,
   diverged_iterations,                 ///< the most iterations that were allowed
   diverged_tolerance,                  ///< the residual grew above divergence_tolerance·‖b‖
   diverged_breakdown,                  ///< a division by zero in the method
@@ -20,8 +23,13 @@ enum class SolveReason {
 
 /// "converged_rtol", as in reports.
 std::string_view name(SolveReason reason);
-/// A sentence for people: what happened and what may help.
-std::string_view explain(SolveReason reason);
-inline bool converged(SolveReason reason) { return reason <= SolveReason::converged_atol; }
+/// What is known besides the reason.
+struct SolveCircumstances {
+  bool f32 = false;                     ///< the matrix has values in f32
+  bool maps_constants_to_zero = false;  ///< the matrix and its transpose do, and no null space was named
+};
+/// A sentence for people: what happened and what may help. The text ends with a zero and is valid for ever.
+std::string_view explain(SolveReason reason, const SolveCircumstances& circumstances = {});
+inline bool converged(SolveReason reason) { return reason <= SolveReason::converged_attainable; }
 
 }  // namespace shardmat

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
 #include "runtime/context.h"
+#include "runtime/solvers/attainable.h"
 #include "runtime/solvers/method.h"
 #include "runtime/solvers/method_choice.h"
 #include "runtime/solvers/monitor_memory.h"
@@ -78,6 +80,10 @@ void require_symmetric_enough(const MethodEntry& method, const SolverOptions& o,
 
 bool SolveResult::converged() const {
   return std::all_of(columns.begin(), columns.end(), [](const SolvedColumn& c) { return shardmat::converged(c.reason); });
+}
+
+std::string_view SolveResult::explanation(const SolvedColumn& column) const {
+  return explain(column.reason, {f32, maps_constants_to_zero});
 }
 
 double default_rtol(ValueType type) { return type == ValueType::f64 ? 1e-8 : 1e-5; }
@@ -194,7 +200,46 @@ SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, cons
   SolveResult result = run(*method_, *preconditioner_, options_, b, x, control);
   result.why_f32 = exact_->why_not();
   exact_->end();
+  result.f32 = matrix_.type() == ValueType::f32;
+  judge_by_rounding(result, b, x);
+  look_for_null_space(result);
   return result;
+}
+
+/// Columns whose tolerance asks for more than rounding errors allow did converge.
+void Solver::judge_by_rounding(SolveResult& result, const DistributedVector& b, const DistributedVector& x) {
+  constexpr double kSmall = 1e-2;  // of b: the x of an inconsistent system may grow until any residual is below the floor
+  const bool has_tolerance = *options_.rtol > 0 || options_.atol > 0;
+  const auto may_be_there = [&](const SolvedColumn& c) {
+    if (converged(c.reason) || !(c.true_residual <= kSmall * c.norm_of_b)) return false;
+    if (c.reason == SolveReason::diverged_iterations) return has_tolerance;
+    return c.reason != SolveReason::diverged_nan && c.reason != SolveReason::interrupted;
+  };
+  if (std::none_of(result.columns.begin(), result.columns.end(), may_be_there)) return;
+  Stream& stream = matrix_.context().stream();
+  const bool in_two_norm = options_.residual_norm == ResidualNorm::unpreconditioned;
+  std::vector<double> residuals;
+  if (!in_two_norm) residuals = norms_of_residual(*product_, b, x, remove_mean_ ? &*remove_mean_ : nullptr, stream);
+  const std::vector<double> norms = norms_of_magnitudes(*product_, x, stream);
+  for (std::size_t j = 0; j < result.columns.size(); ++j) {
+    SolvedColumn& column = result.columns[j];
+    const double residual = in_two_norm ? column.true_residual : residuals[j];
+    if (!may_be_there(column) || !(norms[j] > 0) || !std::isfinite(norms[j])) continue;
+    column.floor = attainable_share(matrix_.type()) * norms[j];
+    column.backward_error = residual / norms[j];
+    if (residual <= column.floor) column.reason = SolveReason::converged_attainable;
+  }
+}
+
+/// A singular system that nobody called so?
+void Solver::look_for_null_space(SolveResult& result) {
+  constexpr std::int64_t kMany = 100;  // a smoother that does a few iterations is not asked
+  const bool may_be = std::any_of(result.columns.begin(), result.columns.end(), [](const SolvedColumn& c) {
+    return !converged(c.reason) && c.reason != SolveReason::interrupted &&
+           (c.reason != SolveReason::diverged_iterations || c.iterations >= kMany);
+  });
+  if (!may_be || options_.null_space != NullSpace::none || matrix_.rows() == 0) return;
+  result.maps_constants_to_zero = probe_constants(*product_, matrix_.context().stream()).in_null_space();
 }
 
 Solver::Trial Solver::try_preconditioner(const std::string& name, const PreconditionerOptions& preconditioning,

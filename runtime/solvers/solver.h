@@ -86,6 +86,10 @@ struct SolvedColumn {
   double removed_from_b = 0;  ///< 2-norm of what was removed from b, because it lies in the null space
   double residual = 0;        ///< as the method updated it
   double true_residual = 0;   ///< of b − A·x, computed anew; see SolveResult::why_f32
+  /// Known if the tolerance was not met, and the residual is at most a hundredth of b: attainable_share()·‖ |A|·|x| ‖₂, the
+  /// residual that rounding errors allow, and ‖b − A·x‖₂ / ‖ |A|·|x| ‖₂, by how much the entries of A would have to change for
+  /// x to be exact. Else 0.
+  double floor = 0, backward_error = 0;
   /// Of cg after two iterations or more: extreme Ritz values of the preconditioned matrix M·A, see RitzValues. Their
   /// quotient estimates its condition number from below.
   std::optional<Spectrum> spectrum;
@@ -103,7 +107,13 @@ struct SolveResult {
   bool graph = false;           ///< iterations were replayed from a CUDA graph
   /// Why the true residuals of a matrix in f32 were summed in f32, by products. Empty: they were summed in f64.
   std::string why_f32;
+  bool f32 = false;  ///< the matrix has values in f32
+  /// Looked at if a column of many iterations did not converge, and no null space was named: the matrix and its transpose
+  /// map constant vectors to 0 up to rounding.
+  bool maps_constants_to_zero = false;
   bool converged() const;
+  /// explain() of a column's reason.
+  std::string_view explanation(const SolvedColumn& column) const;
 };
 
 /// 1e-8; 1e-5 in f32, where rounding errors keep the residual of many an easy system above 1e-7.
@@ -126,7 +136,8 @@ class Solver {
   /// Error(input) if b or x holds NaN or infinity, or b is so small that its squares cannot be formed. The bits of x and of
   /// the history are the same in every run with as many ranks, the same kernel, exchange and variant. Of a matrix in f32,
   /// true residuals are summed in f64 by the host while it has the rows (DistributedMatrix::drop_host_rows()); this takes a
-  /// pass over them at the end of the solve.
+  /// pass over them at the end of the solve. If a column did not meet its tolerance, further products follow, one of them with
+  /// |A| (attainable.h): no other product of the matrix may run on another stream while a solve runs.
   SolveResult solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control = {});
 
   /// What other preconditioners would do.
@@ -163,6 +174,8 @@ class Solver {
   MethodInputs method_inputs(const Preconditioner& preconditioner, const krylov::Monitor& monitor, std::int64_t restart);
   SolveResult run(Method& method, const Preconditioner& preconditioner, const SolverOptions& options,
                   const DistributedVector& b, DistributedVector& x, const SolveControl& control);
+  void judge_by_rounding(SolveResult& result, const DistributedVector& b, const DistributedVector& x);
+  void look_for_null_space(SolveResult& result);
 
   DistributedMatrix& matrix_;
   SolverOptions options_;

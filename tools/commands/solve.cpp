@@ -240,6 +240,8 @@ int run(Options& o, Communicator& communicator) {
     communicator.together([&] {
       if (communicator.rank() == 0) plot(kPlotScript, to_json(report), o.plot);
     });
+  if (report.result.maps_constants_to_zero && communicator.rank() == 0)
+    fmt::print(stderr, "The matrix maps constant vectors to 0; give --null-space constant\n");
   return convergence_code(report.result.converged(), "the solver", communicator);
 }
 

@@ -100,6 +100,8 @@ class NativeSolver {
     described["true_residual"] = result.true_residual;
     described["norm_of_b"] = result.norm_of_b;
     described["removed_from_b"] = result.removed_from_b;
+    described["floor"] = result.floor;
+    described["backward_error"] = result.backward_error;
     described["seconds"] = result.seconds;
     std::int64_t count = 0;
     call([&] { return shardmat_solver_history(handle_.get(), column, nullptr, 0, &count); });

@@ -547,6 +547,9 @@ class Solver(Handle):
     def solve(self, b, x0=None):
         """x with A·x = b, begun from x0 or zeros. Collective. ``results`` then has a dict for each column.
 
+        A column converged if its true_residual meets the tolerance, or with the reason "converged_attainable" if it is at most
+        ``floor``, which rounding errors allow: 2 ε ‖ |A|·|x| ‖. Then ``backward_error``, ‖b − A·x‖ / ‖ |A|·|x| ‖, is told, too.
+
         For a b on the matrix's GPU, x lies there, too, as an array of the library that b is of.
 
         Raises NotConvergedError, which has the last x.
