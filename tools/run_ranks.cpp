@@ -99,6 +99,7 @@ int run_ranks(const CommandLine& command, double timeout_seconds, const std::fun
                   "only slow, raise --timeout",
                   launch().rank, start_seconds));
   MpiSession session(nullptr, nullptr);
+  require_world_of_launcher();
   const std::unique_ptr<Communicator> communicator = join(command, timeout_seconds);
   deadline.reset();
   const EndsInTime ends{deadline, timeout_seconds, name_of(*communicator)};

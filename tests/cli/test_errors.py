@@ -20,6 +20,31 @@ HEADER = "%%MatrixMarket matrix coordinate real general\n"
 SMALL = HEADER + "2 2 2\n1 1 1.5\n2 2 2.5\n"
 
 
+class Launchers(CliTest):
+    """Launchers of another MPI start processes that are each alone."""
+
+    def test_a_world_of_one_that_was_started_several_times_is_refused(self):
+        self.write("a.mtx", SMALL)
+        commands = {"multiply": ("--output", "y.npy"), "solve": ("--output", "x.npy"), "eigen": ("--vectors", "v.npy"),
+                    "pagerank": ("--output", "s.npy"), "batch": ()}
+        for variables in ({"PMI_SIZE": "2"}, {"PMI_SIZE": "2", "PMI_RANK": "0", "PMI_FD": "9"}, {"MPI_LOCALNRANKS": "2"},
+                          {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"},
+                          {"SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "0"}):
+            for command, output in commands.items() if "PMI_SIZE" in variables else [("multiply", commands["multiply"])]:
+                self.fail_with(USAGE, command, "a.mtx", *output, env=variables,
+                               says=["started 2 processes", "each is alone", " -n 2 ", f"{command} a.mtx"])
+        self.fail_with(USAGE, "bench", "scaling", "a.mtx", env={"PMI_SIZE": "2"}, says="each is alone")
+        self.fail_with(USAGE, "convert", "a.mtx", "b.npz", env={"PMI_SIZE": "2"}, says="without mpirun")
+
+    def test_allocations_and_nested_launchers_are_not(self):
+        self.write("a.mtx", SMALL)
+        for variables in ({"SLURM_NTASKS": "8", "SLURM_JOB_ID": "7", "SLURM_PROCID": "0"},
+                          {"SLURM_NTASKS": "8", "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "1"},
+                          {"PMI_SIZE": "1", "PMI_RANK": "0"}):
+            self.succeed("multiply", "a.mtx", "--backend", "host", env=variables)
+            self.assertIn('"ranks"', self.succeed("multiply", "a.mtx", "--backend", "host", "--json", ranks=2, env=variables).out)
+
+
 class Files(CliTest):
     def test_missing_file_with_the_nearest_name(self):
         self.write("bar.mtx", SMALL)
