@@ -17,6 +17,7 @@
 #include "comm/mpi_session.h"
 #include "kernels/base/error.h"
 #include "tools/environment.h"
+#include "tools/given_options.h"
 #include "tools/setting_options.h"
 
 namespace shardmat::tools {
@@ -110,6 +111,7 @@ int run_ranks(const CommandLine& command, double timeout_seconds, const std::fun
                             fmt::format("shardmat: {}", by(*communicator, message_of(why, command))));
   });
   try {
+    require_same_on_all_ranks(*communicator, given_options(command));
     const int exit_code = work(*communicator);
     communicator->barrier();  // has a deadline, the end of MPI has none
     return exit_code;

@@ -14,7 +14,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from support import (INPUT, LIMIT, OK, PROGRAM, RESOURCES, USAGE, CliTest, DATA, address_space_limit, environment,
-                     file_size_limit, write_binsparse, write_vector)
+                     file_size_limit, run, write_binsparse, write_vector)
 
 HEADER = "%%MatrixMarket matrix coordinate real general\n"
 SMALL = HEADER + "2 2 2\n1 1 1.5\n2 2 2.5\n"
@@ -43,6 +43,52 @@ class Launchers(CliTest):
                           {"PMI_SIZE": "1", "PMI_RANK": "0"}):
             self.succeed("multiply", "a.mtx", "--backend", "host", env=variables)
             self.assertIn('"ranks"', self.succeed("multiply", "a.mtx", "--backend", "host", "--json", ranks=2, env=variables).out)
+
+
+class DifferentRanks(CliTest):
+    """Ranks that were given different options or files: a result would belong to none of them."""
+
+    def refused(self, first, second, *says, prepare=()):
+        before = self.files()
+        result = run(["mpirun", *prepare, "-n", "1", PROGRAM, *first, ":", *prepare, "-n", "2", PROGRAM, *second], self.directory)
+        self.assertEqual(result.code, USAGE, result)
+        self.assertEqual(len(result.messages), 1, result)
+        for text in says:
+            self.assertIn(text, result.messages[0], result)
+        self.assertEqual(self.files(), before, result)
+
+    def test_options(self):
+        self.write("a.mtx", SMALL)
+        np.save(self.path("x.npy"), np.array([1.0, 2.0]))
+        np.save(self.path("z.npy"), np.array([5.0, 7.0]))
+        multiply = ("multiply", "a.mtx", "--backend", "host", "--output", "y.npy")
+        self.refused([*multiply, "--x", "x.npy"], [*multiply, "--x", "z.npy"], "rank 1", "--x is z.npy", "--x is x.npy")
+        self.refused([*multiply], [*multiply, "--alpha", "2"], "--alpha is 2", "there is no --alpha")
+        self.refused([*multiply, "--alpha", "2"], [*multiply], "there is no --alpha")
+        for command, option in (("solve", "--rtol"), ("eigen", "--tolerance"), ("pagerank", "--damping")):
+            one = (command, "a.mtx", "--backend", "host")
+            self.refused([*one, option, "0.5"], [*one, option, "0.25"], f"{option} is 0.25", f"{option} is 0.5")
+        self.refused([*multiply], ["solve", "a.mtx", "--output", "y.npy"], "the command is shardmat solve")
+        self.refused(["batch", "a.mtx", "--rhs", "2"], ["batch", "a.mtx", "--rhs", "3"], "--rhs is 3")
+
+    def test_files_of_one_name(self):
+        for folder, last in (("one", "2.5"), ("two", "3.5")):
+            self.path(folder).mkdir()
+            self.write(f"{folder}/a.mtx", SMALL.replace("2.5", last))
+        command = [PROGRAM, "multiply", "a.mtx", "--backend", "host", "--output", "y.npy"]
+        result = run(["mpirun", "-wdir", self.path("one"), "-n", "1", *command, ":", "-wdir", self.path("two"), "-n", "1", *command],
+                     self.directory)
+        self.assertEqual(result.code, USAGE, result)
+        self.assertIn("matrix names different files: a.mtx has", result.messages[0])
+        self.assertFalse(self.path("one/y.npy").exists())
+        # A file that only one rank has, and other files to write, are no difference.
+        np.save(self.path("one/x.npy"), np.array([1.0, 2.0]))
+        np.save(self.path("one/y.npy"), np.zeros(2))
+        np.save(self.path("two/y.npy"), np.ones(2))
+        self.write("two/a.mtx", SMALL)
+        result = run(["mpirun", "-wdir", self.path("one"), "-n", "1", *command, ":", "-wdir", self.path("two"), "-n", "1", *command],
+                     self.directory)
+        self.assertEqual(result.code, OK, result)
 
 
 class Files(CliTest):
