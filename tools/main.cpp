@@ -1,5 +1,7 @@
 // The shardmat program: the list of subcommands, and the one place where an error becomes a message and an exit code.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -14,6 +16,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
+#include "kernels/base/print_error.h"
 #include "kernels/base/text.h"
 #include "partition/atomic_file.h"
 #include "tools/command.h"
@@ -35,7 +38,7 @@ constexpr const char* kExitCodes =
 
 /// Every rank parses the same command line; one says what is wrong with it.
 void say(const std::string& message) {
-  if (launch().rank == 0) fmt::print(stderr, "shardmat: {}\n", message);
+  if (launch().rank == 0) print_error("shardmat: {}\n", message);
 }
 
 std::vector<std::string> option_names(CLI::App& app) {
@@ -148,9 +151,17 @@ bool output_is_lost() {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return false;
   const int error = errno;
-  fmt::print(stderr, "shardmat: the report could not be written to standard output{}; make room there, or name a file\n",
+  print_error("shardmat: the report could not be written to standard output{}; make room there, or name a file\n",
              error == 0 ? "" : fmt::format(" ({})", std::strerror(error)));
   return true;
+}
+
+/// A file that is opened must not get the number of a closed standard stream: messages would be written into it. Standard
+/// output stays one that cannot be written to.
+void open_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) == -1 && errno == EBADF)
+      static_cast<void>(::open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY));
 }
 
 /// Whichever way the process is ended by others, except by SIGKILL.
@@ -175,6 +186,7 @@ void leave_no_unfinished_files() {
 int main(int argc, char** argv) {
   using namespace shardmat;
   using namespace shardmat::tools;
+  open_standard_streams();
   leave_no_unfinished_files();
   constexpr int kResources = static_cast<int>(ErrorKind::resources);
   try {
@@ -184,6 +196,7 @@ int main(int argc, char** argv) {
     say(error.what());
     return error.exit_code();
   } catch (const std::system_error& error) {
+    if (std::ferror(stdout) != 0 && output_is_lost()) return kResources;  // which fmt::print throws
     const bool no_thread = error.code() == std::errc::resource_unavailable_try_again;
     say(fmt::format("{}{}", no_thread ? "no thread can be started, for want of memory or processes: " : "internal error: ",
                     error.what()));
@@ -192,7 +205,6 @@ int main(int argc, char** argv) {
     say("not enough host memory; use more hosts or a smaller matrix");
     return kResources;
   } catch (const std::exception& error) {
-    if (std::ferror(stdout) != 0 && output_is_lost()) return kResources;  // which fmt::print throws
     say(fmt::format("internal error: {}", error.what()));
     return static_cast<int>(ErrorKind::internal);
   }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "comm/communicator.h"
+#include "kernels/base/print_error.h"
 #include "tools/write_text.h"
 
 namespace shardmat::tools {
@@ -28,7 +29,7 @@ void print_report(const Report& report, const std::string& json, Communicator& c
 /// 0, or kNotConverged with the line "shardmat: WHO did not converge".
 inline int convergence_code(bool converged, const char* who, const Communicator& communicator) {
   if (converged) return 0;
-  if (communicator.rank() == 0) fmt::print(stderr, "shardmat: {} did not converge\n", who);
+  if (communicator.rank() == 0) print_error("shardmat: {} did not converge\n", who);
   return kNotConverged;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "kernels/base/error.h"
+#include "kernels/base/print_error.h"
 #include "kernels/base/text.h"
 #include "tools/environment.h"
 
@@ -39,7 +40,7 @@ class Bar {
     const auto filled = static_cast<std::size_t>(fraction * kWidth);
     const std::string bar = std::string(filled, '#') + std::string(kWidth - filled, '.');
     const std::string left = complete || fraction <= 0 ? "" : ", " + human_seconds(elapsed / fraction - elapsed) + " left";
-    fmt::print(stderr, "\r\033[K{:<13} [{}] {:3.0f} %  {}{}{}", phase, bar, 100 * fraction, human_seconds(elapsed), left,
+    print_error("\r\033[K{:<13} [{}] {:3.0f} %  {}{}{}", phase, bar, 100 * fraction, human_seconds(elapsed), left,
                complete ? "\n" : "");
     std::fflush(stderr);
   }

@@ -16,6 +16,7 @@
 
 #include "comm/mpi_session.h"
 #include "kernels/base/error.h"
+#include "kernels/base/print_error.h"
 #include "tools/environment.h"
 #include "tools/given_options.h"
 #include "tools/setting_options.h"
@@ -28,7 +29,7 @@ constexpr double kStartSeconds = 60;   // that ranks may take to start, beyond t
 
 /// For errors that the other ranks do not know of: says it and ends this process without waiting for anyone.
 [[noreturn]] void leave(int exit_code, const std::string& message) {
-  fmt::print(stderr, "shardmat: {}\n", message);
+  print_error("shardmat: {}\n", message);
   MpiSession::leave(exit_code);
 }
 
@@ -116,13 +117,15 @@ int run_ranks(const CommandLine& command, double timeout_seconds, const std::fun
     communicator->barrier();  // has a deadline, the end of MPI has none
     return exit_code;
   } catch (const AgreedError& error) {
-    if (communicator->rank() == 0) fmt::print(stderr, "shardmat: {}\n", message_of(error, command));
+    if (communicator->rank() == 0) print_error("shardmat: {}\n", message_of(error, command));
     return error.exit_code();
   } catch (const Error& error) {
     leave(error.exit_code(), by(*communicator, message_of(error, command)));
   } catch (const std::bad_alloc&) {
     leave(static_cast<int>(ErrorKind::resources), by(*communicator, "not enough host memory; use more hosts"));
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0)  // which fmt::print throws
+      leave(static_cast<int>(ErrorKind::resources), by(*communicator, "standard output could not be written"));
     leave(static_cast<int>(ErrorKind::internal), by(*communicator, fmt::format("internal error: {}", error.what())));
   }
 }

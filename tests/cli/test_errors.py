@@ -3,6 +3,7 @@
 import ctypes
 import gzip
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -13,7 +14,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from support import (INPUT, LIMIT, OK, PROGRAM, RESOURCES, USAGE, CliTest, DATA, address_space_limit, environment,
+from support import (INPUT, LIMIT, OK, PROGRAM, RANK_LOST, RESOURCES, USAGE, CliTest, DATA, address_space_limit, environment,
                      file_size_limit, run, write_binsparse, write_vector)
 
 HEADER = "%%MatrixMarket matrix coordinate real general\n"
@@ -89,6 +90,46 @@ class DifferentRanks(CliTest):
         result = run(["mpirun", "-wdir", self.path("one"), "-n", "1", *command, ":", "-wdir", self.path("two"), "-n", "1", *command],
                      self.directory)
         self.assertEqual(result.code, OK, result)
+
+
+class StandardStreams(CliTest):
+    """Closed, or on a full disk: the exit code of the same command is kept, or 4 if its report is lost."""
+
+    def code(self, streams, *arguments, ranks=0):
+        program = ("mpirun", "-n", str(ranks), PROGRAM) if ranks else (PROGRAM,)
+        command = f"ulimit -c 0; exec {shlex.join(map(str, (*program, *arguments)))} {streams}"
+        return subprocess.run(["bash", "-c", command], cwd=self.directory, env=environment(), timeout=LIMIT,
+                              stdin=subprocess.DEVNULL, capture_output=True).returncode
+
+    def test_messages_that_cannot_be_written_change_no_exit_code(self):
+        self.write("a.mtx", SMALL)
+        for streams in ("2>&-", "2>/dev/full"):
+            for wanted, command in ((INPUT, ("info", "none.mtx")), (INPUT, ("multiply", "none.mtx")), (USAGE, ("solve", "--foo")),
+                                    (OK, ("multiply", "a.mtx")), (7, ("solve", "a.mtx", "--max-iterations", "0")),
+                                    (INPUT, ("client", "status", "--state", "none")), (INPUT, ("bench", "kernels", "none.h5")),
+                                    (USAGE, ("serve", "--foo")), (INPUT, ("eigen", "none.h5")), (INPUT, ("pagerank", "none.h5"))):
+                with self.subTest(streams=streams, command=command):
+                    undisturbed = self.code("", *command)
+                    self.assertIn(undisturbed, (wanted, *([RESOURCES, RANK_LOST] if command[0] == "client" else [])))
+                    self.assertEqual(self.code(streams, *command), undisturbed)
+        for wanted, command in ((INPUT, ("multiply", "none.mtx")), (OK, ("multiply", "a.mtx"))):
+            self.assertEqual(self.code("2>/dev/full", *command, ranks=2), wanted)
+
+    def test_reports_that_cannot_be_written_are_errors_of_the_disk(self):
+        self.write("a.mtx", SMALL)
+        for streams in (">&-", ">&- 2>&-", "<&- >&- 2>&-", ">/dev/full", ">/dev/full 2>/dev/full"):
+            for command in (("info", "a.mtx"), ("multiply", "a.mtx"), ("solve", "a.mtx", "--json"), ("generate", "poisson", "--n", "3", "p.h5"),
+                            ("--version",), ("help", "solve")):
+                with self.subTest(streams=streams, command=command):
+                    self.assertIn(self.code(streams, *command), (OK, RESOURCES))
+            self.assertEqual(self.code(streams, "info", "none.mtx"), INPUT)
+
+    def test_a_file_does_not_take_the_place_of_a_closed_stream(self):
+        self.write("a.mtx", SMALL)
+        self.assertIn(self.code("<&- >&- 2>&-", "convert", "a.mtx", "b.mtx"), (OK, RESOURCES))
+        np.testing.assert_array_equal(scipy.io.mmread(str(self.path("b.mtx"))).toarray(), [[1.5, 0], [0, 2.5]])
+        self.assertEqual(self.code("<&- 2>&-", "multiply", "a.mtx", "--x", "ones", "--output", "y.npy"), OK)
+        np.testing.assert_array_equal(np.load(self.path("y.npy")), [1.5, 2.5])
 
 
 class Files(CliTest):

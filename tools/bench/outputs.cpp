@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "kernels/base/error.h"
+#include "kernels/base/print_error.h"
 #include "tools/bench/plot.h"
 #include "tools/checks.h"
 #include "tools/write_text.h"
@@ -50,7 +51,7 @@ void GrowingReport::finish(const nlohmann::ordered_json& report) const {
 
 int exit_code(std::int64_t wrong) {
   if (wrong == 0) return 0;
-  fmt::print(stderr, "shardmat: {} of the results are wrong\n", wrong);
+  print_error("shardmat: {} of the results are wrong\n", wrong);
   return static_cast<int>(ErrorKind::verification);
 }
 

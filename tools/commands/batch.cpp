@@ -8,6 +8,7 @@
 #include "comm/communicator.h"
 #include "comm/long_wait.h"
 #include "kernels/base/error.h"
+#include "kernels/base/print_error.h"
 #include "partition/atomic_file.h"
 #include "partition/batched/batch_file.h"
 #include "partition/batched/batch_source.h"
@@ -179,7 +180,7 @@ int run(const Options& o, Communicator& communicator) {
   });
   if (!report.verification || report.verification->passed) return 0;
   if (communicator.rank() == 0)
-    fmt::print(stderr, "shardmat: {}: {} of {} rows are wrong, the worst in matrix {}, row {}\n", report.batch,
+    print_error("shardmat: {}: {} of {} rows are wrong, the worst in matrix {}, row {}\n", report.batch,
                report.verification->wrong_rows, report.verification->rows_checked, report.verification->worst_matrix,
                report.verification->worst_row);
   return static_cast<int>(ErrorKind::verification);

@@ -8,6 +8,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
+#include "kernels/base/print_error.h"
 #include "partition/partitioner.h"
 #include "partition/replaceable.h"
 #include "tools/checks.h"
@@ -130,7 +131,7 @@ void finish_options(const CommandLine& app, Options& o) {
 void print_pairs(std::int64_t iteration, const std::vector<Eigenpair>& pairs) {
   std::string line = fmt::format("{:>6}", iteration);
   for (const Eigenpair& pair : pairs) line += fmt::format(" {:.15e} {:.3e}", pair.value, pair.residual);
-  fmt::print(stderr, "{}\n", line);
+  print_error("{}\n", line);
 }
 
 int run(Options& o, Communicator& communicator) {

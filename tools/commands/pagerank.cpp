@@ -7,6 +7,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
+#include "kernels/base/print_error.h"
 #include "partition/replaceable.h"
 #include "tools/checks.h"
 #include "tools/command.h"
@@ -112,7 +113,7 @@ void finish_options(const CommandLine& app, Options& o) {
 void print_changes(std::int64_t iteration, const std::vector<double>& changes) {
   std::string line = fmt::format("{:>6}", iteration);
   for (const double change : changes) line += fmt::format(" {:.9e}", change);
-  fmt::print(stderr, "{}\n", line);
+  print_error("{}\n", line);
 }
 
 int run(Options& o, Communicator& communicator) {

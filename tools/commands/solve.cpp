@@ -11,6 +11,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
+#include "kernels/base/print_error.h"
 #include "kernels/base/text.h"
 #include "partition/replaceable.h"
 #include "runtime/solvers/method.h"
@@ -216,7 +217,7 @@ void print_residuals(std::int64_t iteration, const std::vector<double>& norms, c
     line += fmt::format(" {:.9e}", norms[j]);
     if (!true_norms.empty()) line += fmt::format(" {:.9e}", true_norms[j]);
   }
-  fmt::print(stderr, "{}\n", line);
+  print_error("{}\n", line);
 }
 
 int run(Options& o, Communicator& communicator) {
