@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -15,7 +16,9 @@
 #include <utility>
 
 #include "comm/mpi_session.h"
+#include "kernels/base/core_wait.h"
 #include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
 #include "kernels/base/print_error.h"
 #include "tools/environment.h"
 #include "tools/given_options.h"
@@ -25,7 +28,7 @@ namespace shardmat::tools {
 namespace {
 
 constexpr double kCleanUpSeconds = 5;  // device memory cannot always be freed while a kernel waits for a lost rank
-constexpr double kStartSeconds = 60;   // that ranks may take to start, beyond the deadline of every other step
+constexpr double kLeastToStart = 30;   // seconds that ranks may take to start where the deadline of other steps is shorter
 
 /// For errors that the other ranks do not know of: says it and ends this process without waiting for anyone.
 [[noreturn]] void leave(int exit_code, const std::string& message) {
@@ -49,6 +52,17 @@ std::unique_ptr<Communicator> join(const CommandLine& command, double timeout_se
   } catch (const Error& error) {
     leave(error.exit_code(), message_of(error, command));
   }
+}
+
+/// Threads that work together wait for each other at barriers, and spin there.
+void note_busy_cores(const CoreWait& wait, const Communicator& communicator) {
+  const int threads = thread_count();
+  const double share = wait.share(threads);
+  if (communicator.rank() != 0 || threads < 2 || wait.seconds() < 1 || share < kBusyShare) return;
+  print_error(
+      "note: the {} threads of {} had no core for {:.0f} % of the time, because other processes or ranks use the cores: times "
+      "say little, and fewer threads may be faster (OMP_NUM_THREADS=1)\n",
+      threads, name_of(communicator), 100 * share);
 }
 
 /// Ends this process with a message unless this object is gone in time: MPI's start and end wait for all ranks, and know no
@@ -94,7 +108,7 @@ struct EndsInTime {
 }  // namespace
 
 int run_ranks(const CommandLine& command, double timeout_seconds, const std::function<int(Communicator&)>& work) {
-  const double start_seconds = timeout_seconds + kStartSeconds;
+  const double start_seconds = std::max(timeout_seconds, kLeastToStart);
   std::optional<Deadline> deadline(
       std::in_place, start_seconds,
       fmt::format("rank {}: starting MPI did not finish within {:g} s: a rank did not start, or does not answer. If all are "
@@ -113,7 +127,9 @@ int run_ranks(const CommandLine& command, double timeout_seconds, const std::fun
   });
   try {
     require_same_on_all_ranks(*communicator, given_options(command));
+    const CoreWait wait;
     const int exit_code = work(*communicator);
+    note_busy_cores(wait, *communicator);
     communicator->barrier();  // has a deadline, the end of MPI has none
     return exit_code;
   } catch (const AgreedError& error) {
