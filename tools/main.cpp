@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include <iostream>
 #include <new>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -70,6 +72,29 @@ std::string unknown_word(const CLI::App& program, const CLI::App& app) {
   return words.empty() ? "" : words.front();
 }
 
+/// What other programs call an option. Those of one meaning stand in the order in which a command's own name is looked for.
+constexpr std::pair<const char*, const char*> kOtherNames[] = {
+    {"--method", "--solver"},          {"--ksp", "--solver"},           {"--ksp-type", "--solver"},
+    {"--ksp_type", "--solver"},        {"--algorithm", "--solver"},     {"--algorithm", "--method"},
+    {"--solver", "--method"},          {"--partitioner", "--method"},   {"--pc", "--preconditioner"},
+    {"--pc-type", "--preconditioner"}, {"--pc_type", "--preconditioner"}, {"--precond", "--preconditioner"},
+    {"--tol", "--rtol"},               {"--tol", "--tolerance"},        {"--tolerance", "--rtol"},
+    {"--eps", "--rtol"},               {"--eps", "--tolerance"},        {"--rtol", "--tolerance"},
+    {"--maxiter", "--max-iterations"}, {"--max-it", "--max-iterations"}, {"--max_it", "--max-iterations"},
+    {"--iterations", "--max-iterations"}, {"--maxit", "--max-iterations"}, {"--x0", "--initial-guess"},
+    {"--guess", "--initial-guess"},    {"--k", "--count"},              {"--nev", "--count"},
+    {"--alpha", "--damping"},          {"--dtype", "--type"},           {"--precision", "--type"},
+    {"--device", "--backend"},         {"--cpu", "--backend"},          {"--gpu", "--backend"},
+    {"--out", "--output"},             {"--format", "--kernel"},        {"--nrhs", "--rhs"},
+    {"--columns", "--rhs"},            {"--reps", "--repetitions"},     {"--ranks", "--parts"}};
+
+/// The option of a command that a word from another program means; empty if there is none.
+std::string option_meant(const std::string& word, const std::vector<std::string>& known) {
+  for (const auto& [other, own] : kOtherNames)
+    if (word == other && std::find(known.begin(), known.end(), own) != known.end()) return own;
+  return {};
+}
+
 /// Where CLI11 only says what it did not expect or misses, we say which word was probably meant.
 std::string explain(CLI::App& program, const CLI::ParseError& error) {
   CLI::App& app = innermost(program);
@@ -81,7 +106,8 @@ std::string explain(CLI::App& program, const CLI::ParseError& error) {
     const bool option = word[0] == '-';
     const std::vector<std::string> known = option ? option_names(app) : subcommand_names(app);
     const bool short_word = word.find_first_not_of('-') + 2 >= word.size();  // everything short is near to it
-    const std::string near = short_word ? "" : nearest(word, known);
+    const std::string meant = option ? option_meant(word, known) : "";
+    const std::string near = !meant.empty() ? meant : short_word ? "" : nearest(word, known);
     message = option          ? fmt::format("there is no option {}", word)
               : known.empty() ? fmt::format("unexpected word \"{}\"", word)
                               : fmt::format("there is no \"{}\" to {}; choose {}", word,

@@ -8,6 +8,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/print_error.h"
+#include "tools/write_report.h"
 #include "tools/write_text.h"
 
 namespace shardmat::tools {
@@ -21,7 +22,7 @@ void print_report(const Report& report, const std::string& json, Communicator& c
   communicator.together([&] {
     if (communicator.rank() != 0) return;
     if (json != "-") write_text("-", to_text(report));
-    if (!json.empty()) write_text(json, to_json(report));
+    if (!json.empty()) write_report(json, to_json(report));
     std::fflush(stdout);
   });
 }

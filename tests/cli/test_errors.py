@@ -132,6 +132,14 @@ class StandardStreams(CliTest):
         np.testing.assert_array_equal(np.load(self.path("y.npy")), [1.5, 2.5])
 
 
+class OtherNames(CliTest):
+    def test_options_of_other_programs(self):
+        for command, option, meant in (("solve", "--method", "--solver"), ("solve", "--tol", "--rtol"), ("eigen", "--tol", "--tolerance"),
+                                       ("solve", "--ksp_type", "--solver"), ("solve", "--maxiter", "--max-iterations"),
+                                       ("eigen", "--nev", "--count"), ("eigen", "--solver", "--method")):
+            self.fail_with(USAGE, command, "poisson:n=3", option, "1", says=[f"no option {option}", f"did you mean {meant}?"])
+
+
 class Files(CliTest):
     def test_missing_file_with_the_nearest_name(self):
         self.write("bar.mtx", SMALL)

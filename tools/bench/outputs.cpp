@@ -11,7 +11,7 @@
 #include "kernels/base/print_error.h"
 #include "tools/bench/plot.h"
 #include "tools/checks.h"
-#include "tools/write_text.h"
+#include "tools/write_report.h"
 
 namespace shardmat::tools {
 
@@ -40,12 +40,12 @@ std::string document(const nlohmann::ordered_json& report, bool complete) {
 }
 
 void GrowingReport::save(const std::function<nlohmann::ordered_json()>& report) const {
-  if (is_rewritable(outputs_.json)) write_text(outputs_.json, document(report(), false));
+  if (is_rewritable(outputs_.json)) write_report(outputs_.json, document(report(), false));
 }
 
 void GrowingReport::finish(const nlohmann::ordered_json& report) const {
   const std::string text = document(report, true);
-  if (!outputs_.json.empty()) write_text(outputs_.json, text);
+  if (!outputs_.json.empty()) write_report(outputs_.json, text);
   if (!outputs_.plot.empty()) plot(script_, text, outputs_.plot);
 }
 

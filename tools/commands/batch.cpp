@@ -21,6 +21,7 @@
 #include "tools/progress_bar.h"
 #include "tools/report_option.h"
 #include "tools/run_owners.h"
+#include "tools/write_report.h"
 #include "tools/write_text.h"
 
 namespace shardmat::tools {
@@ -175,7 +176,7 @@ int run(const Options& o, Communicator& communicator) {
   communicator.together([&] {
     if (communicator.rank() != 0) return;
     if (o.json != "-") write_text("-", to_text(report));
-    if (!o.json.empty()) write_text(o.json, to_json(report));
+    if (!o.json.empty()) write_report(o.json, to_json(report));
     std::fflush(stdout);
   });
   if (!report.verification || report.verification->passed) return 0;
