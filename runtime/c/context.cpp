@@ -99,6 +99,8 @@ void make_on(MPI_Comm communicator, const shardmat_context_options* given, shard
             "MPI was started with MPI_THREAD_FUNNELED by another thread; call MPI_Init_thread(…, MPI_THREAD_SERIALIZED, …)");
     if (wrong_options) std::rethrow_exception(wrong_options);
   });
+  require_same_on_all_ranks(ranks, {option("the backend", options.backend), option("no_feeders", options.no_feeders),
+                                    option("owners", options.owners)});
   make(std::move(ranks), options, provided < MPI_THREAD_SERIALIZED, context);
 }
 
@@ -136,6 +138,12 @@ void require_own(const ContextState& context) {
           "MPI was started with MPI_THREAD_FUNNELED: only the thread that started it may use this context. Call "
           "MPI_Init_thread(…, MPI_THREAD_SERIALIZED, …)");
 }
+
+void require_same(ContextState& context, const std::function<std::vector<Given>()>& list) {
+  if (context.communicator.size() > 1) require_same_on_all_ranks(context.communicator, context.communicator.together(list));
+}
+
+Given option(const char* name, double number) { return {name, fmt::format("{:.17g}", number), {}}; }
 
 Device device_of(int on_device, const ContextState& context) {
   if (on_device == 0) return Device{};

@@ -43,6 +43,24 @@ SolverOptions solver_options(const shardmat_solver_options& given) {
   return options;
 }
 
+/// Of the caller's options: what all ranks must give alike.
+std::vector<Given> listed(const shardmat_solver_options& o) {
+  return {option("solver", o.solver),
+          option("preconditioner", o.preconditioner),
+          option("null_space", o.null_space),
+          option("residual_norm", o.residual_norm),
+          option("variant", o.variant),
+          option("rtol", o.rtol),
+          option("atol", o.atol),
+          option("divergence_tolerance", o.divergence_tolerance),
+          option("max_iterations", static_cast<double>(o.max_iterations)),
+          option("restart", static_cast<double>(o.restart)),
+          option("block_size", static_cast<double>(o.block_size)),
+          option("degree", static_cast<double>(o.degree)),
+          option("assume_symmetric", o.assume_symmetric),
+          option("columns", static_cast<double>(o.columns))};
+}
+
 SolveControl control(Monitor& monitor) {
   SolveControl made;
   if (monitor.call == nullptr) return made;
@@ -72,6 +90,7 @@ void write_results(const SolveResult& result, shardmat_solve_result* to) {
 std::unique_ptr<shardmat_solver> make(const std::shared_ptr<MatrixState>& matrix, const shardmat_solver_options* given) {
   auto made = std::make_unique<shardmat_solver>();
   made->matrix = matrix;
+  require_same(*matrix->context, [&] { return listed(read_struct(given, "shardmat_solver_options")); });
   made->solver.emplace(*matrix->matrix, [&] {
     const shardmat_solver_options known = read_struct(given, "shardmat_solver_options");
     made->monitor.call = known.monitor;

@@ -1,6 +1,7 @@
 """shardmat solve against SciPy's direct solver."""
 
 import json
+import signal
 import unittest
 import xml.etree.ElementTree as ElementTree
 
@@ -297,11 +298,28 @@ class Solve(CliTest):
             np.testing.assert_allclose(column["true_history"][-1], np.linalg.norm(b[:, j] - matrix @ x), rtol=1e-3)
 
     def test_ends_early_on_a_signal(self):
-        code, out = self.interrupted("solve", "elasticity:n=24", "--solver", "gmres", "--restart", 2, "--max-iterations", 10**8, "--rtol", "1e-14",
-                                     "--output", "x.npy", "--no-measure")  # thousands of iterations: the signal comes long before the end
-        self.assertEqual(code, NOT_CONVERGED, out)
-        self.assertIn("interrupted", out)
+        for number, ranks in ((signal.SIGUSR1, 0), (signal.SIGINT, 0), (signal.SIGTERM, 0), (signal.SIGUSR1, 2)):
+            with self.subTest(number=number, ranks=ranks):
+                self.path("x.npy").unlink(missing_ok=True)
+                code, out = self.interrupted("solve", "elasticity:n=24", "--solver", "gmres", "--restart", 2, "--max-iterations", 10**8, "--rtol", "1e-14",
+                                             "--output", "x.npy", "--no-measure", number=number, ranks=ranks)  # thousands of iterations: the signal comes long before the end
+                self.assertEqual(code, NOT_CONVERGED, out)
+                self.assertIn("interrupted", out)
+                self.assertTrue(self.path("x.npy").exists())
+
+    def test_ranks_write_x_before_mpirun_kills_them(self):
+        code, _ = self.interrupted("solve", "elasticity:n=24", "--solver", "gmres", "--restart", 2, "--max-iterations", 10**8, "--rtol", "1e-14",
+                                     "--output", "x.npy", "--json", "r.json", "--no-measure", number=signal.SIGINT, ranks=2,
+                                     OMPI_MCA_odls_base_sigkill_timeout="10")
+        self.assertNotEqual(code, 0)
+        self.assertIn("interrupted", self.path("r.json").read_text())  # mpirun passes no more output on
         self.assertTrue(self.path("x.npy").exists())
+
+    def test_progress_on_a_terminal_shows_the_iteration(self):
+        result = self.call("solve", "elasticity:n=24", "--solver", "gmres", "--restart", 2, "--max-iterations", 4000, "--rtol", "1e-14",
+                           "--no-measure", "--no-advice", env={"SHARDMAT_PROGRESS": "on"})
+        self.assertRegex(result.err, r"solving +iteration [\d,]+, residual \d\.\d+e[-+]\d+, [\d.e+]+ iterations/s")
+        self.assertNotRegex(result.err, r"solving +\[")
 
 
 if __name__ == "__main__":

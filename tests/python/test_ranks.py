@@ -42,6 +42,19 @@ def own_rows(context):
     refused(NotImplementedError, "transpose", lambda: shardmat.Matrix.from_rows(own, context=context).T)
 
 
+def different_options(context):
+    """What ranks were given differently is named, on all ranks, and they go on together."""
+    own, last = A[FIRST:LAST], comm.rank == comm.size - 1
+    if comm.size == 1:
+        return
+    refused(Exception, "exchange is", lambda: shardmat.Matrix.from_rows(own, context=context, exchange="halo" if last else "allgather"))
+    m = shardmat.Matrix.from_rows(own, context=context)
+    refused(Exception, "rtol is", lambda: m.solve(X[FIRST:LAST, 0], solver="bicgstab", rtol=1e-3 if last else 1e-6))
+    refused(Exception, "solver is gmres", lambda: m.solve(X[FIRST:LAST, 0], solver="gmres" if last else "bicgstab"))
+    m.product(2)
+    np.testing.assert_allclose(m @ X[FIRST:LAST], (A @ X)[FIRST:LAST], atol=1e-12)
+
+
 def arrays_of_the_context(context):
     """Memory of the device, also on a feeder."""
     m = shardmat.Matrix.from_rows(A[FIRST:LAST], context=context)
@@ -116,7 +129,7 @@ def main():
                 assert context.info()["ranks"] == comm.size > 1
                 if backend == "host":
                     assert context.info()["feeder"] == (owners > 0 and comm.rank == comm.size - 1)
-                for step in (own_rows, arrays_of_the_context, triplets, boundary_values, solving, files, errors):
+                for step in (own_rows, different_options, arrays_of_the_context, triplets, boundary_values, solving, files, errors):
                     step(context)
     except BaseException:
         sys.stderr.write(f"rank {comm.rank}: {traceback.format_exc()}")

@@ -21,6 +21,7 @@
 #include "tools/commands/client_vectors.h"
 #include "tools/environment.h"
 #include "tools/report_option.h"
+#include "tools/write_report.h"
 #include "tools/write_text.h"
 
 namespace shardmat::tools {
@@ -92,7 +93,7 @@ int unload(const Options& o) {
 int status(const Options& o) {
   HttpClient client = connect(o);
   json report{{"service", ask_json(client, "/v1/ranks")}, {"matrices", ask_json(client, "/v1/matrices")["matrices"]}};
-  if (!o.json.empty()) write_text(o.json, report.dump(2) + "\n");
+  if (!o.json.empty()) write_report(o.json, report.dump(2));
   if (o.json == "-") return 0;
   const json& service = report["service"];
   fmt::print("Service {}, {} ranks, {} restarts\n", service["state"].get<std::string>(), service["ranks"].size(),

@@ -17,6 +17,7 @@
 #include "tools/forecast.h"
 #include "tools/help_text.h"
 #include "tools/report_option.h"
+#include "tools/write_report.h"
 #include "tools/write_text.h"
 
 namespace shardmat::tools {
@@ -126,7 +127,7 @@ void predict(const Options& options) {
     if (options.json != "-") print(studied, *input.rows, found, one);
     list.push_back(to_json(studied, *input.rows, found, one));
   }
-  if (!options.json.empty()) write_text(options.json, list.dump(2) + "\n");
+  if (!options.json.empty()) write_report(options.json, list.dump(2) + "\n");
 }
 
 }  // namespace

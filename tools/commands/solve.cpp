@@ -11,6 +11,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
+#include "kernels/base/print_error.h"
 #include "kernels/base/text.h"
 #include "partition/replaceable.h"
 #include "runtime/solvers/method.h"
@@ -155,9 +156,9 @@ void add_options(const CommandLine& app, Options& o) {
   add_kernel_options(app, o);
   add_rank_options(app, o);
   app.footer(
-      "\nExit code 7: the solver did not converge; the report names the reason, and the last x is written. SIGUSR1 ends "
-      "the\n"
-      "solver early in the same way.\n"
+      "\nExit code 7: the solver did not converge; the report names the reason, and the last x is written. Ctrl-C,\n"
+      "SIGTERM and SIGUSR1 end the solver early in the same way; a second Ctrl-C ends the program at once. Below mpirun:\n"
+      "kill -USR1 its process, or set OMPI_MCA_odls_base_sigkill_timeout=5, which deploy/environment.sh does.\n"
       "\nOptions of PETSc and their names here:\n"
       "  -ksp_type cg|minres|gmres|fgmres|bcgs|chebyshev   --solver cg|minres|gmres|fgmres|bicgstab|chebyshev\n"
       "  -pc_type none|jacobi|pbjacobi      --preconditioner none|jacobi|block_jacobi\n"
@@ -216,7 +217,19 @@ void print_residuals(std::int64_t iteration, const std::vector<double>& norms, c
     line += fmt::format(" {:.9e}", norms[j]);
     if (!true_norms.empty()) line += fmt::format(" {:.9e}", true_norms[j]);
   }
-  fmt::print(stderr, "{}\n", line);
+  note_iterations();
+  print_error("{}\n", line);
+}
+
+/// Shows the iterations on a terminal where --monitor does not.
+void show_iterations(SolveControl& control, IterationLine& line) {
+  if (!IterationLine::is_wanted()) return;
+  control.progress = [bar = control.progress](std::string_view phase, std::int64_t done, std::int64_t total) {
+    if (phase != "solving") report(bar, phase, done, total);
+  };
+  control.monitor = [&line](std::int64_t iteration, const std::vector<double>& norms, const std::vector<double>&) {
+    line.update(iteration, *std::max_element(norms.begin(), norms.end()));
+  };
 }
 
 int run(Options& o, Communicator& communicator) {
@@ -233,8 +246,11 @@ int run(Options& o, Communicator& communicator) {
     if (!o.force && !o.solve.output.empty()) require_replaceable(o.solve.output, Output::vector, "x", o.solve.files);
   });
   if ((o.monitor || o.solve.control.true_residuals) && communicator.rank() == 0) o.solve.control.monitor = print_residuals;
+  IterationLine line("solving");
+  if (communicator.rank() == 0 && !o.solve.control.monitor) show_iterations(o.solve.control, line);
   o.solve.control.stop = stop_on_signal();
   const SolveReport report = solve(communicator, o.solve);
+  line.end();
   print_report(report, o.json, communicator);
   if (!o.plot.empty())
     communicator.together([&] {

@@ -16,6 +16,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
+#include "kernels/base/print_error.h"
 #include "runtime/service/arena.h"
 #include "runtime/service/library.h"
 #include "tools/help_formatter.h"
@@ -143,7 +144,7 @@ int parse_and_run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace shardmat;
   std::signal(SIGPIPE, SIG_IGN);
-  const auto say = [](const std::string& message) { fmt::print(stderr, "shardmat: {}\n", message); };
+  const auto say = [](const std::string& message) { print_error("shardmat: {}\n", message); };
   try {
     return serve::parse_and_run(argc, argv);
   } catch (const Error& error) {
