@@ -226,9 +226,9 @@ class Factors(unittest.TestCase):
 
     def test_of_batches(self):
         a = [tridiagonal(5), tridiagonal(3)]
-        batch, y = shardmat.Batch.from_scipy(a), np.random.default_rng(5).random((8, 2)).astype(np.float32)
+        batch, y = shardmat.Batch.from_scipy(a), np.random.default_rng(5).random((8, 2))
         out = y.copy()
-        batch.multiply(np.full((8, 2), np.nan, np.float32), out, alpha=0.0, beta=3.0)
+        batch.multiply(np.full((8, 2), np.nan), out, alpha=0.0, beta=3.0)
         np.testing.assert_allclose(out, 3 * y, rtol=1e-6)
 
 
@@ -455,7 +455,7 @@ class Processes(unittest.TestCase):
     def test_solves_of_threads(self):
         a = tridiagonal(300)
         m = shardmat.Matrix.from_scipy(a)
-        faulthandler.dump_traceback_later(120, exit=True)  # Python's lock may be what is waited for
+        faulthandler.dump_traceback_later(600, exit=True)  # Python's lock may be what is waited for
 
         def work(seed):
             b = np.random.default_rng(seed).random(300)
@@ -574,6 +574,40 @@ class Stubs(unittest.TestCase):
         self.assertEqual(sorted(nodes), sorted(shardmat.__all__))
         for name, node in nodes.items():
             self.compare(node, getattr(shardmat, name), name)
+
+
+class DaemonThreads(unittest.TestCase):
+    """Threads that are in calls of the library while the interpreter ends do not change how the process ends."""
+
+    CODE = """
+import threading, time
+import numpy as np, scipy.sparse as sp, shardmat
+a = (sp.random(200, 200, 0.05, random_state=1) + 4 * sp.eye(200)).tocsr()
+A, x = shardmat.Matrix.from_scipy(a), np.ones(200)
+running = threading.Semaphore(0)
+def multiply():
+    A @ x
+def solve():
+    A.solve(x, solver="gmres", monitor=lambda n, norms: False)
+def make():
+    shardmat.Matrix.from_scipy(a) @ x
+def for_ever(call):
+    call()
+    running.release()
+    while True:
+        call()
+for call in (WORK):
+    threading.Thread(target=for_ever, args=(call,), daemon=True).start()
+    running.acquire()
+"""
+
+    def test_exit_code(self):
+        for work in ("multiply,", "solve,", "make,", "multiply, solve, make, solve"):
+            for end, code in (("", 0), ("raise SystemExit(3)", 3), ("A.close()", 0)):
+                for _ in range(3):
+                    done = subprocess.run([sys.executable, "-c", self.CODE.replace("WORK", work) + end], capture_output=True, text=True,
+                                          timeout=600)
+                    self.assertEqual(done.returncode, code, f"{work} {end}: {done.stderr}")
 
 
 def load_tests(loader, tests, pattern):

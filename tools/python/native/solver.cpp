@@ -71,7 +71,7 @@ class NativeSolver {
   struct Monitor {
     static int called(void* user, std::int64_t iterations, const double* norms, std::int64_t columns) {
       auto& self = *static_cast<Monitor*>(user);
-      const py::gil_scoped_acquire lock;
+      const WithLock lock;
       if (self.error) return 1;
       try {
         if (PyErr_CheckSignals() != 0) throw py::error_already_set();
