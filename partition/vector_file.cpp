@@ -63,7 +63,8 @@ struct Location {
   std::string dataset;
   std::string text;  ///< for messages
   const VectorFormat* other = nullptr;
-  std::string object{};  ///< which vector in a file of another format
+  VectorChoice choice{};  ///< which vector in a file of another format
+  std::vector<std::string> other_datasets{};  ///< that are taken if the first is not there
 };
 
 std::optional<Format> format_of(const std::filesystem::path& path) {
@@ -92,11 +93,11 @@ bool is_dataset_name(const std::string& dataset) {
 }
 
 /// The name of a file in the format of another program; nothing if it is in none. Existing input is known by its content.
-std::optional<Location> locate_other(const std::string& text, bool input) {
+std::optional<Location> locate_other(const std::string& text, const std::string& role, bool input) {
   const ObjectName name = input ? split_object_name(text) : ObjectName{text, ""};
   const VectorFormat* const format = input ? vector_format_of(name.file) : vector_format_for(name.file);
   if (format == nullptr) return std::nullopt;
-  return Location{Format::other, name.file, "", text, format, name.object};
+  return Location{Format::other, name.file, "", text, format, {name.object, role}};
 }
 
 std::vector<std::string> known_suffixes() {
@@ -106,12 +107,20 @@ std::vector<std::string> known_suffixes() {
   return suffixes;
 }
 
-/// The name of the only array in a file of MATLAB; `otherwise` if there are none or several.
-std::string only_array(const std::filesystem::path& file, const std::string& otherwise) {
+/// The name of the array in a file of MATLAB that has this role, or of the only array; the role if there is none. Throws
+/// Error(input) for several.
+std::string array_of_role(const std::filesystem::path& file, const std::string& role) {
   const auto objects = matlab_hdf5::objects_of(file);
-  const auto is_array = [](const auto& object) { return !object.sparse; };
-  const auto first = std::find_if(objects.begin(), objects.end(), is_array);
-  return std::count_if(objects.begin(), objects.end(), is_array) == 1 ? first->name : otherwise;
+  for (const std::string& name : names_of_role(role))
+    if (std::any_of(objects.begin(), objects.end(), [&](const auto& object) { return object.name == absolute(name); }))
+      return name;
+  std::vector<std::string> arrays;
+  for (const auto& object : objects)
+    if (!object.sparse) arrays.push_back(object.name);
+  if (arrays.size() > 1)
+    fail(file.string(), fmt::format("it has several arrays, and none is named {}; name one, as {}:{}; they are {}", role,
+                                    file.string(), arrays.front(), join_choices(arrays)));
+  return arrays.empty() ? role : arrays.front();
 }
 
 /// Throws Error(kind) naming the known suffixes. `kind` is input for a file to read, usage for one to write.
@@ -121,10 +130,10 @@ Location locate(const std::filesystem::path& path, const std::string& default_da
   if (kind == ErrorKind::input)
     if (const ObjectName name = split_object_name(text);
         content_of(name.file) == FileContent::hdf5 && !has_hdf5_suffix(name.file)) {  // as MATLAB's files
-      const std::string dataset = absolute(!name.object.empty() ? name.object : only_array(name.file, default_dataset));
+      const std::string dataset = absolute(!name.object.empty() ? name.object : array_of_role(name.file, default_dataset));
       return {Format::hdf5, name.file, dataset, fmt::format("{}:{}", name.file, dataset)};
     }
-  if (auto other = locate_other(text, kind == ErrorKind::input)) return *other;
+  if (auto other = locate_other(text, default_dataset, kind == ErrorKind::input)) return *other;
   if (const std::size_t colon = dataset_colon(text); colon != std::string::npos) {
     std::string dataset = absolute(text.substr(colon + 1));
     if (dataset.find_first_not_of('/') == std::string::npos)
@@ -141,7 +150,11 @@ Location locate(const std::filesystem::path& path, const std::string& default_da
                                   near.empty() || path.extension().empty() ? "" : fmt::format(" (did you mean {}?)", near)));
   const bool is_hdf5 = *format == Format::hdf5;
   const std::string dataset = is_hdf5 ? absolute(default_dataset) : "";
-  return {*format, path, dataset, is_hdf5 ? fmt::format("{}:{}", text, dataset) : text};
+  Location location{*format, path, dataset, is_hdf5 ? fmt::format("{}:{}", text, dataset) : text};
+  if (is_hdf5)
+    for (const std::string& name : names_of_role(default_dataset))
+      if (absolute(name) != dataset) location.other_datasets.push_back(absolute(name));
+  return location;
 }
 
 std::string dataset_remedy(const Hdf5File& file, const std::string& wanted) {
@@ -160,6 +173,13 @@ void put_column(std::span<const double> column, std::int64_t j, std::int64_t col
     matrix[i * static_cast<std::size_t>(columns) + static_cast<std::size_t>(j)] = column[i];
 }
 
+/// All that may be meant.
+std::vector<std::string> datasets_of(const Location& location) {
+  std::vector<std::string> names{location.dataset};
+  names.insert(names.end(), location.other_datasets.begin(), location.other_datasets.end());
+  return names;
+}
+
 /// One open dataset.
 struct Hdf5Vector {
   Hdf5File file;
@@ -167,8 +187,14 @@ struct Hdf5Vector {
   std::int64_t columns;
   std::optional<HostVector<double>> columns_read{};  ///< of an array of MATLAB's, row by row
 
-  Hdf5Vector(const Location& location, std::int64_t columns_)
-      : file(Hdf5File::open(location.file, {location.dataset})), columns(columns_) {
+  Hdf5Vector(Location location, std::int64_t columns_)
+      : file(Hdf5File::open(location.file, datasets_of(location))), columns(columns_) {
+    if (!file.has(location.dataset))
+      for (const std::string& other : location.other_datasets)
+        if (file.has(other)) {
+          location.text = fmt::format("{}:{}", location.file.string(), other);
+          location.dataset = other;
+        }
     if (!file.has(location.dataset))
       fail(location.file.string(),
            fmt::format("there is no dataset {}; {}", location.dataset, dataset_remedy(file, location.dataset)));
@@ -308,7 +334,7 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns) {
 std::optional<Hdf5Input> VectorFile::hdf5_input(const std::filesystem::path& path, const std::string& default_dataset) {
   try {
     const Location location = locate(path, default_dataset, ErrorKind::input);
-    if (location.format == Format::hdf5) return Hdf5Input{location.file, {location.dataset}};
+    if (location.format == Format::hdf5) return Hdf5Input{location.file, datasets_of(location)};
   } catch (const Error&) {
     // Opening it says what is wrong.
   }
@@ -340,7 +366,7 @@ VectorFile::VectorFile(const std::filesystem::path& path, const std::string& def
       break;
     }
     case Format::other: {
-      VectorContents contents = location.other->open(location.file, location.object, columns);
+      VectorContents contents = location.other->open(location.file, location.choice, columns);
       size_ = contents.size;
       read = std::move(contents.read);
       break;

@@ -15,8 +15,8 @@
 namespace shardmat {
 
 /// A vector of a file, or an n × columns matrix. The format follows the suffix: .h5/.hdf5 (dataset of f32 or f64; default
-/// dataset name `default_dataset`, or FILE.h5:/name), .npy (little-endian f4/f8, in either order), .mtx (array real
-/// general), .txt (a row a line). PETSc's binary files (a Vec, or a dense Mat for several columns; FILE:NUMBER) are known by
+/// dataset name `default_dataset`, for "x0" also "x", or FILE.h5:/name), .npy (little-endian f4/f8, in either order), .mtx (array
+/// real general), .txt (a row a line). PETSc's binary files (a Vec, or a dense Mat for several columns; FILE:NUMBER) are known by
 /// their first bytes. The shape is n × columns; with one column also n.
 class VectorFile {
  public:

@@ -399,6 +399,26 @@ Variable find_sparse(const InputFile& file, const std::string& name) {
   return *found;
 }
 
+Variable find_array(const InputFile& file, const std::string& name, const std::vector<std::string>& likely) {
+  const std::vector<Variable> variables = variables_of(file);
+  const std::string path = file.path().string();
+  const auto named = [&](const std::string& wanted) {
+    return std::find_if(variables.begin(), variables.end(), [&](const Variable& one) { return one.name == wanted; });
+  };
+  for (const std::string& wanted : name.empty() ? likely : std::vector<std::string>{name})
+    if (const auto found = named(wanted); found != variables.end()) return *found;
+  if (!name.empty())
+    fail(path, fmt::format("there is no variable {} in it; shardmat info {} lists what there is", shortened(name), path));
+  const auto is_array = [](const Variable& one) { return one.dense(); };
+  const auto first = std::find_if(variables.begin(), variables.end(), is_array);
+  if (first == variables.end())
+    fail(path, fmt::format("there is no array in it; shardmat info {} lists what there is", path));
+  if (std::count_if(first, variables.end(), is_array) > 1)
+    fail(path, fmt::format("it has several arrays, and none is named {}; name one, as {}:{}: {}", likely.front(), path,
+                           shortened(first->name), list_of(variables)));
+  return *first;
+}
+
 struct Contents::Impl {
   Elements elements;
 };

@@ -49,6 +49,10 @@ std::string describe(const Variable& variable);
 /// The variable of this name; for an empty name the only sparse matrix. Throws Error(input), which lists the variables.
 Variable find_sparse(const InputFile& file, const std::string& name);
 
+/// The variable of this name; for an empty name the one named first in `likely`, else the only array. Throws Error(input),
+/// which lists the variables, for none and for several.
+Variable find_array(const InputFile& file, const std::string& name, const std::vector<std::string>& likely);
+
 /// The numbers of one variable in the order of the file; read once, from the first to the last.
 class Contents {
  public:

@@ -180,6 +180,21 @@ std::string list_of(const Contents& contents) {
   return text;
 }
 
+/// The object of the wanted kind; null if there is none. Of several matrices it is the first, which PETSc's MatLoad reads.
+/// Throws Error(input) for several vectors or dense matrices.
+const Object* find_only(const InputFile& file, const Contents& contents, Wanted wanted, const char* what) {
+  const Object* found = nullptr;
+  for (const Object& object : contents.objects) {
+    if (!is_wanted(object, wanted)) continue;
+    if (wanted == Wanted::matrix) return &object;
+    if (found != nullptr)
+      fail(file, fmt::format("it has several objects of the kind {}; name one, as {}:{}: {}", what, file.path().string(),
+                             found - contents.objects.data(), list_of(contents)));
+    found = &object;
+  }
+  return found;
+}
+
 }  // namespace
 
 bool is_wanted(const Object& object, Wanted wanted) {
@@ -223,8 +238,7 @@ std::string describe(const Object& object) {
 const Object& find(const InputFile& file, const Contents& contents, const std::string& name, Wanted wanted) {
   const char* const what = wanted == Wanted::matrix ? "matrix" : wanted == Wanted::vector ? "vector" : "dense matrix";
   if (name.empty()) {
-    for (const Object& object : contents.objects)
-      if (is_wanted(object, wanted)) return object;
+    if (const Object* const only = find_only(file, contents, wanted, what)) return *only;
     if (!contents.fault.empty()) fail(file, contents.fault + "; copy or write it again");
     fail(file, fmt::format("there is no {} in it: {}", what, list_of(contents)));
   }

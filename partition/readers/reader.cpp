@@ -115,14 +115,20 @@ const Reader& named_reader(const std::string& name) {
 
 }  // namespace
 
-std::string format_of(const InputChoices& choices) {
-  constexpr const char* kMapped = "rank-hdf5";
-  const bool mapped = !choices.map.empty() || choices.sum_duplicates;
-  if (mapped && !choices.format.empty() && choices.format != kMapped)
+std::string format_of(const std::string& argument, const InputChoices& choices) {
+  constexpr const char *kMapped = "rank-hdf5", *kHypre = "hypre-ij";
+  if (choices.map.empty() && !choices.sum_duplicates) return choices.format;
+  const bool sums_hypre =
+      choices.map.empty() && (choices.format == kHypre || (choices.format.empty() && accepts_hypre(argument)));
+  if (sums_hypre) return kHypre;
+  if (!choices.format.empty() && choices.format != kMapped)
     throw Error(ErrorKind::usage,
-                fmt::format("a map and sums of duplicates are for the format {}, not for {}", kMapped, choices.format),
+                choices.map.empty()
+                    ? fmt::format("sums of duplicates are for the formats {} and {}, not for {}", kMapped, kHypre,
+                                  choices.format)
+                    : fmt::format("a map is for the format {}, not for {}", kMapped, choices.format),
                 "input_format");
-  return mapped ? kMapped : choices.format;
+  return kMapped;
 }
 
 bool require_input_format(const std::string& format) {
@@ -176,7 +182,7 @@ const Reader& reader_of(const std::filesystem::path& path, const InputChoices& c
   if (choices.format != "triplets" && (choices.base || !choices.triangle.empty()))
     throw Error(ErrorKind::usage, "the first index and the triangle count only for triplets; name that format, too",
                 "input_format");
-  if (const std::string format = format_of(choices); !format.empty()) {
+  if (const std::string format = format_of(path.string(), choices); !format.empty()) {
     const Reader& reader = named_reader(format);
     require_file(path);
     return reader;

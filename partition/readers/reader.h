@@ -54,8 +54,9 @@ struct Reader {
 
 std::span<const Reader> readers();
 
-/// The format that the choices name or imply; empty if none. Throws Error(usage) for choices that exclude each other.
-std::string format_of(const InputChoices& choices);
+/// The format that the choices name or imply for FILE or FILE:OBJECT; empty if none. Throws Error(usage) for choices that
+/// exclude each other.
+std::string format_of(const std::string& argument, const InputChoices& choices);
 
 /// True if `format` is the name of a reader, false for "shard". Throws Error(usage), which lists the names, for any other.
 bool require_input_format(const std::string& format);

@@ -189,7 +189,7 @@ int multiply(const Options& o) {
   const json matrix = ask_json(client, path_of(o.name));
   require_ready(matrix);
   const HostVector<double> x = read_rows(o.x, "x", o, matrix, "cols", o.rhs);
-  const HostVector<double> y0 = o.y0.empty() ? HostVector<double>() : read_rows(o.y0, "y", o, matrix, "rows", o.rhs);
+  const HostVector<double> y0 = o.y0.empty() ? HostVector<double>() : read_rows(o.y0, "y0", o, matrix, "rows", o.rhs);
   const bool f32 = matrix["type"] == "f32";
   const HostVector<double> y = f32 ? product<float>(client, o, matrix, x, y0) : product<double>(client, o, matrix, x, y0);
   VectorWriter writer(o.y, "y", matrix["rows"], f32, o.rhs);

@@ -47,7 +47,8 @@ void add_input_options(const CommandLine& app, InputChoices& choices) {
          "of a rank")
       ->type_name("NAMES");
   app.add_flag("--sum-duplicates", choices.sum_duplicates,
-               "HDF5 files of ranks: sum entries that several ranks have, instead of refusing them");
+               "sum entries that come twice instead of refusing them: in HDF5 files of ranks those that several ranks have, in "
+               "hypre's IJ files all");
 }
 
 Option add_files_option(const CommandLine& app, std::int64_t& files) {
