@@ -71,6 +71,26 @@ void on_stream(Device device, void* native, const F& f) {
   f(stream);
 }
 
+/// Zeros in place of an X that alpha = 0 leaves unread. Kernels multiply by it, and 0 · NaN would be NaN.
+class Unread {
+ public:
+  Unread(double alpha, Device device, std::int64_t entries, ValueType type, Stream& stream) : stream_(stream) {
+    if (alpha != 0) return;
+    zeros_ = Buffer(device, static_cast<std::size_t>(entries) * size_of(type));
+    fill_bytes(zeros_.data(), 0, zeros_.bytes(), stream);
+  }
+  ~Unread() {
+    if (zeros_.bytes() > 0) stream_.synchronize();
+  }
+  Unread(const Unread&) = delete;
+  Unread& operator=(const Unread&) = delete;
+  const void* in_place_of(const void* x) const { return zeros_.bytes() > 0 ? zeros_.data() : x; }
+
+ private:
+  Stream& stream_;
+  Buffer zeros_;
+};
+
 }  // namespace
 
 int shardmat_batched_plan_create(const shardmat_batch* batch, int64_t columns, const char* kernel, const char* policy,
@@ -119,7 +139,8 @@ int shardmat_batched_multiply(const shardmat_batched_plan* plan, double alpha, c
     require(x != nullptr || at.cols() == 0, "X is NULL");
     require(y != nullptr || at.rows() == 0, "Y is NULL");
     on_stream(plan->plan->batch().device, stream, [&](Stream& s) {
-      plan->plan->multiply(x, ldx, y, ldy, {alpha, beta, bias, relu != 0}, s);
+      const Unread zeros(alpha, s.device(), at.cols() * ldx, plan->batch().type, s);
+      plan->plan->multiply(zeros.in_place_of(x), ldx, y, ldy, {alpha, beta, bias, relu != 0}, s);
     });
   });
 }
@@ -144,7 +165,8 @@ int shardmat_batched_features(const shardmat_batched_plan* plan, double alpha, c
     require(w != nullptr, "W is NULL");
     require(y != nullptr || at.rows() == 0, "Y is NULL");
     on_stream(plan->batch().device, stream, [&](Stream& s) {
-      plan->features->multiply(x, ldx, w, ldw, y, ldy, {alpha, beta, bias, relu != 0}, s);
+      const Unread zeros(alpha, s.device(), at.cols() * ldx, plan->batch().type, s);
+      plan->features->multiply(zeros.in_place_of(x), ldx, w, ldw, y, ldy, {alpha, beta, bias, relu != 0}, s);
     });
   });
 }

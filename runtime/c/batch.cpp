@@ -95,6 +95,14 @@ void* here(const Dense& view, Device device, Buffer& buffer, bool read, Stream& 
   return buffer.data();
 }
 
+/// In place of an X that alpha = 0 leaves unread.
+void* zeros(const Dense& view, Device device, Buffer& buffer, Stream& stream) {
+  const auto bytes = static_cast<std::size_t>(view.rows * view.leading) * size_of(view.type);
+  if (buffer.bytes() < bytes) buffer = Buffer(), buffer = Buffer(device, bytes);
+  fill_bytes(buffer.data(), 0, bytes, stream);
+  return buffer.data();
+}
+
 void multiply_batch(shardmat_batch_product& with, double alpha, const Dense& x, double beta, const Dense& y, Stream& stream,
                     bool wait) {
   const BatchOffsets& at = with.batch->at;
@@ -106,7 +114,7 @@ void multiply_batch(shardmat_batch_product& with, double alpha, const Dense& x, 
   Dense from = x, to = y;
   from.leading = ldx, to.leading = ldy;
   const bool gaps = ldy > columns;  // which stay as they are
-  const void* const given_x = here(from, device, with.given_x, true, stream);
+  const void* const given_x = alpha == 0 ? zeros(from, device, with.given_x, stream) : here(from, device, with.given_x, true, stream);
   void* const given_y = here(to, device, with.given_y, beta != 0 || gaps, stream);
   with.plan->multiply(given_x, ldx, given_y, ldy, {alpha, beta, nullptr, false}, stream);
   if (!(y.device == device))

@@ -55,7 +55,8 @@ void write_results(const SolveResult& result, shardmat_solve_result* to) {
     one->size = stride;
     write_struct(one,
                  {0, converged(column.reason) ? 1 : 0, column.iterations, column.residual, column.true_residual,
-                  column.norm_of_b, result.seconds, name(column.reason).data(), explain(column.reason).data()},
+                  column.norm_of_b, result.seconds, name(column.reason).data(), explain(column.reason).data(),
+                  column.removed_from_b},
                  "there is no shardmat_solve_result with its size set");
     place += stride;
   }
