@@ -31,6 +31,7 @@ SolverOptions solver_options(const shardmat_solver_options& given) {
   if (given.null_space != nullptr) options.null_space = parse_null_space(given.null_space);
   if (given.residual_norm != nullptr) options.residual_norm = parse_residual_norm(given.residual_norm);
   if (given.variant != nullptr) options.variant = parse_cg_variant(given.variant);
+  if (given.penalty_rows != nullptr) options.penalty_rows = parse_penalty_rows(given.penalty_rows);
   if (given.rtol != 0) options.rtol = std::max(0.0, given.rtol);
   options.atol = given.atol;
   if (given.divergence_tolerance != 0) options.divergence_tolerance = given.divergence_tolerance;
@@ -81,7 +82,7 @@ void write_results(const SolveResult& result, shardmat_solve_result* to) {
     write_struct(one,
                  {0, converged(column.reason) ? 1 : 0, column.iterations, column.residual, column.true_residual,
                   column.norm_of_b, result.seconds, name(column.reason).data(), explain(column.reason).data(),
-                  column.removed_from_b},
+                  column.removed_from_b, result.penalty_rows, result.penalty_ratio},
                  "there is no shardmat_solve_result with its size set");
     place += stride;
   }

@@ -35,7 +35,7 @@ namespace {
 struct Options : LoadChoices {
   SolveOptions solve;
   std::string backend = "auto", residual_norm = "unpreconditioned", gram_schmidt = "classical", variant = "auto",
-              null_space = "none", json, plot;
+              null_space = "none", penalty_rows = "auto", json, plot;
   bool force = false, monitor = false;
 };
 
@@ -116,6 +116,12 @@ void add_solver_options(const CommandLine& app, Options& o) {
                  "constant: A maps constant vectors to 0, as a Laplacian with Neumann conditions only. The mean of b is "
                  "removed, and the x of mean 0 is found")
       ->check(one_of({"none", "constant"}))
+      ->capture_default_str();
+  app.add_option("--penalty-rows", o.penalty_rows,
+                 "rows that state a known value by a diagonal above 1e8 times all else, as FreeFEM's tgv: auto takes x = b / "
+                 "diagonal there and solves for the other unknowns, if they are at most half of the rows and matter little to "
+                 "others; known takes any number and refuses a matrix without any; keep takes them as rows like others")
+      ->check(one_of({"keep", "known", "auto"}))
       ->capture_default_str();
   app.add_flag("--assume-symmetric", s.assume_symmetric,
                "do not check that the matrix is symmetric, for methods that need it");
@@ -205,6 +211,7 @@ void finish_options(Options& o) {
   s.backend = parse_backend_choice(o.backend);
   s.solver.residual_norm = parse_residual_norm(o.residual_norm);
   s.solver.null_space = parse_null_space(o.null_space);
+  s.solver.penalty_rows = parse_penalty_rows(o.penalty_rows);
   s.solver.gram_schmidt = o.gram_schmidt == "modified" ? GramSchmidt::modified : GramSchmidt::classical;
   s.solver.variant = parse_cg_variant(o.variant);
   s.solver.graph = !o.no_graph;

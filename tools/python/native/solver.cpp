@@ -18,7 +18,8 @@ class NativeSolver {
                                                           {"preconditioner", &options.preconditioner},
                                                           {"null_space", &options.null_space},
                                                           {"residual_norm", &options.residual_norm},
-                                                          {"variant", &options.variant}};
+                                                          {"variant", &options.variant},
+                                                          {"penalty_rows", &options.penalty_rows}};
     const std::map<std::string, double*> numbers{
         {"rtol", &options.rtol}, {"atol", &options.atol}, {"divergence_tolerance", &options.divergence_tolerance}};
     const std::map<std::string, std::int64_t*> counts{
@@ -100,6 +101,8 @@ class NativeSolver {
     described["true_residual"] = result.true_residual;
     described["norm_of_b"] = result.norm_of_b;
     described["removed_from_b"] = result.removed_from_b;
+    described["penalty_rows"] = result.penalty_rows;
+    described["penalty_ratio"] = result.penalty_ratio;
     described["seconds"] = result.seconds;
     std::int64_t count = 0;
     call([&] { return shardmat_solver_history(handle_.get(), column, nullptr, 0, &count); });
