@@ -256,7 +256,7 @@ class Smuggling(DoorTest):
                 (GET + b": a\r\n\r\n", 400), (GET + b"X\r\n\r\n", 400), (GET + b"Host: other\r\n\r\n", 400),
                 (b"GET /v2/health/live HTTP/1.1\r\n\r\n", 400), (b"GET  /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n", 400),
                 (b"GET /v2/health/live HTTP/2.0\r\nHost: a\r\n\r\n", 400), (b"GET /v2/health/live\r\n\r\n", 400),
-                (b"\r\n" + GET + b"\r\n", 400), (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
+                (b"\n" + GET + b"\r\n", 400), (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
                 (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
                 (GET + b"X: " + b"a" * 17000 + b"\r\n\r\n", 431), (GET + b"X: a\r\n" * 101 + b"\r\n", 431)):
             with self.subTest(head=head[:100]):

@@ -35,6 +35,23 @@ std::optional<Problem> fault_of(const RequestHead& head, unsigned version) {
   return std::nullopt;
 }
 
+/// Proxies are asked for "http://host/path", and every server has to take it: the host then counts, not the field Host. False
+/// for a malformed one.
+bool take_absolute_form(RequestHead& head) {
+  const std::size_t scheme = strncasecmp(head.target.c_str(), "http://", 7) == 0    ? 7
+                             : strncasecmp(head.target.c_str(), "https://", 8) == 0 ? 8
+                                                                                    : 0;
+  if (scheme == 0) return true;
+  const std::size_t end = std::min(head.target.find_first_of("/?", scheme), head.target.size());
+  const std::string host = head.target.substr(scheme, end - scheme);
+  if (host.empty() || host.find('@') != std::string::npos) return false;
+  for (auto& [name, value] : head.fields)
+    if (strcasecmp(name.c_str(), "Host") == 0) value = host;
+  head.target.erase(0, end);
+  if (head.target.empty() || head.target.front() != '/') head.target.insert(0, "/");
+  return true;
+}
+
 }  // namespace
 
 ParsedHead parse_head(std::string_view header) {
@@ -56,7 +73,9 @@ ParsedHead parse_head(std::string_view header) {
   if (const std::string& id = head.field("X-Request-Id"); is_request_id(id)) head.request_id = id;
   head.trace_id = trace_id_of(head.field("traceparent"));
   parsed.problem = fault_of(head, message.version());
+  if (!parsed.problem && !take_absolute_form(head)) parsed.problem = malformed("its target has no good host");
   if (parsed.problem) return parsed;
+  parsed.is_1_0 = message.version() == 10;
   head.content_length = parser.content_length().value_or(0);
   parsed.keep_alive = message.keep_alive();
   return parsed;
