@@ -23,7 +23,8 @@ class MultiplyShapeTest : public testing::Test {
   void add(std::uint64_t number, std::int64_t size, std::int64_t columns, std::uint64_t distribution,
            ValueType type = ValueType::f64) {
     Vector vector;
-    vector.number = number, vector.id = "vec-" + std::to_string(number), vector.size = size, vector.columns = columns, vector.distribution = distribution;
+    vector.number = number, vector.id = "vec-" + std::to_string(number), vector.size = size, vector.columns = columns,
+    vector.distribution = distribution;
     vector.type = type;
     vectors_.add(vector);
   }

@@ -28,7 +28,8 @@ TEST(Vectors, AreFoundLostOrUnknown) {
   EXPECT_EQ(one.bytes(), 240u);
   vectors.add(one);
   EXPECT_EQ(status(vectors, one.id), 200);
-  for (const std::string& none : {std::string("vec-100"), std::string("vec-"), std::string("100"), std::string(), new_vector_id()})
+  for (const std::string& none :
+       {std::string("vec-100"), std::string("vec-"), std::string("100"), std::string(), new_vector_id()})
     EXPECT_EQ(status(vectors, none), 404) << none;
   vectors.lose_all();
   EXPECT_EQ(status(vectors, one.id), 410);
@@ -51,7 +52,8 @@ TEST(Vectors, ExistForTheirOwnerAndThoseWithWhomTheyAreShared) {
   EXPECT_EQ(status(vectors, "vec-shared", rights_of("lab-1", {"n-*"})), 404);
   EXPECT_EQ(status(vectors, "vec-shared", rights_of("b")), 404);
   EXPECT_EQ(status(vectors, "vec-shared"), 200);
-  EXPECT_EQ(vectors.erase_unowned([](const std::string& owner) { return owner != "a"; }), (std::vector<std::uint64_t>{1, 2}));
+  EXPECT_EQ(vectors.erase_unowned([](const std::string& owner) { return owner != "a"; }),
+            (std::vector<std::uint64_t>{1, 2}));
   EXPECT_TRUE(vectors.all().empty());
 }
 
@@ -93,11 +95,11 @@ TEST(ParseVector, TakesItsFieldsAndNothingElse) {
   EXPECT_TRUE(parse_vector(R"({"n": 1, "shared": false})").shared.empty());
   EXPECT_EQ(parse_vector(R"({"n": 1, "shared": true})").shared, std::vector<std::string>{"*"});
   EXPECT_EQ(parse_vector(R"({"n": 1, "shared": ["a", "b-*"]})").shared, (std::vector<std::string>{"a", "b-*"}));
-  for (const char* bad : {"", "[]", "{}", R"({"n": 0})", R"({"n": 1.5})", R"({"n": -1})", R"({"n": "1"})",
-                          R"({"n": 18446744073709551615})", R"({"n": 1, "matrix": "m"})", R"({"matrix": "/"})",
-                          R"({"matrix": 1})", R"({"n": 1, "columns": 257})", R"({"n": 1, "type": "f16"})",
-                          R"({"n": 1, "layout": "rows"})", R"({"matrix": "m", "layout": "x"})", R"({"n": 1, "more": 1})",
-                          R"({"n": 1, "shared": "a"})", R"({"n": 1, "shared": [1]})"})
+  for (const char* bad :
+       {"", "[]", "{}", R"({"n": 0})", R"({"n": 1.5})", R"({"n": -1})", R"({"n": "1"})", R"({"n": 18446744073709551615})",
+        R"({"n": 1, "matrix": "m"})", R"({"matrix": "/"})", R"({"matrix": 1})", R"({"n": 1, "columns": 257})",
+        R"({"n": 1, "type": "f16"})", R"({"n": 1, "layout": "rows"})", R"({"matrix": "m", "layout": "x"})",
+        R"({"n": 1, "more": 1})", R"({"n": 1, "shared": "a"})", R"({"n": 1, "shared": [1]})"})
     EXPECT_THROW(parse_vector(bad), Error) << bad;
 }
 

@@ -30,13 +30,14 @@ std::optional<Problem> fault_of(const RequestHead& head, unsigned version) {
   if (std::any_of(head.fields.begin(), head.fields.end(),
                   [](const auto& field) { return strcasecmp(field.first.c_str(), "Transfer-Encoding") == 0; }))
     return make_problem(411, "length_required", "send the body with Content-Length, not with Transfer-Encoding");
-  if (const std::string& coding = head.field("Content-Encoding"); !coding.empty() && strcasecmp(coding.c_str(), "identity") != 0)
+  if (const std::string& coding = head.field("Content-Encoding");
+      !coding.empty() && strcasecmp(coding.c_str(), "identity") != 0)
     return make_problem(415, "content_encoding", "bodies are not decoded here: send the body without Content-Encoding");
   return std::nullopt;
 }
 
-/// Proxies are asked for "http://host/path", and every server has to take it: the host then counts, not the field Host. False
-/// for a malformed one.
+/// Proxies are asked for "http://host/path", and every server has to take it: the host then counts, not the field Host.
+/// False for a malformed one.
 bool take_absolute_form(RequestHead& head) {
   const std::size_t scheme = strncasecmp(head.target.c_str(), "http://", 7) == 0    ? 7
                              : strncasecmp(head.target.c_str(), "https://", 8) == 0 ? 8

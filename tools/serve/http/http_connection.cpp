@@ -66,7 +66,8 @@ Clock::duration duration_of(double seconds) {
 
 }  // namespace
 
-HttpShared::HttpShared(EventLoop& event_loop, const HttpLimits& http_limits, Router route, CheckAgain check, Recorder recorder)
+HttpShared::HttpShared(EventLoop& event_loop, const HttpLimits& http_limits, Router route, CheckAgain check,
+                       Recorder recorder)
     : loop(event_loop),
       limits(http_limits),
       router(std::move(route)),
@@ -225,7 +226,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     phase_ = Phase::header;
     idle_ = buffer_.size() == 0;
     scanner_ = {};
-    expire_after(health_only_ ? std::min(kHealthSeconds, shared_->limits.header_seconds)
+    expire_after(health_only_       ? std::min(kHealthSeconds, shared_->limits.header_seconds)
                  : idle_ && !first_ ? kIdleSeconds
                                     : shared_->limits.header_seconds);
     if (client_ended_) return header_ended();
@@ -526,7 +527,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     if (shared_->draining || reply_.stream) keep_alive_ = false;
     for (auto& field : head_.reply_fields) reply_.fields.push_back(std::move(field));
     header_ = header_of(reply_, reply_.text.size() + reply_.bytes.size(), head_.request_id,
-                        !keep_alive_ ? "close" : says_keep_alive_ ? "keep-alive" : "");
+                        !keep_alive_       ? "close"
+                        : says_keep_alive_ ? "keep-alive"
+                                           : "");
     if (head_.method == "HEAD") leave_body_out();
     expire_when_slow();
     if (reply_.descriptor >= 0) return send_with_descriptor();

@@ -22,8 +22,7 @@ Accepted Api::route(RequestHead& head) {
   }
   if (match == nullptr) return std::move(std::get<Reply>(found));
   if (match->route->scope != Scope::none) {
-    if (auto problem = Gate::check_rights(*head.rights, head.scope, head.matrix))
-      return problem_reply(std::move(*problem));
+    if (auto problem = Gate::check_rights(*head.rights, head.scope, head.matrix)) return problem_reply(std::move(*problem));
     if (auto problem = gate_.check_quota(head, now())) return problem_reply(std::move(*problem));
   }
   return match->route->handle(match->call);

@@ -59,7 +59,7 @@ std::optional<std::string> numbers_of(std::span<const std::byte> bytes) {
 
 /// Texts and vectors above this are read and written on another thread.
 constexpr std::uint64_t kMostAtOnce = 64 << 10;
-constexpr std::uint64_t kMostJsonBytes = 1 << 20;                ///< of a request
+constexpr std::uint64_t kMostJsonBytes = 1 << 20;                   ///< of a request
 constexpr std::uint64_t kMostJsonNumbers = std::uint64_t{1} << 22;  ///< of an answer
 
 using ReadRequest = std::variant<InferRequest, Problem>;
@@ -215,7 +215,9 @@ class InferJob final : public Job {
   void answer(const MultiplyResult& result, const std::function<void(Reply)>& done) {
     if (request_.binary_output) return done(reply_of(result, ""));
     const std::span<const std::byte> y = service_.arena().at(product_->y->offset(), y_bytes());
-    const auto write = [type = request_.type, y] { return type == ValueType::f32 ? numbers_of<float>(y) : numbers_of<double>(y); };
+    const auto write = [type = request_.type, y] {
+      return type == ValueType::f32 ? numbers_of<float>(y) : numbers_of<double>(y);
+    };
     if (y.size() <= kMostAtOnce) return done(json_reply_of(result, write()));
     const auto numbers = std::make_shared<std::optional<std::string>>();
     service_.background().run([product = product_, write, numbers] { *numbers = write(); },
@@ -226,9 +228,10 @@ class InferJob final : public Job {
 
   Reply json_reply_of(const MultiplyResult& result, const std::optional<std::string>& numbers) const {
     if (numbers) return reply_of(result, *numbers);
-    return problem_reply(422, "not_finite",
-                         "y has NaN or infinity, for which JSON has no numbers; ask for binary data: \"outputs\": [{\"name\": "
-                         "\"y\", \"parameters\": {\"binary_data\": true}}], or \"binary_data_output\": true among the parameters");
+    return problem_reply(
+        422, "not_finite",
+        "y has NaN or infinity, for which JSON has no numbers; ask for binary data: \"outputs\": [{\"name\": "
+        "\"y\", \"parameters\": {\"binary_data\": true}}], or \"binary_data_output\": true among the parameters");
   }
 
   Reply reply_of(const MultiplyResult& result, const std::string& numbers) const {

@@ -69,9 +69,8 @@ std::optional<Problem> check_columns(const MultiplyQuery& query, const MultiplyS
                                      const Vector* y) {
   for (const Vector* vector : {x, y})
     if (vector != nullptr && vector->columns != shape.columns)
-      return make_problem(
-          422, "wrong_columns",
-          fmt::format("{} has {} columns, but the product {}", vector->id, vector->columns, shape.columns));
+      return make_problem(422, "wrong_columns",
+                          fmt::format("{} has {} columns, but the product {}", vector->id, vector->columns, shape.columns));
   if (x != nullptr && x == y)
     return make_problem(422, "same_vector", fmt::format("{} cannot be x and y of one product; name two vectors", query.x));
   if (shape.block || shape.columns <= service::kMostColumns) return std::nullopt;

@@ -83,10 +83,11 @@ std::optional<Problem> hold_room(Service& service, Room& room, std::uint64_t all
                                  std::uint64_t arrived) {
   const std::uint64_t before = room->charge->bytes();
   if (!room->charge->raise(bytes))
-    return make_problem(429, "token_memory",
-                        "the vectors and requests of this token hold as many bytes as it may have (memory_bytes in the token "
-                        "file); wait for answers, or delete vectors",
-                        kArenaRetrySeconds);
+    return make_problem(
+        429, "token_memory",
+        "the vectors and requests of this token hold as many bytes as it may have (memory_bytes in the token "
+        "file); wait for answers, or delete vectors",
+        kArenaRetrySeconds);
   if (room->hold(bytes)) return std::nullopt;
   Room other = service.space().reserve(all);
   if (!other || !other->hold(bytes)) {

@@ -71,7 +71,7 @@ void make(Service& service, const WantedVector& wanted, const SharedRights& righ
     return make_problem(404, "no_matrix", fmt::format("{} was unloaded", wanted.matrix));
   };
   const auto finished = [&service, vector, id, rights, done](const std::vector<service::Answer>& answers,
-                                                     const std::optional<Problem>& problem) mutable {
+                                                             const std::optional<Problem>& problem) mutable {
     if (problem) {
       Problem named = *problem;
       if (named.code == "bad_matrix") named.code = "wrong_columns";
@@ -112,19 +112,19 @@ Accepted post(Service& service, const Call& call) {
 
 /// The id is gone at once. Work that came before still uses the vector.
 Accepted remove(Service& service, const Call& call) {
-  return take_text(
-      call, [&service, rights = call.head.rights, id = call.parameters.front()](std::string_view, const Done& done) {
-        const auto found = service.vectors().find(id, *rights);
-        if (const auto* problem = std::get_if<Problem>(&found)) {
-          if (problem->status == 410) service.vectors().erase_lost(id);
-          return done(problem_reply(*problem));
-        }
-        service.drop_vector(std::get<const Vector*>(found)->number, [done] {
-          Reply reply;
-          reply.status = 204;
-          done(std::move(reply));
-        });
-      });
+  return take_text(call,
+                   [&service, rights = call.head.rights, id = call.parameters.front()](std::string_view, const Done& done) {
+                     const auto found = service.vectors().find(id, *rights);
+                     if (const auto* problem = std::get_if<Problem>(&found)) {
+                       if (problem->status == 410) service.vectors().erase_lost(id);
+                       return done(problem_reply(*problem));
+                     }
+                     service.drop_vector(std::get<const Vector*>(found)->number, [done] {
+                       Reply reply;
+                       reply.status = 204;
+                       done(std::move(reply));
+                     });
+                   });
 }
 
 Reply list(const Service& service, const Rights& rights) {

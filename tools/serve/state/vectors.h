@@ -1,5 +1,5 @@
-// The vectors that stay on the ranks, as the front end knows them. A vector belongs to the tenant that made it: for all other
-// tenants it does not exist, unless it is shared with them. The owner of the service has all vectors.
+// The vectors that stay on the ranks, as the front end knows them. A vector belongs to the tenant that made it: for all
+// other tenants it does not exist, unless it is shared with them. The owner of the service has all vectors.
 //
 // Threads: the thread of the event loop.
 #pragma once
@@ -21,9 +21,9 @@
 namespace shardmat::serve {
 
 struct Vector {
-  std::uint64_t number = 0;  ///< by which the ranks know it; never used again for another vector
-  std::string id;            ///< by which clients know it; nobody can guess one
-  std::string owner;         ///< the tenant that made it
+  std::uint64_t number = 0;         ///< by which the ranks know it; never used again for another vector
+  std::string id;                   ///< by which clients know it; nobody can guess one
+  std::string owner;                ///< the tenant that made it
   std::vector<std::string> shared;  ///< patterns of the names of tokens that may do all that its owner may
   std::string matrix;               ///< the name that it was made for; empty: for none
   std::int64_t size = 0, columns = 1;
