@@ -243,7 +243,7 @@ std::function<int()> add_client(const CommandLine& program) {
   app.footer(
       "\nExamples:\n  shardmat client load bar bar.h5\n  shardmat client multiply bar x.npy y.npy\n"
       "  shardmat client put-values bar new.npy\n  shardmat client status --json\n"
-      "  shardmat client make-vector bar\n  shardmat client put-vector vec-1 x.npy\n");
+      "  shardmat client make-vector bar\n  shardmat client put-vector ID x.npy\n");
   return [=] {
     require_single_process("client");
     for (const ClientCommand& one : vectors)

@@ -93,10 +93,12 @@ int run(const ServeOptions& o) {
   };
   Api api(Parts{service, metrics, events}, doors.gate());
   HttpServer server(
-      loop, http_limits(o), [&](RequestHead& head) { return api.route(head); }, record);
+      loop, http_limits(o), [&](RequestHead& head) { return api.route(head); }, Api::check_again, record);
   bool draining = false, second = false;
   loop.on_signals({SIGHUP}, [&] {
     doors.reload();
+    server.check_rights();
+    service.drop_unowned_vectors([&](const std::string& owner) { return doors.gate().has_tenant(owner); });
     if (access_log) read_again("access log", [&] { access_log->reopen(); });
   });
   loop.on_signals({SIGTERM, SIGINT}, [&] {

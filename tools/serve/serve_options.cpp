@@ -27,9 +27,9 @@ void add_door_options(const CommandLine& app, ServeOptions& o) {
   app.add_option("--tls-key", o.tls_key, "PEM file with the key of the certificate")->type_name("FILE");
   app.add_option("--host-name", o.host_names, "name by which clients call this service, besides localhost and its addresses")
       ->type_name("NAME");
-  app.add_option("--origin", o.origins, "web pages of this origin may change something, as https://lab.example.org")
+  app.add_option("--origin", o.origins, "web pages of this origin may use the service, as https://lab.example.org")
       ->type_name("URL");
-  app.add_option("--connections", o.connections, "most connections at a time")
+  app.add_option("--connections", o.connections, "most connections at a time; loopback addresses together have half of them")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--connections-per-address", o.connections_per_address, "most connections of another host at a time")

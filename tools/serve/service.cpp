@@ -45,13 +45,13 @@ Service::Service(EventLoop& loop, const ServiceOptions& options, StateDirectory&
             loop_.post([this, number] { dispatcher_.command(service::Detach{number}, [](const auto&, const auto&) {}); });
           }),
       numbers_(state.path() / "numbers"),
-      vectors_(numbers_.first()),
       ranks_(loop, rank_options(options, state), arena,
              {[this] { on_ready(); }, [this](const RankLoss& loss) { on_lost(loss); }, [this] { on_gone(); }}),
       dispatcher_(ranks_, matrices_, options.max_queue_seconds),
       merging_(options.merging),
       policy_(options.restarts, options.restart_delay),
-      restart_(loop) {}
+      restart_(loop),
+      background_(loop) {}
 
 Matrix* Service::find(const std::string& name) const {
   const auto found = matrices_.find(name);
@@ -121,6 +121,18 @@ void Service::share_memory(std::uint64_t bytes, const Shared& shared) {
     if (problem) return shared(*problem);
     shared(memory);
   });
+}
+
+void Service::drop_vector(std::uint64_t number, std::function<void()> dropped) {
+  vectors_.erase(number);
+  const auto finished = [dropped = std::move(dropped)](const auto&, const auto&) {  // lost ranks have no vector either
+    if (dropped) dropped();
+  };
+  dispatcher_.add({service::DropVector{number}, {{Claim::Kind::vector, number, true}}, nullptr, finished});
+}
+
+void Service::drop_unowned_vectors(const std::function<bool(const std::string& owner)>& exists) {
+  for (const std::uint64_t number : vectors_.erase_unowned(exists)) drop_vector(number, nullptr);
 }
 
 std::optional<Problem> Service::why_not_ready() const {
@@ -256,7 +268,7 @@ bool Service::make_room(const Matrix& incoming, const std::vector<std::int64_t>&
   const std::vector<Matrix*> evicted = to_evict(evictable(incoming), missing);
   for (Matrix* matrix : evicted) {
     matrix->state = MatrixState::unloaded;
-    matrix->reason = fmt::format("evicted: {} needed its memory", incoming.wanted.name);
+    matrix->reason = "evicted: another matrix needed its memory";  // whose name not everybody may know
     matrix->ranks.clear();
     matrix->next.reset();  // one that failed
     matrix->kept = false;

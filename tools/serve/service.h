@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/service/arena.h"
+#include "tools/serve/http/background.h"
 #include "tools/serve/observe/log.h"
 #include "tools/serve/ranks/dispatcher.h"
 #include "tools/serve/ranks/ranks.h"
@@ -20,6 +21,7 @@
 #include "tools/serve/state/matrix.h"
 #include "tools/serve/state/numbers.h"
 #include "tools/serve/state/state_directory.h"
+#include "tools/serve/state/token_memory.h"
 #include "tools/serve/state/vectors.h"
 
 namespace shardmat::serve {
@@ -85,8 +87,15 @@ class Service {
   /// A number for a request that brings new values.
   std::uint64_t new_upload() { return ++last_upload_; }
   Numbers& numbers() { return numbers_; }
+  TokenMemory& token_memory() { return token_memory_; }
+  const TokenMemory& token_memory() const { return token_memory_; }
+  Background& background() { return background_; }
   Vectors& vectors() { return vectors_; }
   const Vectors& vectors() const { return vectors_; }
+  /// The ranks drop the vector once earlier work is done that uses it; then `dropped` is called. Its id is gone at once.
+  void drop_vector(std::uint64_t number, std::function<void()> dropped);
+  /// Drops the vectors of owners that are no longer.
+  void drop_unowned_vectors(const std::function<bool(const std::string& owner)>& exists);
   std::function<void(const ServiceEvent&)> on_event;  ///< called after each, if it is set
 
   Dispatcher& dispatcher() { return dispatcher_; }
@@ -125,6 +134,7 @@ class Service {
   EventLoop& loop_;
   StateDirectory& state_;
   const service::Arena& arena_;
+  TokenMemory token_memory_;  ///< before what is charged
   ArenaSpace space_;
   ClientMemories memories_;  ///< before the dispatcher, whose requests keep some
   Numbers numbers_;
@@ -135,6 +145,7 @@ class Service {
   Merging merging_;
   RestartPolicy policy_;
   Timer restart_;
+  Background background_;         ///< after what its work keeps
   std::optional<RankLoss> loss_;  ///< why the ranks are being started again
   std::uint64_t last_matrix_ = 0, last_upload_ = 0;
   double started_ = 0, start_seconds_ = 2;  ///< of the last start with its loads; a guess before the first

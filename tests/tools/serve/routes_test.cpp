@@ -37,7 +37,9 @@ class Find : public testing::Test {
 
 TEST_F(Find, ByMethodAndPath) {
   EXPECT_EQ(match("GET", "/v1/things")->route->op, "list");
+  EXPECT_EQ(match("GET", "/v1/things/")->route->op, "list");
   EXPECT_EQ(match("GET", "/v1/things/a")->route->op, "get");
+  EXPECT_EQ(match("GET", "/v1/things/a/")->route->op, "get");
   EXPECT_EQ(match("DELETE", "/v1/things/a")->call.parameters, std::vector<std::string>{"a"});
   EXPECT_EQ(match("DELETE", "/v1/things/a")->call.matrix, "");
   const auto* rows = match("POST", "/v1/matrices/m/rows/3?x=1");

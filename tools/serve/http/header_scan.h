@@ -21,6 +21,8 @@ class HeaderScanner {
   };
   /// Looks at everything that has arrived since the request began.
   Found scan(std::string_view arrived);
+  /// True once a line is complete.
+  bool has_begun() const { return line_ > 0; }
 
  private:
   std::size_t line_ = 0;  ///< where the line begins that was not complete

@@ -86,10 +86,11 @@ const MatrixTotals& Metrics::totals(const std::string& matrix) const {
   return found == matrices_.end() ? none : found->second.totals;
 }
 
-std::string Metrics::text() const {
+std::string Metrics::text(const Rights& rights) const {
   PrometheusText text;
   write_requests(text);
   write_products(text);
+  write_tokens(text, rights);
   write_ranks(text);
   write_memory(text);
   write_process_figures(text);
@@ -120,12 +121,22 @@ void Metrics::write_products(PrometheusText& text) const {
               "Bytes of vectors between the ranks and the arena or memories of clients.");
   text.sample(static_cast<double>(copied_in_), {{"direction", "in"}});
   text.sample(static_cast<double>(copied_out_), {{"direction", "out"}});
-  text.family("shardmat_token_seconds_total", "counter",
-              "Time of the ranks that products took, by each token's share of columns.");
-  for (const auto& [client, seconds] : client_seconds_) text.sample(seconds, {{"token", client}});
   text.family("shardmat_queue_depth", "gauge", "Requests that wait for their product.");
   for (const auto& [name, matrix] : service_.matrices())
     text.sample(static_cast<double>(matrix->queue.size()), {{"matrix", name}});
+}
+
+void Metrics::write_tokens(PrometheusText& text, const Rights& rights) const {
+  text.family("shardmat_token_seconds_total", "counter",
+              "Time of the ranks that products took, by each token's share of columns.");
+  for (const auto& [client, seconds] : client_seconds_)
+    if (rights.is_owner() || client == rights.name()) text.sample(seconds, {{"token", client}});
+  text.family("shardmat_token_bytes", "gauge", "Bytes that each token holds in vectors and in requests under way.");
+  for (const auto& [tenant, used] : service_.token_memory().all()) {
+    if (!rights.is_owner() && tenant != rights.tenant()) continue;
+    text.sample(static_cast<double>(used[0]), {{"token", tenant}, {"kind", "vectors"}});
+    text.sample(static_cast<double>(used[1]), {{"token", tenant}, {"kind", "requests"}});
+  }
 }
 
 void Metrics::write_ranks(PrometheusText& text) const {

@@ -37,8 +37,8 @@ class Metrics {
 
   /// Zeros for a matrix that nobody has multiplied.
   const MatrixTotals& totals(const std::string& matrix) const;
-  /// All figures in the text format of Prometheus.
-  std::string text() const;
+  /// All figures in the text format of Prometheus. Those of other tokens are left out, except for the owner of the service.
+  std::string text(const Rights& rights) const;
 
  private:
   struct PerMatrix {
@@ -50,6 +50,7 @@ class Metrics {
   PerMatrix& per_matrix(const std::string& label) { return matrices_[label]; }
   void write_requests(PrometheusText& text) const;
   void write_products(PrometheusText& text) const;
+  void write_tokens(PrometheusText& text, const Rights& rights) const;
   void write_ranks(PrometheusText& text) const;
   void write_memory(PrometheusText& text) const;
 

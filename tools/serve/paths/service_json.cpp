@@ -13,7 +13,37 @@ using json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr int kDeepest = 64;
+constexpr std::size_t kDeepest = 64, kMostKeys = 1000;
+
+/// Reads JSON and keeps nothing; throws Error(input) for one that has too many levels or keys. The keys of an ordered object
+/// are compared with one another, so their number must be bounded before it is made.
+class Limits : public nlohmann::json_sax<json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return deeper(); }
+  bool start_array(std::size_t) override { return deeper(); }
+  bool end_object() override { return --depth_, true; }
+  bool end_array() override { return --depth_, true; }
+  bool key(string_t&) override {
+    if (++keys_ > kMostKeys) throw Error(ErrorKind::input, fmt::format("the body has more than {} keys", kMostKeys));
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  bool deeper() {
+    if (++depth_ > kDeepest) throw Error(ErrorKind::input, fmt::format("the body has more than {} levels", kDeepest));
+    return true;
+  }
+
+  std::size_t depth_ = 0, keys_ = 0;
+};
 
 }  // namespace
 
@@ -40,7 +70,15 @@ json to_json(const Matrix& matrix) {
   return one;
 }
 
-json ranks_json(const Service& service) {
+/// What the asking token holds.
+json token_json(const Service& service, const Rights& rights) {
+  const auto [vectors, requests] = service.token_memory().used(rights.tenant());
+  json token{{"name", rights.name()}, {"vector_bytes", vectors}, {"request_bytes", requests}};
+  if (rights.memory_bytes > 0) token["memory_bytes"] = rights.memory_bytes;
+  return token;
+}
+
+json ranks_json(const Service& service, const Rights& rights) {
   const auto problem = service.why_not_ready();
   json ranks = json::array();
   for (const service::Hello& hello : service.ranks().hellos())
@@ -49,6 +87,7 @@ json ranks_json(const Service& service) {
           {"restarts", service.restarts()},
           {"ranks", ranks},
           {"arena", {{"bytes", service.arena().bytes()}, {"used", service.space().used()}}},
+          {"token", token_json(service, rights)},
           {"client_memory", {{"count", service.memories().count()}, {"bytes", service.memories().used_bytes()}}}};
 }
 
@@ -60,15 +99,13 @@ Reply json_reply(int status, const json& value) {
 }
 
 json parse_json(std::string_view text, std::string_view example) {
-  const auto shallow = [](int depth, json::parse_event_t, json&) {
-    if (depth > kDeepest) throw Error(ErrorKind::input, fmt::format("the body has more than {} levels", kDeepest));
-    return true;
-  };
+  Limits limits;
   const auto fail = [&](const char* what) {
     throw Error(ErrorKind::input, fmt::format("the body is no {}; send for example {}", what, example));
   };
   try {
-    json value = json::parse(text, shallow);
+    if (!json::sax_parse(text, &limits)) fail("JSON");
+    json value = json::parse(text);
     if (!value.is_object()) fail("JSON object");
     return value;
   } catch (const json::exception&) {
