@@ -28,6 +28,9 @@ class HeaderScanner {
   std::size_t line_ = 0;  ///< where the line begins that was not complete
 };
 
+/// Bytes of the empty lines that come before a request. Some clients send one behind a body.
+std::size_t empty_lines(std::string_view arrived);
+
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
 /// What is wrong with the fields that say where a request ends and whom it is for; empty if nothing is. `is_1_1`: the

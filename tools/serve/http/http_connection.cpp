@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/read.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/string.hpp>
@@ -25,8 +24,10 @@
 #include "tools/serve/http/head_parser.h"
 #include "tools/serve/http/header_scan.h"
 #include "tools/serve/http/http_stream.h"
+#include "tools/serve/http/large_steps.h"
 #include "tools/serve/http/names.h"
 #include "tools/serve/http/reply_header.h"
+#include "tools/serve/http/time_limit.h"
 #include "tools/serve/observe/log.h"
 
 namespace shardmat::serve {
@@ -41,53 +42,11 @@ namespace {
 constexpr std::size_t kReadBytes = 16 << 10;
 /// Of a body that is not wanted; for a longer one the connection ends.
 constexpr std::uint64_t kMostIgnoredBytes = 64 << 10;
-constexpr std::size_t kStepBytes = std::size_t{4} << 20;
 constexpr double kIdleSeconds = 300, kLingerSeconds = 2;
 constexpr double kHealthSeconds = 1;  ///< for the header on a connection that is kept free for health requests
-constexpr double kLeastBytesPerSecond = 64 << 10;
-constexpr double kAwakeSeconds = 100e-6;  ///< for the next part of a body
 constexpr int kClientLeft = 499;
 
-/// Asio moves 64 KiB at a time unless this completion condition asks for more. It also notes how many bytes were moved. A
-/// client of this host (`awake` is not null) that keeps up finds the event loop awake.
-struct InLargeSteps {
-  std::uint64_t* moved;
-  EventLoop* awake;
-  std::size_t operator()(const error_code& error, std::size_t bytes) const {
-    if (awake != nullptr && (bytes == 0 || bytes >= *moved + kReadBytes)) awake->stay_awake(kAwakeSeconds);
-    *moved = bytes;
-    return error ? 0 : kStepBytes;
-  }
-};
-
-Clock::duration duration_of(double seconds) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
 }  // namespace
-
-HttpShared::HttpShared(EventLoop& event_loop, const HttpLimits& http_limits, Router route, CheckAgain check,
-                       Recorder recorder)
-    : loop(event_loop),
-      limits(http_limits),
-      router(std::move(route)),
-      check_again(std::move(check)),
-      record(std::move(recorder)),
-      count(limits.connections, limits.connections_per_address),
-      id_prefix_(fmt::format("{:08x}-", std::random_device{}())) {}
-
-std::string HttpShared::new_request_id() {
-  std::array<char, 16> digits;
-  const auto end = std::to_chars(digits.begin(), digits.end(), ++requests_, 16).ptr;
-  return id_prefix_ + std::string(digits.begin(), end);
-}
-
-void HttpShared::remove(HttpConnection* connection, const Peer& peer, bool health_only) {
-  if (health_only) std::erase(for_health, connection);
-  else count.remove(peer);
-  open.erase(connection);
-  if (draining && open.empty() && empty) loop.post(std::exchange(empty, nullptr));
-}
 
 /// It keeps itself alive by the operations under way.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
@@ -96,7 +55,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
       : stream_(std::move(socket), tls),
         peer_(std::move(peer)),
         shared_(std::move(shared)),
-        timer_(shared_->loop.io()),
+        limit_(shared_->loop.io(), shared_->limits.body_seconds, [this] { cancel(); }),
         health_only_(health_only) {
     shared_->open.insert(this);
     if (health_only_) shared_->for_health.push_back(this);
@@ -108,7 +67,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   void begin() {
     if (!stream_.has_tls()) return read_request();
-    expire_after(shared_->limits.header_seconds);
+    limit_.after(shared_->limits.header_seconds);
     stream_.socket().async_wait(HttpStream::Socket::wait_read, [me = shared_from_this()](error_code error) {
       if (error) return;
       if (me->stream_.speaks_plain_http()) return me->refuse_plain_http();
@@ -136,8 +95,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
       return send(std::move(*refusal));
     }
     refusal_ = std::move(refusal);  // the body is being read: this ends first
-    error_code ignored;
-    stream_.socket().cancel(ignored);
+    cancel();
   }
 
   void close_if_idle() {
@@ -147,12 +105,12 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     stream_.socket().shutdown(HttpStream::Socket::shutdown_both, ignored);
   }
 
-  /// Another connection needs its place. One that has sent its request is answered first.
-  void send_away() {
-    if (phase_ != Phase::header || !first_) return;
-    late_ = true;
-    error_code ignored;
-    stream_.socket().cancel(ignored);
+  /// Another connection needs its place. False if it has sent its request: it is answered.
+  bool send_away() {
+    if (phase_ != Phase::header || !first_) return false;
+    std::erase(shared_->for_health, this);
+    limit_.end_now();
+    return true;
   }
 
   /// The event loop has ended: nobody is answered any more.
@@ -164,58 +122,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   }
 
  private:
-  // --- time limits: an operation that takes too long is cancelled, and its handler finds late_ set ---
+  InLargeSteps in_large_steps() { return {limit_.moved(), peer_.is_unix ? &shared_->loop : nullptr}; }
 
-  void expire_after(double seconds) {
-    late_ = false, least_rate_ = 0;
-    expire_at(Clock::now() + duration_of(seconds));
-  }
-
-  /// For bodies: moved_ must grow by the least rate.
-  void expire_when_slow() {
-    late_ = false, moved_ = moved_before_ = 0;
-    least_rate_ = kLeastBytesPerSecond, rate_since_ = Clock::now();
-    expire_at(rate_since_ + duration_of(shared_->limits.body_seconds));
-  }
-
-  /// The same for a further piece, whose bytes count on top of the earlier ones. `pause`: in which nothing could come.
-  void go_on_expiring(Clock::duration pause) {
-    moved_before_ += std::exchange(moved_, 0);
-    least_rate_ = kLeastBytesPerSecond, rate_since_ += pause;
-    expire_at(latest_by_rate());
-  }
-
-  Clock::time_point latest_by_rate() const {
-    const auto moved = static_cast<double>(moved_before_ + moved_);
-    return rate_since_ + duration_of(shared_->limits.body_seconds + moved / kLeastBytesPerSecond);
-  }
-
-  InLargeSteps in_large_steps() { return {&moved_, peer_.is_unix ? &shared_->loop : nullptr}; }
-
-  void expire_never() { latest_ = Clock::time_point::max(); }
-
-  /// The timer is left alone as long as it rings early enough: it then looks at the limit of that time.
-  void expire_at(Clock::time_point time) {
-    latest_ = time;
-    if (time < rings_) ring_at(time);
-  }
-
-  void ring_at(Clock::time_point time) {
-    rings_ = time;
-    timer_.expires_at(time);
-    timer_.async_wait([weak = weak_from_this()](error_code error) {
-      const auto me = weak.lock();
-      if (error || !me || Clock::now() < me->rings_) return;
-      me->rings_ = Clock::time_point::max();
-      me->check_time();
-    });
-  }
-
-  void check_time() {
-    if (least_rate_ > 0 && latest_ != Clock::time_point::max()) latest_ = latest_by_rate();
-    if (latest_ == Clock::time_point::max()) return;
-    if (Clock::now() < latest_) return ring_at(latest_);
-    late_ = true;
+  void cancel() {
     error_code ignored;
     stream_.socket().cancel(ignored);
   }
@@ -226,7 +135,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     phase_ = Phase::header;
     idle_ = buffer_.size() == 0;
     scanner_ = {};
-    expire_after(health_only_       ? std::min(kHealthSeconds, shared_->limits.header_seconds)
+    limit_.after(health_only_       ? std::min(kHealthSeconds, shared_->limits.header_seconds)
                  : idle_ && !first_ ? kIdleSeconds
                                     : shared_->limits.header_seconds);
     if (client_ended_) return header_ended();
@@ -234,7 +143,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   }
 
   void scan() {
-    skip_empty_lines();
+    if (!scanner_.has_begun())
+      buffer_.consume(empty_lines({static_cast<const char*>(buffer_.data().data()), buffer_.size()}));
     const auto arrived = std::string_view(static_cast<const char*>(buffer_.data().data()), buffer_.size());
     const HeaderScanner::Found found = scanner_.scan(arrived);
     if (!found.fault.empty()) return refuse_header(400, "malformed", "this is no HTTP/1.1 request: " + found.fault);
@@ -242,15 +152,6 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
       return refuse_header(431, "header_too_long", fmt::format("the header has more than {} bytes", kMostHeaderBytes));
     if (found.bytes > 0) return parse(found.bytes);
     read_some();
-  }
-
-  /// Some clients send one behind a body.
-  void skip_empty_lines() {
-    if (scanner_.has_begun()) return;
-    const auto* bytes = static_cast<const char*>(buffer_.data().data());
-    std::size_t skipped = 0;
-    while (buffer_.size() >= skipped + 2 && bytes[skipped] == '\r' && bytes[skipped + 1] == '\n') skipped += 2;
-    buffer_.consume(skipped);
   }
 
   /// While a job works, this notices a client that leaves, or it reads the beginning of the next request.
@@ -263,22 +164,15 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
       me->client_ended_ = static_cast<bool>(error);
       if (me->phase_ != Phase::header) return;
       if (error) return me->header_ended();
-      if (std::exchange(me->idle_, false) && !me->first_) me->expire_after(me->shared_->limits.header_seconds);
+      if (std::exchange(me->idle_, false) && !me->first_) me->limit_.after(me->shared_->limits.header_seconds);
       me->scan();
     });
   }
 
-  static Reply too_many_connections() {
-    Problem problem;
-    problem.status = 503, problem.code = "too_many_connections", problem.retry_after_seconds = 1;
-    problem.text = "there are too many connections; try again later";
-    return problem_reply(std::move(problem));
-  }
-
   void header_ended() {
-    if (health_only_ && first_ && late_) return refuse_header(too_many_connections());
+    if (health_only_ && first_ && limit_.late()) return refuse_header(too_many_connections());
     if (buffer_.size() == 0) return;  // between two requests, or before the first
-    if (late_) return refuse_header(408, "slow", "the header did not come in time");
+    if (limit_.late()) return refuse_header(408, "slow", "the header did not come in time");
     refuse_header(400, "malformed", "this is no HTTP/1.1 request: the connection ended in the header");
   }
 
@@ -297,13 +191,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   /// A client that does not know of TLS reads no TLS, either.
   void refuse_plain_http() {
     begin_request();
-    stream_.send_plain(
-        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 68\r\nConnection: close\r\n\r\n"
-        "this port speaks TLS only: write https:// in place of http:// here.\n");
+    stream_.send_plain(kTlsOnlyReply);
     reply_ = problem_reply(400, "plain_http", "");
     finish_record(400, 68);
     phase_ = Phase::ending;
-    expire_after(kLingerSeconds);
+    limit_.after(kLingerSeconds);
     ignored_.resize(kMostIgnoredBytes);
     linger();
   }
@@ -377,7 +269,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     ignored_.resize(std::exchange(unread_, 0) - had);
     if (ignored_.empty()) return read_request();
     idle_ = true;
-    expire_when_slow();
+    limit_.when_slow();
     asio::async_read(stream_, asio::buffer(ignored_), in_large_steps(),
                      [me = shared_from_this()](error_code error, std::size_t) {
                        if (!error) me->read_request();
@@ -386,7 +278,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   void say_continue() {
     static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-    expire_after(shared_->limits.header_seconds);
+    limit_.after(shared_->limits.header_seconds);
     asio::async_write(stream_, asio::buffer(kContinue), [me = shared_from_this()](error_code error, std::size_t) {
       if (error) return me->body_failed();
       me->read_body();
@@ -398,7 +290,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     if (job_->body().empty() && job_->rest() > 0 && buffer_.size() == 0) return await_body();
     receive(job_->body(), [this] {
       if (job_->rest() == 0) return run();
-      expire_never();
+      limit_.never();
       job_->take_piece([me = shared_from_this(), since = Clock::now()](std::optional<Problem> problem) {
         me->pause_ += Clock::now() - since;
         if (!problem) return me->read_body();
@@ -410,8 +302,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   }
 
   void watch_rate() {
-    if (std::exchange(body_begun_, true)) go_on_expiring(std::exchange(pause_, Clock::duration::zero()));
-    else pause_ = Clock::duration::zero(), expire_when_slow();
+    if (std::exchange(body_begun_, true)) limit_.go_on(std::exchange(pause_, Clock::duration::zero()));
+    else pause_ = Clock::duration::zero(), limit_.when_slow();
   }
 
   /// No room is made for the body before its first byte is here.
@@ -426,7 +318,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   void body_failed() {
     if (refusal_) return stop_body();
-    if (!late_) return client_left();
+    if (!limit_.late()) return client_left();
     refusal_ = problem_reply(408, "slow", "the body did not come in time");
     stop_body();
   }
@@ -457,7 +349,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   }
 
   void run() {
-    expire_never();
+    limit_.never();
     ++turn_;
     phase_ = Phase::working;
     try {
@@ -509,12 +401,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     job_.reset();
     reply_ = {};
     finish_record(kClientLeft, 0);
-    stop_reading();
-  }
-
-  void stop_reading() {
-    error_code ignored;
-    if (reading_) stream_.socket().cancel(ignored);
+    if (reading_) cancel();
   }
 
   // --- a reply ---
@@ -531,7 +418,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
                         : says_keep_alive_ ? "keep-alive"
                                            : "");
     if (head_.method == "HEAD") leave_body_out();
-    expire_when_slow();
+    limit_.when_slow();
     if (reply_.descriptor >= 0) return send_with_descriptor();
     write_reply();
   }
@@ -576,7 +463,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void reply_written(error_code error) {
     if (!error && reply_.stream) return begin_stream();
     finish_record(error ? kClientLeft : reply_.status, reply_.text.size() + reply_.bytes.size());
-    if (error) return stop_reading();
+    if (error) return reading_ ? cancel() : void();
     if (!keep_alive_) return end();
     if (buffer_.size() == 0) return ignore_body();
     shared_->loop.post([me = shared_from_this()] { me->ignore_body(); });  // many requests may lie in the buffer
@@ -615,11 +502,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
           if (me->reply_.stream) me->pump_stream();
         });
     };
-    expire_never();
+    limit_.never();
   }
 
   void write_stream() {
-    expire_when_slow();
+    limit_.when_slow();
     asio::async_write(stream_, asio::buffer(header_), in_large_steps(),
                       [me = shared_from_this()](error_code error, std::size_t bytes) {
                         me->streamed_ += bytes;
@@ -631,10 +518,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   /// Ends the connection in a way that leaves the reply to the client: what it still sends is read for a while.
   void end() {
+    if (health_only_ && limit_.late()) return;  // it sent nothing that could be read
     phase_ = Phase::ending;
-    expire_after(kLingerSeconds);
+    limit_.after(kLingerSeconds);
     stream_.async_end_writing([me = shared_from_this()] {
-      if (me->late_) return;
+      if (me->limit_.late()) return;
       me->ignored_.resize(kMostIgnoredBytes);
       me->linger();
     });
@@ -650,12 +538,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   Peer peer_;
   std::shared_ptr<ConnectionState> state_;  ///< null except on a Unix socket
   std::shared_ptr<HttpShared> shared_;
-  asio::steady_timer timer_;
-  Clock::time_point latest_ = Clock::time_point::max(), rings_ = Clock::time_point::max();
-  Clock::time_point rate_since_, began_ = Clock::now();
+  TimeLimit limit_;
+  Clock::time_point began_ = Clock::now();
   Clock::duration pause_ = Clock::duration::zero();  ///< of a body, while the job took a piece
-  double least_rate_ = 0;
-  std::uint64_t moved_ = 0, moved_before_ = 0;  ///< bytes of a body: of the present operation, and of earlier ones
   beast::flat_buffer buffer_{2 * kMostHeaderBytes + kReadBytes};
   HeaderScanner scanner_;
   RequestHead head_;
@@ -670,7 +555,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::size_t unread_ = 0;  ///< bytes of a short body behind an early reply
   enum class Phase { header, body, working, replying, ending } phase_ = Phase::header;
   bool reading_ = false, client_ended_ = false;
-  bool keep_alive_ = true, idle_ = true, first_ = true, late_ = false;
+  bool keep_alive_ = true, idle_ = true, first_ = true;
   bool says_keep_alive_ = false;  ///< clients of HTTP/1.0 want to be told
   bool body_begun_ = false;
   const bool health_only_;
@@ -699,8 +584,8 @@ void check_rights(const HttpShared& shared) {
 }
 
 void send_away_oldest_for_health(const HttpShared& shared) {
-  if (shared.for_health.empty()) return;
-  if (const auto oldest = shared.for_health.front()->weak_from_this().lock()) oldest->send_away();
+  for (HttpConnection* connection : shared.for_health)
+    if (const auto alive = connection->weak_from_this().lock(); alive && alive->send_away()) return;
 }
 
 void drop_requests(const HttpShared& shared) {

@@ -2,6 +2,7 @@
 
 #include <boost/beast/http/status.hpp>
 #include <string_view>
+#include <utility>
 
 namespace shardmat::serve {
 namespace {
@@ -42,6 +43,13 @@ std::string header_of(const Reply& reply, std::size_t bytes, const std::string& 
   if (*connection != '\0') add("Connection: ", connection, "\r\n");
   add("\r\n");
   return text;
+}
+
+Reply too_many_connections() {
+  Problem problem;
+  problem.status = 503, problem.code = "too_many_connections", problem.retry_after_seconds = 1;
+  problem.text = "there are too many connections; try again later";
+  return problem_reply(std::move(problem));
 }
 
 }  // namespace shardmat::serve

@@ -54,7 +54,7 @@ void Routes::add(Route route) {
 std::variant<Routes::Match, Reply> Routes::find(const RequestHead& head, const Target& target) const {
   std::set<std::string> allowed;
   std::vector<std::string> path = target.path;
-  if (path.size() > 1 && path.back().empty()) path.pop_back();  // "/v2/" is "/v2"
+  if (path.size() > 1 && path.front() == "v2" && path.back().empty()) path.pop_back();  // "/v2/" is "/v2"
   const std::string& method = head.method == "HEAD" ? kGet : head.method;
   for (std::size_t i = 0; i < routes_.size(); ++i) {
     auto parameters = parameters_of(parts_[i], path);
