@@ -134,10 +134,11 @@ class StandardStreams(CliTest):
 
 class OtherNames(CliTest):
     def test_options_of_other_programs(self):
-        for command, option, meant in (("solve", "--method", "--solver"), ("solve", "--tol", "--rtol"), ("eigen", "--tol", "--tolerance"),
+        for command, option, meant in (("solve", "--algorithm", "--solver"), ("solve", "--tol", "--rtol"), ("eigen", "--tol", "--tolerance"),
                                        ("solve", "--ksp_type", "--solver"), ("solve", "--maxiter", "--max-iterations"),
                                        ("eigen", "--nev", "--count"), ("eigen", "--solver", "--method")):
             self.fail_with(USAGE, command, "poisson:n=3", option, "1", says=[f"no option {option}", f"did you mean {meant}?"])
+        self.fail_with(USAGE, "solve", "poisson:n=3", "--method", "gmres", says=["how rows are divided", "did you mean --solver gmres?"])
 
 
 class Files(CliTest):

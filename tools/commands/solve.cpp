@@ -204,6 +204,9 @@ void require_used_options(const CommandLine& app, const SolverOptions& s) {
 }
 
 void finish_options(Options& o) {
+  if (const auto names = names_of(methods()); std::find(names.begin(), names.end(), o.load.method) != names.end())
+    throw Error(ErrorKind::usage, fmt::format("--method is how rows are divided among the ranks; did you mean --solver {}?",
+                                              o.load.method));
   finish_load_choices(o);
   SolveOptions& s = o.solve;
   s.load = o.load;
