@@ -10,7 +10,7 @@
 namespace shardmat::matrix_market {
 
 enum class Layout { coordinate, array };
-enum class Field { real, integer, pattern };
+enum class Field { real, integer, unsigned_integer, pattern };
 enum class Symmetry { general, symmetric, skew_symmetric };
 
 struct Header {

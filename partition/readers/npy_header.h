@@ -15,6 +15,7 @@ struct NpyHeader {
   char kind = 'f';              ///< 'f', 'i', 'u', 'b', 'S', 'U' …, as NumPy names them
   std::int64_t item_bytes = 8;  ///< bytes of an element
   bool fortran_order = false;
+  bool big_endian = false;
   std::vector<std::int64_t> shape;  ///< empty for a single value
   std::int64_t count = 1;           ///< elements
   std::int64_t data_offset = 0;     ///< bytes before the first element
@@ -24,7 +25,7 @@ struct NpyHeader {
 using ByteReader = std::function<void(void* to, std::size_t size)>;
 
 /// Reads a header and leaves the reader at the first element. Throws Error(input), starting with `source`, for an invalid
-/// header, big-endian data, or a structured type.
+/// header or a structured type.
 NpyHeader read_npy_header(const std::string& source, const ByteReader& read);
 
 /// The header of an array in C order, or of a single value if the shape is empty; `type` as NumPy writes it: "<f8", "<i4",

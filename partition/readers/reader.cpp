@@ -29,7 +29,7 @@ const Reader kReaders[] = {
     {"hypre-ij", ".00000 .00000.bin", accepts_hypre, nullptr, open_hypre_entries},
     {"abaqus", "", accepts_abaqus, nullptr, open_abaqus, nullptr, nullptr, "unknowns sorted by node and degree of freedom"},
     {"petsc", ".petsc", accepts_petsc, nullptr, nullptr, open_petsc_rows, list_petsc},
-    {"matrix-market", ".mtx .mtx.gz", accepts_matrix_market, read_matrix_market, open_matrix_market_entries},
+    {"matrix-market", ".mtx .mtx.gz .mtx.bz2 .mtx.xz .mtx.zst", accepts_matrix_market, read_matrix_market, open_matrix_market_entries},
     {"scipy-npz", ".npz", accepts_npz, read_npz, open_npz_entries},
     {"rank-hdf5", "", accepts_rank_hdf5, nullptr, open_rank_hdf5_entries, nullptr, nullptr, "", true},
     {"matlab-hdf5", ".mat", accepts_matlab_hdf5, nullptr, open_matlab_hdf5_entries, nullptr, list_matlab_hdf5,
