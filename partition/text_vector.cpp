@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "kernels/base/error.h"
+#include "partition/compression/compression.h"
 #include "partition/output_file.h"
 #include "partition/readers/matrix_market.h"
 #include "partition/readers/text_source.h"
@@ -54,7 +55,9 @@ class TextSink final : public VectorSink {
 
 }  // namespace
 
-bool accepts_text_vector(const std::filesystem::path& path) { return path.extension() == ".txt"; }
+bool accepts_text_vector(const std::filesystem::path& path) {
+  return uncompressed_name(path).extension() == ".txt";
+}
 
 VectorContents open_text_vector(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns) {
   if (!choice.object.empty())

@@ -18,6 +18,7 @@
 #include "kernels/base/shortened.h"
 #include "kernels/base/text.h"
 #include "partition/atomic_files.h"
+#include "partition/compression/compression.h"
 #include "partition/hdf5/file.h"
 #include "partition/hdf5/writer.h"
 #include "partition/hdf5_kind.h"
@@ -143,7 +144,8 @@ Location locate(const std::filesystem::path& path, const std::string& default_da
                                     shortened(text), shortened(dataset)));
     return {Format::hdf5, text.substr(0, colon), std::move(dataset), text};
   }
-  const std::optional<Format> format = format_of(path);
+  std::optional<Format> format = format_of(path);
+  if (!format && kind == ErrorKind::input && uncompressed_name(path).extension() == ".mtx") format = Format::matrix_market;
   const std::string near = nearest(path.extension().string(), known_suffixes());
   if (!format)
     throw Error(kind, fmt::format("{}: a vector's file name must end in {}{}", text, join_choices(known_suffixes()),
@@ -284,6 +286,19 @@ struct NpyVector {
   }
 };
 
+/// A symmetric or skew-symmetric n × n matrix from the columns of its lower triangle.
+HostVector<double> expanded(std::span<const double> triangle, std::int64_t n, bool skew) {
+  HostVector<double> all(static_cast<std::size_t>(n * n));
+  const auto at = [&](std::int64_t i, std::int64_t j) -> double& { return all[static_cast<std::size_t>(i * n + j)]; };
+  std::size_t next = 0;
+  for (std::int64_t j = 0; j < n; ++j)
+    for (std::int64_t i = skew ? j + 1 : j; i < n; ++i) {
+      const double value = triangle[next++];
+      at(i, j) = value, at(j, i) = skew ? -value : value;
+    }
+  return all;
+}
+
 /// The array row by row; the file has it column by column.
 HostVector<double> parse_array(const Location& location, std::int64_t columns, ComplexPart part) {
   namespace mm = matrix_market;
@@ -291,13 +306,15 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns, C
   const mm::Header header = mm::read_header(*source, part);
   if (header.layout != mm::Layout::array)
     fail(location.text + ":1", "it is a sparse matrix; a vector must be in the format array, real general");
-  if (header.symmetry != mm::Symmetry::general || header.cols != columns)
+  if (header.cols != columns)
     fail(fmt::format("{}:{}", location.text, header.size_line),
-         fmt::format("the array is {} × {}{}; {} must be general and have {}", header.rows, header.cols,
-                     header.symmetry == mm::Symmetry::general ? "" : " and not general", columns == 1 ? "a vector" : "it",
+         fmt::format("the array is {} × {}; {} must have {}", header.rows, header.cols, columns == 1 ? "a vector" : "it",
                      columns == 1 ? "one column" : fmt::format("{} columns", columns)),
          columns_setting(header.rows, header.cols));
-  const std::int64_t promised = header.rows * columns;
+  // Of a symmetric array the file has the lower triangle, of a skew-symmetric one what is below the diagonal.
+  const bool half = header.symmetry != mm::Symmetry::general, skew = header.symmetry == mm::Symmetry::skew_symmetric;
+  std::int64_t promised = header.entries;
+  if (half) promised = skew ? (promised - columns) / 2 : (promised - columns) / 2 + columns;
   const std::int64_t most = mm::most_entries(*source, header);
   ReadLimits{}.require_memory((columns == 1 ? 8 : 16) * most, location.file);
   HostVector<double> values;
@@ -323,6 +340,7 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns, C
          fmt::format("the size line promises {} entries, the file has {}; it is truncated, or the size line is wrong",
                      promised, values.size()));
   source->file().require_unchanged();
+  if (half) return expanded(values, columns, skew);
   if (columns == 1) return values;
   HostVector<double> by_rows(values.size());
   for (std::int64_t j = 0; j < columns; ++j)

@@ -13,6 +13,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/host_vector.h"
+#include "partition/compression/compression.h"
 #include "partition/readers/entry_reader.h"
 #include "partition/readers/matrix_market.h"
 #include "partition/readers/reader_list.h"
@@ -148,7 +149,7 @@ class HarwellBoeing final : public EntryReader {
 }  // namespace
 
 bool accepts_harwell_boeing(const std::filesystem::path& path) {
-  const std::string suffix = path.extension().string();
+  const std::string suffix = uncompressed_name(path).extension().string();
   return suffix == ".rb" || suffix == ".rua" || suffix == ".rsa" || harwell_boeing::is_matrix_file(path) ||
          harwell_boeing::is_auxiliary_file(path);
 }

@@ -30,6 +30,7 @@ struct Variable {
 
   bool sparse() const { return kind == 5; }
   bool is_struct() const { return kind == 2; }
+  bool is_opaque() const { return kind == 17; }
   /// An array of numbers with two dimensions.
   bool dense() const { return kind >= 6 && kind <= 15; }
 };
@@ -64,6 +65,8 @@ class Contents {
 
   /// Begins the next element; returns how many numbers it has.
   std::int64_t begin();
+  /// As begin(), for the `count` values of a logical matrix: MATLAB names them doubles and stores a byte each.
+  std::int64_t begin_logical(std::int64_t count);
   /// The next `count` numbers of the element. T is int64_t or double. Throws Error(input) if they are none.
   template <class T>
   void next(T* to, std::int64_t count);

@@ -87,7 +87,7 @@ class MatrixMarketEntries final : public EntryReader {
       const char* const end = piece.data() + piece.size();
       std::vector<MatrixEntry> entries;
       for_each_entry(piece, header_, [&](const Place& place, const char* p) {
-        const double value = parse_entry_value(p, end, header_, options_.allow_nonfinite);
+        const double value = parse_entry_value(place, p, end, header_, options_.allow_nonfinite);
         entries.push_back({place.row, place.col, value});
         if (is_mirrored(header_) && place.row != place.col) entries.push_back({place.col, place.row, sign * value});
         return p;

@@ -41,8 +41,8 @@ void fail_symmetry(const char* line, Symmetry symmetry, const Place& place) {
                      : symmetry == Symmetry::hermitian ? "hermitian"
                                                        : "skew-symmetric";
   if (place.row == place.col)
-    throw LineFault{line, fmt::format("the skew-symmetric matrix has an entry on its diagonal at row {}, where it is zero; "
-                                      "remove the line",
+    throw LineFault{line, fmt::format("the skew-symmetric matrix has a value on its diagonal at row {}, where it must be zero; "
+                                      "correct or remove the line",
                                       place.row + 1)};
   throw LineFault{line,
                   fmt::format("the {} matrix has the entry ({}, {}) above its diagonal; store the lower triangle only, "

@@ -51,6 +51,7 @@ std::string lower(std::string_view word) {
 Field field_of(const LineCursor& lines, const std::string& word) {
   if (word == "real") return Field::real;
   if (word == "integer") return Field::integer;
+  if (word == "unsigned-integer") return Field::unsigned_integer;  // SciPy's, of unsigned types
   if (word == "pattern") return Field::pattern;
   if (word == "complex") return Field::complex;
   fail_word(lines, "field", word, {"real", "integer", "pattern", "complex"});
@@ -215,11 +216,19 @@ const char* parse_value(const char* p, const char* end, Field field, bool allow_
         "allow_nonfinite"};
   }
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  if (field == Field::integer && !std::all_of(first + (*first == '-' ? 1 : 0), behind, is_digit))
+  const bool is_whole = field == Field::integer || field == Field::unsigned_integer;
+  if (field == Field::unsigned_integer && *first == '-')
+    throw LineFault{p, fmt::format("the value {} is negative but the field is unsigned-integer; declare the field integer",
+                                   quote_word(p))};
+  if (is_whole && !std::all_of(first + (*first == '-' ? 1 : 0), behind, is_digit))
     throw LineFault{
-        p, fmt::format("the value {} is no whole number but the field is integer; declare the field real", quote_word(p))};
+        p, fmt::format("the value {} is no whole number but the field is {}; declare the field real", quote_word(p),
+                                   field == Field::integer ? "integer" : "unsigned-integer")};
   std::int64_t whole = 0;
-  if (field == Field::integer && behind - first > 18 && std::from_chars(first, behind, whole).ec != std::errc{})
+  std::uint64_t natural = 0;
+  if (is_whole && behind - first > 18 &&
+      (field == Field::integer ? std::from_chars(first, behind, whole).ec
+                               : std::from_chars(first, behind, natural).ec) != std::errc{})
     throw LineFault{p, fmt::format("the value {} does not fit a 64-bit integer; declare the field real", quote_word(p))};
   return behind;
 }

@@ -17,6 +17,7 @@ struct NpyHeader {
   std::int64_t item_bytes = 8;           ///< bytes of an element
   ComplexPart part = ComplexPart::none;  ///< of complex elements: which number of the two is converted
   bool fortran_order = false;
+  bool big_endian = false;
   std::vector<std::int64_t> shape;  ///< empty for a single value
   std::int64_t count = 1;           ///< elements
   std::int64_t data_offset = 0;     ///< bytes before the first element
@@ -26,7 +27,7 @@ struct NpyHeader {
 using ByteReader = std::function<void(void* to, std::size_t size)>;
 
 /// Reads a header and leaves the reader at the first element. Throws Error(input), starting with `source`, for an invalid
-/// header, big-endian data, or a structured type.
+/// header or a structured type.
 NpyHeader read_npy_header(const std::string& source, const ByteReader& read);
 
 /// The header of an array in C order, or of a single value if the shape is empty; `type` as NumPy writes it: "<f8", "<i4",

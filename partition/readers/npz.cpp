@@ -129,9 +129,10 @@ class NpzEntryReader final : public EntryReader {
   void in_batches(bool with_values, std::string_view phase, const Progress& after_batch, Visit&& visit,
                   HandOver&& hand_over) {
     if (!entries_) {
-      limits_.require_memory(8 * (matrix_.format == "coo"   ? 0
-                                  : matrix_.format == "csr" ? matrix_.rows
-                                                            : matrix_.cols),
+      limits_.require_memory(8 * (matrix_.format == "coo"                              ? 0
+                                  : matrix_.format == "dia" || matrix_.format == "bsr" ? matrix_.rows + 2 * matrix_.stored
+                                  : matrix_.format == "csr"                            ? matrix_.rows
+                                                                                       : matrix_.cols),
                              archive_.path());
       entries_ = std::make_unique<NpzEntries>(archive_, matrix_);
     }
