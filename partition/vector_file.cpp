@@ -63,7 +63,7 @@ struct Location {
   std::string dataset;
   std::string text;  ///< for messages
   const VectorFormat* other = nullptr;
-  VectorChoice choice{};  ///< which vector in a file of another format
+  VectorChoice choice{};                      ///< which vector in a file of another format
   std::vector<std::string> other_datasets{};  ///< that are taken if the first is not there
 };
 
@@ -242,7 +242,7 @@ struct NpyVector {
   NpyHeader header;
   std::int64_t columns;
 
-  NpyVector(const Location& location, std::int64_t columns_) : file(location.file), columns(columns_) {
+  NpyVector(const Location& location, std::int64_t columns_, ComplexPart part) : file(location.file), columns(columns_) {
     std::int64_t position = 0;
     header = read_npy_header(location.text, [&](void* to, std::size_t size) {
       if (static_cast<std::int64_t>(size) > file.size() - position)
@@ -250,6 +250,7 @@ struct NpyVector {
       file.read(to, position, static_cast<std::int64_t>(size));
       position += static_cast<std::int64_t>(size);
     });
+    choose_part(location.text, header, part);
     npy_to_f64(location.text, header, nullptr, 0, nullptr);  // throws if it cannot
     require_shape(location.text, header.shape, columns);
     const std::int64_t held = file.size() - position;
@@ -284,10 +285,10 @@ struct NpyVector {
 };
 
 /// The array row by row; the file has it column by column.
-HostVector<double> parse_array(const Location& location, std::int64_t columns) {
+HostVector<double> parse_array(const Location& location, std::int64_t columns, ComplexPart part) {
   namespace mm = matrix_market;
   const auto source = TextSource::open(location.file, {});
-  const mm::Header header = mm::read_header(*source);
+  const mm::Header header = mm::read_header(*source, part);
   if (header.layout != mm::Layout::array)
     fail(location.text + ":1", "it is a sparse matrix; a vector must be in the format array, real general");
   if (header.symmetry != mm::Symmetry::general || header.cols != columns)
@@ -312,7 +313,8 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns) {
       if (static_cast<std::int64_t>(values.size()) == promised)
         throw LineFault{p, fmt::format("there are more than the promised {} entries", promised)};
       double value = 0;
-      mm::require_line_end(mm::parse_value(p, end, header.field, true, value));
+      mm::require_line_end(header.field == mm::Field::complex ? mm::parse_part(p, end, part, true, value)
+                                                              : mm::parse_value(p, end, header.field, true, value));
       values.push_back(value);
     }
   });
@@ -341,8 +343,11 @@ std::optional<Hdf5Input> VectorFile::hdf5_input(const std::filesystem::path& pat
   return std::nullopt;
 }
 
-VectorFile::VectorFile(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t columns) {
+VectorFile::VectorFile(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t columns,
+                       ComplexPart part) {
   const Location location = locate(path, default_dataset, ErrorKind::input);
+  if (part != ComplexPart::none && location.format != Format::npy && location.format != Format::matrix_market)
+    fail(location.text, "complex numbers are read from .npy and .mtx files; write it with numpy.save");
   std::function<HostVector<double>(std::int64_t, std::int64_t)> read;
   switch (location.format) {
     case Format::hdf5: {
@@ -352,13 +357,13 @@ VectorFile::VectorFile(const std::filesystem::path& path, const std::string& def
       break;
     }
     case Format::npy: {
-      const auto vector = std::make_shared<const NpyVector>(location, columns);
+      const auto vector = std::make_shared<const NpyVector>(location, columns, part);
       size_ = vector->rows();
       read = [vector](std::int64_t begin, std::int64_t end) { return vector->read(begin, end); };
       break;
     }
     case Format::matrix_market: {
-      const auto values = std::make_shared<const HostVector<double>>(parse_array(location, columns));
+      const auto values = std::make_shared<const HostVector<double>>(parse_array(location, columns, part));
       size_ = static_cast<std::int64_t>(values->size()) / columns;
       read = [values, columns](std::int64_t begin, std::int64_t end) {
         return HostVector<double>(values->begin() + begin * columns, values->begin() + end * columns);

@@ -9,6 +9,7 @@
 
 #include "kernels/base/error.h"
 #include "partition/first_bytes.h"
+#include "partition/readers/complex_values.h"
 #include "partition/readers/harwell_boeing.h"
 #include "partition/readers/matrix_market.h"
 
@@ -204,8 +205,8 @@ Header read_header(LineCursor& lines) {
   header.type.assign(line.substr(0, 3));
   std::transform(header.type.begin(), header.type.end(), header.type.begin(), upper);
   if (header.type[0] == 'C' || header.type[1] == 'H')
-    lines.fail(fmt::format(
-        "complex matrices ({}) are not supported; write the real and the imaginary part as two real files", header.type));
+    lines.fail(
+        fmt::format("complex matrices ({}) are not read from Harwell-Boeing files; {}", header.type, kComplexElsewhere));
   if (header.type[2] == 'E')
     lines.fail(fmt::format("elemental matrices ({}) are not supported; assemble the matrix, and write it with the type {}A",
                            header.type, header.type.substr(0, 2)));

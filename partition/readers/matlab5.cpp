@@ -1,4 +1,5 @@
 #include "partition/readers/matlab5.h"
+#include "partition/readers/complex_values.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -374,7 +375,7 @@ std::string describe(const Variable& variable) {
   return "variable of another kind";
 }
 
-Variable find_sparse(const InputFile& file, const std::string& name) {
+Variable find_sparse(const InputFile& file, const std::string& name, ComplexPart part) {
   const std::vector<Variable> variables = variables_of(file);
   const std::string path = file.path().string();
   const Variable* found = nullptr;
@@ -393,9 +394,9 @@ Variable find_sparse(const InputFile& file, const std::string& name) {
   if (!found->sparse())
     fail(place, fmt::format("it is a {}; write it with A = sparse({})", describe(*found),
                             found->logical ? "double(A)" : "A"));  // Octave keeps sparse logical matrices as dense ones
-  if (found->complex)
-    fail(place,
-         "its values are complex, which is not supported; write the real and the imaginary part as two real matrices");
+  if (found->complex && part == ComplexPart::none)
+    fail(place, complex_matrix_refused(name.empty() ? path : path + ":" + name));
+  if (!found->complex && part != ComplexPart::none) fail(place, kNotComplex);
   return *found;
 }
 

@@ -15,6 +15,7 @@
 
 #include "kernels/base/host_vector.h"
 #include "partition/input_file.h"
+#include "partition/readers/input_choices.h"
 
 namespace shardmat::matlab5 {
 
@@ -47,7 +48,7 @@ std::vector<Variable> variables_of(const InputFile& file);
 std::string describe(const Variable& variable);
 
 /// The variable of this name; for an empty name the only sparse matrix. Throws Error(input), which lists the variables.
-Variable find_sparse(const InputFile& file, const std::string& name);
+Variable find_sparse(const InputFile& file, const std::string& name, ComplexPart part = ComplexPart::none);
 
 /// The variable of this name; for an empty name the one named first in `likely`, else the only array. Throws Error(input),
 /// which lists the variables, for none and for several.

@@ -97,7 +97,7 @@ HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions&
 HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions& options, const ReadLimits& limits) {
   using namespace matrix_market;
   const std::unique_ptr<TextSource> source = TextSource::open(path, limits);
-  const Header header = read_header(*source);
+  const Header header = read_header(*source, options.choices.part);
   require_coordinate(path, header);
   limits.require_memory(bytes_for(header.rows, most_entries(*source, header)), path);
   limits.require_budget(bytes_for(header.rows, 0), source->file());

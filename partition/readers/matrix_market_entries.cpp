@@ -39,7 +39,10 @@ class CountRuns {
 class MatrixMarketEntries final : public EntryReader {
  public:
   MatrixMarketEntries(const std::filesystem::path& path, const ReadOptions& options, const ReadLimits& limits)
-      : options_(options), limits_(limits), source_(TextSource::open(path, limits)), header_(read_header(*source_)) {
+      : options_(options),
+        limits_(limits),
+        source_(TextSource::open(path, limits)),
+        header_(read_header(*source_, options.choices.part)) {
     require_coordinate(path, header_);
   }
 

@@ -70,7 +70,8 @@ void for_each_entry(std::string_view piece, const Header& header, OnEntry&& on_e
 /// The value behind the column at p; 1 for a pattern. Moves p to the line's end. Throws LineFault.
 inline double parse_entry_value(const char*& p, const char* end, const Header& header, bool allow_nonfinite) {
   double value = 1;
-  if (header.field != Field::pattern) p = parse_value(skip_blanks(p), end, header.field, allow_nonfinite, value);
+  if (header.field == Field::complex) p = parse_part(skip_blanks(p), end, header.part, allow_nonfinite, value);
+  else if (header.field != Field::pattern) p = parse_value(skip_blanks(p), end, header.field, allow_nonfinite, value);
   p = skip_blanks(p);
   if (*p != '\n') require_line_end(p);
   return value;
@@ -79,6 +80,9 @@ inline double parse_entry_value(const char*& p, const char* end, const Header& h
 /// True if each entry off the diagonal stands for two.
 inline bool is_mirrored(const Header& header) { return header.symmetry != Symmetry::general; }
 /// What the mirrored entry's value is multiplied by.
-inline double mirror_sign(const Header& header) { return header.symmetry == Symmetry::skew_symmetric ? -1 : 1; }
+inline double mirror_sign(const Header& header) {
+  const bool conjugate = header.symmetry == Symmetry::hermitian && header.part == ComplexPart::imaginary;
+  return header.symmetry == Symmetry::skew_symmetric || conjugate ? -1 : 1;
+}
 
 }  // namespace shardmat::matrix_market

@@ -14,6 +14,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/half.h"
 #include "kernels/base/shortened.h"
+#include "partition/readers/complex_values.h"
 
 namespace shardmat {
 namespace {
@@ -86,6 +87,16 @@ void convert(const char* bytes, std::size_t count, To* out) {
   }
 }
 
+/// One of the two numbers of each element.
+template <class From>
+void convert_part(const char* bytes, std::size_t count, std::size_t place, double* out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    From number;
+    std::memcpy(&number, bytes + (2 * i + place) * sizeof number, sizeof number);
+    out[i] = static_cast<double>(number);
+  }
+}
+
 /// Converts integers and booleans; false if the type is another.
 template <class To>
 bool convert_integers(const NpyHeader& header, const char* bytes, std::size_t count, To* out) {
@@ -104,11 +115,7 @@ bool convert_integers(const NpyHeader& header, const char* bytes, std::size_t co
 }
 
 [[noreturn]] void fail_type(const std::string& source, const NpyHeader& header, const char* wanted) {
-  if (header.kind == 'c')
-    fail(source,
-         fmt::format("its elements are complex (c{}), and only real ones are multiplied; write .real and .imag as two "
-                     "arrays",
-                     header.item_bytes));
+  if (header.kind == 'c') fail(source, complex_vector_refused(source));
   fail(source, fmt::format("its elements have the type {}{}, which is not supported; write {}", shortened({&header.kind, 1}),
                            header.item_bytes, wanted));
 }
@@ -150,10 +157,20 @@ std::string make_npy_header(std::string_view type, const std::vector<std::int64_
   return header + dictionary;
 }
 
+void choose_part(const std::string& source, NpyHeader& header, ComplexPart part) {
+  if (part != ComplexPart::none && header.kind != 'c') fail(source, kNotComplex);
+  header.part = part;
+}
+
 void npy_to_f64(const std::string& source, const NpyHeader& header, const char* bytes, std::size_t count, double* out) {
   if (header.kind == 'f' && header.item_bytes == 8) return convert<double, double>(bytes, count, out);
   if (header.kind == 'f' && header.item_bytes == 4) return convert<double, float>(bytes, count, out);
   if (header.kind == 'f' && header.item_bytes == 2) return convert<double, F16>(bytes, count, out);
+  if (header.kind == 'c' && header.part != ComplexPart::none) {
+    const std::size_t place = header.part == ComplexPart::imaginary ? 1 : 0;
+    if (header.item_bytes == 16) return convert_part<double>(bytes, count, place, out);
+    if (header.item_bytes == 8) return convert_part<float>(bytes, count, place, out);
+  }
   if (!convert_integers(header, bytes, count, out)) fail_type(source, header, "real numbers, .astype('<f8')");
 }
 

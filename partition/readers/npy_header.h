@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "kernels/base/host_vector.h"
+#include "partition/readers/input_choices.h"
 
 namespace shardmat {
 
 struct NpyHeader {
-  char kind = 'f';              ///< 'f', 'i', 'u', 'b', 'S', 'U' …, as NumPy names them
-  std::int64_t item_bytes = 8;  ///< bytes of an element
+  char kind = 'f';                       ///< 'f', 'i', 'u', 'b', 'S', 'U' …, as NumPy names them
+  std::int64_t item_bytes = 8;           ///< bytes of an element
+  ComplexPart part = ComplexPart::none;  ///< of complex elements: which number of the two is converted
   bool fortran_order = false;
   std::vector<std::int64_t> shape;  ///< empty for a single value
   std::int64_t count = 1;           ///< elements
@@ -30,6 +32,9 @@ NpyHeader read_npy_header(const std::string& source, const ByteReader& read);
 /// The header of an array in C order, or of a single value if the shape is empty; `type` as NumPy writes it: "<f8", "<i4",
 /// "|S3".
 std::string make_npy_header(std::string_view type, const std::vector<std::int64_t>& shape);
+
+/// Sets which part of complex elements is converted. Throws Error(input) if they are real.
+void choose_part(const std::string& source, NpyHeader& header, ComplexPart part);
 
 /// Converts `count` elements of a numeric header (f4 f8 i1 … u8 b1) to f64; throws Error(input) for other
 /// types.

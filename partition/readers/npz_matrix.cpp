@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "kernels/base/shortened.h"
+#include "partition/readers/complex_values.h"
 
 namespace shardmat {
 namespace {
@@ -39,8 +40,9 @@ HostVector<std::int64_t> read_pointers(const NpzArchive& archive, std::int64_t l
   return pointers;
 }
 
-NpzMatrix NpzMatrix::of(const NpzArchive& archive) {
+NpzMatrix NpzMatrix::of(const NpzArchive& archive, ComplexPart part) {
   NpzMatrix matrix;
+  matrix.part = part;
   matrix.format = NpzMember(archive, "format").text();
   const std::string& format = matrix.format;
   if (format != "csr" && format != "csc" && format != "coo")
@@ -49,7 +51,10 @@ NpzMatrix NpzMatrix::of(const NpzArchive& archive) {
   const auto shape = read_shape(archive);
   matrix.rows = shape[0];
   matrix.cols = shape[1];
-  matrix.nnz = NpzMember(archive, "data").count();
+  const NpzMember data(archive, "data");
+  matrix.nnz = data.count();
+  if (data.complex() && part == ComplexPart::none) archive.fail(complex_matrix_refused(archive.path().string()));
+  if (!data.complex() && part != ComplexPart::none) archive.fail(kNotComplex);
   for (const char* name : {format == "coo" ? "row" : "indices", format == "coo" ? "col" : "indices"})
     if (const NpzMember member(archive, name); member.count() != matrix.nnz)
       member.fail(fmt::format("it has {} elements but data.npy has {}; write the file again", member.count(), matrix.nnz));

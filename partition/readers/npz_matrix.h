@@ -16,8 +16,9 @@ namespace shardmat {
 struct NpzMatrix {
   std::string format;  ///< "csr", "csc" or "coo"
   std::int64_t rows = 0, cols = 0, nnz = 0;
+  ComplexPart part = ComplexPart::none;
 
-  static NpzMatrix of(const NpzArchive& archive);
+  static NpzMatrix of(const NpzArchive& archive, ComplexPart part = ComplexPart::none);
   /// Bytes of the whole matrix, plus one number for each row, which sorting needs.
   std::int64_t bytes_needed() const;
 };
@@ -55,6 +56,7 @@ void NpzEntries::for_each(bool with_values, Visit&& visit) const {
   const auto row_member = open(!is_csr, is_coo ? "row" : "indices"),
              col_member = open(with_values && matrix_.format != "csc", is_coo ? "col" : "indices"),
              data_member = open(with_values, "data");
+  if (data_member) data_member->choose(matrix_.part);
   std::vector<std::int64_t> row(kNpzBlock), col(kNpzBlock);
   std::vector<double> value(kNpzBlock);
   std::size_t line = 0;  // of the pointers

@@ -1,4 +1,5 @@
 #include "partition/readers/petsc.h"
+#include "partition/readers/complex_values.h"
 
 #include <fmt/format.h>
 
@@ -156,7 +157,7 @@ class Scan {
     const std::int64_t end = end_for(kValueBytes);
     if (count > 0 && (end < 0 || !ends_at(end))) {
       if (const std::int64_t wide = end_for(2 * kValueBytes); wide >= 0 && ends_at(wide))
-        return "has complex values, which are not supported; write the real and the imaginary part as two real matrices";
+        return fmt::format("has complex values, which are not read from PETSc files; {}", kComplexElsewhere);
       if (const std::int64_t narrow = end_for(kValueBytes / 2); narrow >= 0 && ends_at(narrow))
         return "is truncated, or has values in single precision, which are not supported; write it with a PETSc of double "
                "precision";

@@ -49,6 +49,7 @@ struct Reader {
   /// What is in the file, without reading entries. Null for formats of one matrix a file.
   std::vector<FileObject> (*list)(const std::filesystem::path& path) = nullptr;
   std::string_view remark{};  ///< what reports say of a file that was read; may be empty
+  bool complex = false;       ///< reads either part of complex values, see ComplexPart
   bool hdf5 = false;          ///< its files are HDF5, so that first bytes alone do not tell it from a shard file
 };
 

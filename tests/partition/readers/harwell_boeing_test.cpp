@@ -189,7 +189,7 @@ TEST_F(HarwellBoeingVectors, RutherfordBoeingHasFilesOfTheirOwn) {
 }
 
 TEST_F(HarwellBoeingTest, RefusesByName) {
-  EXPECT_SAYS(error(header("CUA", kSizes)), "a.rb:3: complex matrices (CUA)", "two real files");
+  EXPECT_SAYS(error(header("CUA", kSizes)), "a.rb:3: complex matrices (CUA)", "--complex as-real");
   EXPECT_SAYS(error(header("RHA", kSizes)), "complex matrices (RHA)");
   EXPECT_SAYS(error(header("RSE", kSizes)), "elemental matrices (RSE)", "RSA");
   EXPECT_SAYS(error(header("RUA", kSizes, "(40I2)          (40A2)          (3E25.16)\n") + kStructure),

@@ -54,6 +54,10 @@ def real(array, what):
 
 def require_real(dtype, what):
     """Raises ValueError for a type of NumPy whose values are no real numbers."""
+    if dtype.kind == "c":
+        raise ValueError(f"{what} has type {dtype}; it must have real numbers. A complex system has a real equivalent with 2 × 2 "
+                         "blocks: scipy.sparse.kron(A.real, [[1, 0], [0, 1]]) + scipy.sparse.kron(A.imag, [[0, -1], [1, 0]]), "
+                         "with b.view(float) and x.view(complex)")
     if dtype.kind not in "biuf":
         raise ValueError(f"{what} has type {dtype}; it must have real numbers")
 
