@@ -40,7 +40,7 @@ class RealEquivalent final : public RowSource {
   HostCsr read_rows(std::int64_t begin, std::int64_t end) const override {
     HostCsr made;
     made.rows = end - begin, made.cols = cols();
-    made.row_ptr.push_back(0);
+    made.row_ptr.assign(1, 0);
     for (std::int64_t row = begin; row < end; ++row) {
       const bool upper = row % 2 == 0;
       for (std::int64_t k = start(row / 2); k < start(row / 2 + 1); ++k) {

@@ -57,10 +57,10 @@ class Complex(CliTest):
             self.real_equivalent("a.mat:A", a)
         square = unsymmetric(20, 20)
         for name, full in (("symmetric", square + square.T), ("hermitian", square + square.getH()), ("skew-symmetric", square - square.T)):
-            full = full.tocsr()
+            full = full.tolil()
             if name == "skew-symmetric":
                 full.setdiag(0)
-                full.eliminate_zeros()
+            full = full.tocsr()
             lower = sp.tril(full).tocoo()
             lines = [f"{i + 1} {j + 1} {v.real!r} {v.imag!r}\n" for i, j, v in zip(lower.row, lower.col, lower.data)]
             self.write("s.mtx", f"%%MatrixMarket matrix coordinate complex {name}\n20 20 {lower.nnz}\n" + "".join(lines))

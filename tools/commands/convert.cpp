@@ -17,6 +17,7 @@
 #include "partition/replaceable.h"
 #include "partition/shard_file.h"
 #include "partition/unknowns.h"
+#include "partition/vector_file.h"
 #include "partition/writers/writer.h"
 #include "tools/checks.h"
 #include "tools/command.h"
