@@ -58,7 +58,7 @@ class Matlab5Entries final : public EntryReader {
     matlab5::Contents contents(file_, variable_);
     read_structure(contents);
     if (imaginary_) contents.begin();  // passes over the real parts
-    if (const std::int64_t found = contents.begin(); found < nnz())
+    if (const std::int64_t found = variable_.logical ? contents.begin_logical(nnz()) : contents.begin(); found < nnz())
       fail(fmt::format("it has {} values for {} nonzeros; the file is damaged, write it again", found, nnz()));
     std::vector<MatrixEntry> entries;
     HostVector<double> values(static_cast<std::size_t>(std::min(kBlock, nnz())));

@@ -11,7 +11,7 @@
 namespace shardmat::matrix_market {
 
 enum class Layout { coordinate, array };
-enum class Field { real, integer, pattern, complex };
+enum class Field { real, integer, unsigned_integer, pattern, complex };
 enum class Symmetry { general, symmetric, skew_symmetric, hermitian };
 
 struct Header {

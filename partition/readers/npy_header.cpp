@@ -48,9 +48,7 @@ void parse_type(const std::string& source, std::string_view text, NpyHeader& hea
   if (type.size() < 3 || std::from_chars(type.data() + 2, last, size).ptr != last || size < 1 || size > 1 << 20)
     fail(source, fmt::format("its elements have the type {}, which are no plain numbers; write them with .astype('<f8')",
                              shortened(type)));
-  if (type[0] == '>' && size > 1)
-    fail(source, fmt::format("its elements are big-endian ({}); write them with .astype('<{}')", shortened(type),
-                             shortened(type.substr(1))));
+  header.big_endian = type[0] == '>' && size > 1;
   header.kind = type[1];
   header.item_bytes = type[1] == 'U' ? 4 * size : size;
 }
@@ -162,7 +160,27 @@ void choose_part(const std::string& source, NpyHeader& header, ComplexPart part)
   header.part = part;
 }
 
+namespace {
+
+/// The same elements with their lowest byte first; of complex ones each part.
+std::string reversed(const NpyHeader& header, const char* bytes, std::size_t count) {
+  const std::size_t parts = header.kind == 'c' ? 2 : 1, size = static_cast<std::size_t>(header.item_bytes) / parts;
+  std::string elements(bytes, bytes == nullptr ? 0 : count * parts * size);
+  for (auto at = elements.begin(); at != elements.end(); at += static_cast<std::ptrdiff_t>(size))
+    std::reverse(at, at + static_cast<std::ptrdiff_t>(size));
+  return elements;
+}
+
+NpyHeader little_endian(NpyHeader header) {
+  header.big_endian = false;
+  return header;
+}
+
+}  // namespace
+
 void npy_to_f64(const std::string& source, const NpyHeader& header, const char* bytes, std::size_t count, double* out) {
+  if (header.big_endian)
+    return npy_to_f64(source, little_endian(header), reversed(header, bytes, count).data(), count, out);
   if (header.kind == 'f' && header.item_bytes == 8) return convert<double, double>(bytes, count, out);
   if (header.kind == 'f' && header.item_bytes == 4) return convert<double, float>(bytes, count, out);
   if (header.kind == 'f' && header.item_bytes == 2) return convert<double, F16>(bytes, count, out);
@@ -176,6 +194,8 @@ void npy_to_f64(const std::string& source, const NpyHeader& header, const char* 
 
 void npy_to_int64(const std::string& source, const NpyHeader& header, const char* bytes, std::size_t count,
                   std::int64_t* out) {
+  if (header.big_endian)
+    return npy_to_int64(source, little_endian(header), reversed(header, bytes, count).data(), count, out);
   if (header.kind == 'b' || !convert_integers(header, bytes, count, out))
     fail_type(source, header, "integers, .astype('<i8')");
   if (header.kind == 'u' && header.item_bytes == 8 && std::any_of(out, out + count, [](auto i) { return i < 0; }))
