@@ -22,7 +22,7 @@ PageLock Memories::lock(const Arena& arena, std::uint64_t bytes) {
     return PageLock(device_, arena.at(0, bytes).data(), bytes);
   } catch (const Error& why) {
     may_lock_ = false;
-    fmt::print(stderr, "shardmat: {}; copies between clients and the GPU take longer\n", why.what());
+    std::fputs(fmt::format("shardmat: {}; copies between clients and the GPU take longer\n", why.what()).c_str(), stderr);
     return {};
   }
 }
