@@ -1,6 +1,4 @@
-#ifdef __GLIBC__
 #include <malloc.h>
-#endif
 
 #include <csignal>
 #include <memory>
