@@ -34,6 +34,8 @@ std::string human_change(double change) {
 }
 
 std::string human_seconds(double seconds) {
+  if (seconds >= 3600e4) return fmt::format("{:.1e} h", seconds / 3600);
+  if (seconds >= 3600) return fmt::format("{:.1f} h", seconds / 3600);
   if (seconds >= 60) return fmt::format("{:.0f} min {:.0f} s", std::floor(seconds / 60), std::fmod(seconds, 60));
   if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
   if (seconds >= 1e-3) return fmt::format("{:.2f} ms", seconds * 1e3);

@@ -1,5 +1,6 @@
 #include "kernels/batched/shardmat_batched.h"
 
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -44,6 +45,7 @@ DeviceBatch device_batch(const shardmat_batch* batch) {
   require(batch != nullptr, "the batch is NULL");
   require(batch->count >= 0 && batch->first_row != nullptr && batch->first_col != nullptr && batch->first_entry != nullptr,
           "a batch needs a count and where its rows, columns and entries begin");
+  require(batch->count <= std::numeric_limits<std::int32_t>::max(), "a batch has at most 2147483647 matrices");
   const std::span<const std::int64_t> rows(batch->first_row, static_cast<std::size_t>(batch->count) + 1);
   DeviceBatch of;
   of.device = device_of(*batch);
@@ -70,6 +72,26 @@ void on_stream(Device device, void* native, const F& f) {
   Stream stream = Stream::borrowed(device, native);
   f(stream);
 }
+
+/// Zeros in place of an X that alpha = 0 leaves unread. Kernels multiply by it, and 0 · NaN would be NaN.
+class Unread {
+ public:
+  Unread(double alpha, Device device, std::int64_t entries, ValueType type, Stream& stream) : stream_(stream) {
+    if (alpha != 0) return;
+    zeros_ = Buffer(device, static_cast<std::size_t>(entries) * size_of(type));
+    fill_bytes(zeros_.data(), 0, zeros_.bytes(), stream);
+  }
+  ~Unread() {
+    if (zeros_.bytes() > 0) stream_.synchronize();
+  }
+  Unread(const Unread&) = delete;
+  Unread& operator=(const Unread&) = delete;
+  const void* in_place_of(const void* x) const { return zeros_.bytes() > 0 ? zeros_.data() : x; }
+
+ private:
+  Stream& stream_;
+  Buffer zeros_;
+};
 
 }  // namespace
 
@@ -119,7 +141,8 @@ int shardmat_batched_multiply(const shardmat_batched_plan* plan, double alpha, c
     require(x != nullptr || at.cols() == 0, "X is NULL");
     require(y != nullptr || at.rows() == 0, "Y is NULL");
     on_stream(plan->plan->batch().device, stream, [&](Stream& s) {
-      plan->plan->multiply(x, ldx, y, ldy, {alpha, beta, bias, relu != 0}, s);
+      const Unread zeros(alpha, s.device(), at.cols() * ldx, plan->batch().type, s);
+      plan->plan->multiply(zeros.in_place_of(x), ldx, y, ldy, {alpha, beta, bias, relu != 0}, s);
     });
   });
 }
@@ -144,7 +167,8 @@ int shardmat_batched_features(const shardmat_batched_plan* plan, double alpha, c
     require(w != nullptr, "W is NULL");
     require(y != nullptr || at.rows() == 0, "Y is NULL");
     on_stream(plan->batch().device, stream, [&](Stream& s) {
-      plan->features->multiply(x, ldx, w, ldw, y, ldy, {alpha, beta, bias, relu != 0}, s);
+      const Unread zeros(alpha, s.device(), at.cols() * ldx, plan->batch().type, s);
+      plan->features->multiply(zeros.in_place_of(x), ldx, w, ldw, y, ldy, {alpha, beta, bias, relu != 0}, s);
     });
   });
 }

@@ -65,7 +65,8 @@ __global__ void __launch_bounds__(kPackingThreads)
   for (int j = 0; j < count; ++j) {
     T* const y = results.y[j];
     if (y == nullptr) continue;
-    const T product = results.alpha[j] * tile[lane][j], beta = results.beta[j];
+    const T alpha = results.alpha[j], beta = results.beta[j];
+    const T product = alpha == T(0) ? T(0) : alpha * tile[lane][j];
     T& to = y[first + lane];
     to = beta == T(0) ? product : fma(beta, to, product);  // as kernels of products, in which the compiler fuses
   }

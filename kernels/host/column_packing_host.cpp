@@ -14,10 +14,10 @@ constexpr std::int64_t kGrain = 1 << 14;
 
 std::int64_t rows_a_thread(std::int64_t width) { return std::max<std::int64_t>(1, kGrain / width); }
 
-/// y = alpha·sum + beta·y, rounded as a kernel of the set does.
+/// y = alpha·sum + beta·y, rounded as a kernel of the set does. With alpha = 0 the sum is not used.
 template <class Set, class T>
 SHARDMAT_INLINE void put_scaled(T& y, T alpha, T sum, T beta) {
-  put<Set>(y, alpha * sum, beta);
+  put<Set>(y, alpha == T(0) ? T(0) : alpha * sum, beta);
 }
 
 /// Kernels of GPUs fuse, whatever set the host has.

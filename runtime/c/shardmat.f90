@@ -127,11 +127,12 @@ module shardmat
   end type
 
   type, bind(c) :: shardmat_solve_result
-    integer(c_size_t) :: size_ = 72
+    integer(c_size_t) :: size_ = 80
     integer(c_int) :: converged = 0
     integer(c_int64_t) :: iterations = 0
     real(c_double) :: residual = 0, true_residual = 0, norm_of_b = 0, seconds = 0
     type(c_ptr) :: reason = c_null_ptr, explanation = c_null_ptr
+    real(c_double) :: removed_from_b = 0
   end type
 
   ! Of solvers and of PageRank: numbers(columns) are the norms of the residuals, or the changes. Returns 0 to go on; any other

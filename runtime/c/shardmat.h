@@ -353,6 +353,9 @@ typedef struct {
   double seconds;          /* of the whole solve, all columns */
   const char* reason;      /* "converged_rtol" …; both texts are valid for ever */
   const char* explanation; /* a sentence for people */
+  /* 2-norm of what was removed from b because it lies in the null space; 0 without one. norm_of_b and the residuals are those
+   * of what is left of b: |b - A*x|^2 = true_residual^2 + removed_from_b^2. */
+  double removed_from_b;
 } shardmat_solve_result;
 
 /* Collective. `options` may be NULL. */

@@ -160,6 +160,7 @@ class DistributedMatrix {
     ValuePicker picker;
     Buffer values;
   };
+  static constexpr std::int64_t kPoints = 0;  ///< the size of diagonal(): entries in row layout, not blocks by the source's order
   Diagonal& find_diagonal(std::int64_t size, Stream& stream);
   HostVector<std::int64_t> diagonal_positions(std::int64_t size) const;
   struct BlockSample {
@@ -186,7 +187,7 @@ class DistributedMatrix {
   std::shared_ptr<const ColumnMap> map_;
   std::optional<Widths> first_widths_;
   std::unique_ptr<Exchange> first_exchange_;    ///< the first product takes it
-  std::map<std::int64_t, Diagonal> diagonals_;  ///< by block size
+  std::map<std::int64_t, Diagonal> diagonals_;  ///< by block size, or kPoints
   bool host_rows_are_old_ = false;              ///< update_values() was called, and the host rows have the old values
   Buffer staging_;                              ///< new values on their way from the host
   Event updated_;                               ///< the last update_values() is complete

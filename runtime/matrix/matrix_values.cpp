@@ -141,8 +141,11 @@ CsrView DistributedMatrix::host_rows(Stream& stream) {
   return part_.csr.view();
 }
 
-/// For each entry of the blocks, where its value lies among those that update_values() takes; -1 where none is stored.
-HostVector<std::int64_t> DistributedMatrix::diagonal_positions(std::int64_t size) const {
+/// For each entry of the blocks, where its value lies among those that update_values() takes; -1 where none is stored. Blocks
+/// of any size, 1 too, go by the order of the source; the points of the diagonal lie as the rows do.
+HostVector<std::int64_t> DistributedMatrix::diagonal_positions(std::int64_t block_size) const {
+  const bool points = block_size == kPoints;
+  const std::int64_t size = points ? 1 : block_size;
   const CsrView csr = part_.csr.view();
   const std::int64_t blocks = (local_rows() + size - 1) / size;
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
@@ -153,11 +156,11 @@ HostVector<std::int64_t> DistributedMatrix::diagonal_positions(std::int64_t size
   const std::int64_t first = map_->first_own(), own = map_->own();
   parallel_ranges(csr.rows, 1 << 12, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-      const std::int64_t row = size == 1 ? static_cast<std::int64_t>(i) : part_.local_order[i];
+      const std::int64_t row = points ? static_cast<std::int64_t>(i) : part_.local_order[i];
       for (std::int64_t k = csr.row_ptr[i]; k < csr.row_ptr[i + 1]; ++k) {
         const std::int64_t at = csr.col_idx[static_cast<std::size_t>(k)] - first;
         if (at < 0 || at >= own) continue;
-        const std::int64_t column = size == 1 ? at : part_.local_order[static_cast<std::size_t>(at)];
+        const std::int64_t column = points ? at : part_.local_order[static_cast<std::size_t>(at)];
         if (column / size == row / size)
           positions[static_cast<std::size_t>(row * size + column % size)] = part_.value_starts[i] + k - csr.row_ptr[i];
       }
@@ -170,12 +173,12 @@ DistributedMatrix::Diagonal& DistributedMatrix::find_diagonal(std::int64_t size,
   context_.communicator().together([&] {
     if (rows() != cols())
       throw Error(ErrorKind::usage, fmt::format("a matrix of {} × {} has no diagonal; it must be square", rows(), cols()));
-    if (size < 1 || size > std::max<std::int64_t>(1, rows()))
+    if (size != kPoints && (size < 1 || size > std::max<std::int64_t>(1, rows())))
       throw Error(ErrorKind::usage, fmt::format("diagonal blocks of size {}; it must be 1 to {}", size, rows()));
     if (is_half(options_.type))
       throw Error(ErrorKind::usage,
                   fmt::format("the diagonal of a matrix in {} cannot be had; store it in f64 or f32", name(options_.type)));
-    if (local_rows() > 0 && part_.first_row % size != 0)
+    if (size != kPoints && local_rows() > 0 && part_.first_row % size != 0)
       throw Error(
           ErrorKind::usage,
           fmt::format("diagonal blocks of size {} are cut by the parts: a rank begins at row {}. Take a size that divides "
@@ -258,7 +261,7 @@ std::int64_t DistributedMatrix::unknowns_a_node(std::int64_t most) {
 
 DistributedVector DistributedMatrix::diagonal(Stream& stream) {
   const ContextScope scope(context_);
-  const Diagonal& found = find_diagonal(1, stream);
+  const Diagonal& found = find_diagonal(kPoints, stream);
   DistributedVector vector(*this, VectorLayout::rows, sum_type(options_.type));
   copy_on_device(vector.view().data, found.values.data(), found.values.bytes(), stream);
   return vector;
@@ -266,7 +269,7 @@ DistributedVector DistributedMatrix::diagonal(Stream& stream) {
 
 DiagonalBlocks DistributedMatrix::block_diagonal(std::int64_t size, Stream& stream) {
   const ContextScope scope(context_);
-  const Diagonal& found = find_diagonal(size, stream);
+  const Diagonal& found = find_diagonal(size == kPoints ? -1 : size, stream);  // a size of 0 is refused like one below
   DiagonalBlocks blocks{size, (local_rows() + size - 1) / size, sum_type(options_.type), {}};
   context_.communicator().together([&] {
     require_memory(context_.device(), static_cast<std::int64_t>(found.values.bytes()), "the blocks of the diagonal");

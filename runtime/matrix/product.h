@@ -39,7 +39,8 @@ class Product {
   Dense y_view(void* memory) const;
   std::size_t y_bytes() const;
 
-  /// Y = alpha·A·X + beta·Y in stream order; with beta = 0, Y is only written. Does not wait; can be recorded in a Graph
+  /// Y = alpha·A·X + beta·Y in stream order, with the same alpha on all ranks. With beta = 0, Y is only written; with
+  /// alpha = 0, X is not read and nothing moves, as in BLAS. Does not wait; can be recorded in a Graph
   /// where exchange().capturable(). X: this rank's entries; row-major or column-major. They are copied to x() unless they
   /// lie there, or can be read where they lie: with one rank, row-major without gaps, apart from Y, and on a GPU aligned to
   /// 256 bytes. Y: row-major; or column-major with ProductOptions::y_order, at the price of a transposing copy from the
@@ -83,6 +84,7 @@ class Product {
   void require_y(const Dense& y) const;
   /// True if kernels can read X where it lies while they write Y.
   bool reads_in_place(const ConstDense& x, const Dense& y) const;
+  void scale_y(double beta, const Dense& y, Stream& stream) const;
   /// Calls run(y, ldy) with rows to be written, and brings them into the order of `y`.
   template <class F>
   void with_rows_of(const Dense& y, double beta, Stream& stream, const F& run) const;

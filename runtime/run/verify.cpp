@@ -102,7 +102,7 @@ class RankCheck {
     const ColumnSums& sums = matrix_.column_sums();
     CompensatedSum difference;
     double weight = 0;
-    for (std::size_t j = 0; j < sums.sum.size(); ++j) {
+    for (std::size_t j = 0; alpha_ != 0 && j < sums.sum.size(); ++j) {
       difference.add(-alpha_ * sums.sum[j] * x_[j]);
       weight += std::abs(alpha_) * sums.weight[j] * std::abs(x_[j]);
     }
@@ -147,6 +147,7 @@ class RankCheck {
   bool check_entry(std::size_t at, double sum, double absolute, double products, std::int64_t original_row,
                    Worst& worst) const {
     const double u = unit_roundoff(sum_type(matrix_.type()));
+    if (alpha_ == 0) sum = absolute = 0;  // x is not used, whatever it holds
     double expected = alpha_ * sum;
     double bound = 2 * u * products * std::abs(alpha_) * absolute;
     if (product_.beta != 0) {

@@ -63,7 +63,7 @@ CgVariant parse_cg_variant(std::string_view text) {
 }
 
 int cg_blocks_for(const MethodInputs& in) {
-  const bool separate = !in.preconditioner.identity() && in.preconditioner.diagonal() == nullptr;
+  const bool separate = !in.preconditioner.identity() && !in.preconditioner.is_diagonal();
   return separate || in.columns() > 1 ? 0 : krylov::cg_blocks(in.context().device());
 }
 
@@ -73,7 +73,7 @@ CgChoice choose_cg_variant(const MethodInputs& in, CgVariant asked, bool by_rule
   if (ranks.size() == 1) return {CgVariant::classic, "one rank has no sums over the ranks to save"};
   if (GridSums::possible(in.context().exchange_context(in.type(), 1), cg_blocks_for(in)))
     return {CgVariant::classic, "one launch sums over the ranks and updates the vectors"};
-  const bool separate = !in.preconditioner.identity() && in.preconditioner.diagonal() == nullptr;
+  const bool separate = !in.preconditioner.identity() && !in.preconditioner.is_diagonal();
   const int vectors = separate ? 2 : 1;
   const std::string further = separate ? "two further vectors" : "a further vector";
   const auto choice = [](bool single) { return single ? CgVariant::single_reduction : CgVariant::classic; };

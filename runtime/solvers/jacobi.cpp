@@ -41,6 +41,7 @@ class Jacobi final : public Preconditioner {
     negative_ = static_cast<std::int64_t>(counts[1]);
   }
 
+  bool is_diagonal() const override { return true; }
   const void* diagonal() const override { return inverse_.view().data; }
 
   void apply(const Dense& r, const Dense& z, Stream& stream) const override {

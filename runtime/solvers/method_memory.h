@@ -35,7 +35,7 @@ std::unique_ptr<Method> make_preconditioned(const MethodInputs& inputs) {
   return dispatch(inputs.type(), [&]<class Tag>(Tag) -> std::unique_ptr<Method> {
     using T = typename Tag::type;
     if (inputs.preconditioner.identity()) return std::make_unique<MethodOf<T, krylov::Scaling::none>>(inputs);
-    if (inputs.preconditioner.diagonal() != nullptr) return std::make_unique<MethodOf<T, krylov::Scaling::diagonal>>(inputs);
+    if (inputs.preconditioner.is_diagonal()) return std::make_unique<MethodOf<T, krylov::Scaling::diagonal>>(inputs);
     return std::make_unique<MethodOf<T, krylov::Scaling::separate>>(inputs);
   });
 }

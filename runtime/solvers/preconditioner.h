@@ -20,10 +20,11 @@ class Preconditioner {
   virtual ~Preconditioner() = default;
   /// Looks at the values of the matrix again, after update_values(). Collective; the same error on all ranks.
   virtual void refresh(Stream& stream) = 0;
-  /// If M is a diagonal: its entries, one a row, of the matrix's sum_type() in device memory. Else null. Methods multiply by
-  /// it in their own passes.
+  /// True if M is a diagonal, on all ranks or on none. Methods then multiply by diagonal() in their own passes.
+  virtual bool is_diagonal() const { return false; }
+  /// If M is a diagonal: its entries, one a row, of the matrix's sum_type() in device memory; null on a rank without rows.
   virtual const void* diagonal() const { return nullptr; }
-  /// True if M is the identity.
+  /// True if M is the identity, on all ranks or on none.
   virtual bool identity() const { return false; }
   /// Removes from r what does not belong to the vectors that M is made for (null_space.h), in stream order. Collective.
   virtual void project([[maybe_unused]] const Dense& r, Stream&) const {}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <optional>
 #include <utility>
 
@@ -179,10 +180,21 @@ void SolveLoop::measure(const DistributedVector& b, const DistributedVector& x) 
   });
 }
 
+/// The answer there is 0, whatever the first guess was, NaN included.
 void SolveLoop::clear_where_b_is_zero(DistributedVector& x) {
-  std::vector<double> factors;
-  for (const SolvedColumn& column : result_.columns) factors.push_back(column.norm_of_b == 0 ? 0 : 1);
-  scale(x, factors);
+  const auto is_zero = [](const SolvedColumn& column) { return column.norm_of_b == 0; };
+  const auto zeros = std::count_if(result_.columns.begin(), result_.columns.end(), is_zero);
+  if (zeros == 0) return;
+  if (zeros == std::ssize(result_.columns)) return x.fill(0, stream_);
+  const std::size_t entry = size_of(x.type());
+  for (std::size_t j = 0; j < result_.columns.size(); ++j)
+    if (is_zero(result_.columns[j])) {
+      const Buffer column(stream_.device(), static_cast<std::size_t>(x.local_rows()) * entry);
+      fill_bytes(column.data(), 0, column.bytes(), stream_);
+      copy_rows(entry, x.local_rows(), column.data(), entry, static_cast<std::byte*>(x.view().data) + j * entry,
+                result_.columns.size() * entry, stream_);
+      stream_.synchronize();
+    }
 }
 
 void SolveLoop::judge(int j, double true_residual) {

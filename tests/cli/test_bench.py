@@ -12,7 +12,7 @@ import sys
 import time
 import unittest
 
-from support import DATA, INPUT, OK, PROGRAM, RESOURCES, ROOT, USAGE, CliTest, environment, has_matplotlib, run
+from support import DATA, INPUT, LIMIT, OK, PROGRAM, RESOURCES, ROOT, USAGE, CliTest, environment, has_matplotlib, run
 
 QUICK = ("--backend", "host", "--warm", "--repetitions", 3)
 CLASSES = ["elasticity", "poisson27", "poisson7", "rmat", "random", "5 diagonals", "7 diagonals", "dense band",
@@ -71,7 +71,7 @@ class Killed(CliTest):
         process = subprocess.Popen([PROGRAM, "bench", *map(str, arguments), "--json", "r.json"], cwd=self.directory,
                                    env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            end = time.monotonic() + 60
+            end = time.monotonic() + LIMIT
             found = []
             while not found and time.monotonic() < end and process.poll() is None:
                 if self.path("r.json").exists():

@@ -11,7 +11,7 @@ ALWAYS_RIGHT = {"overhead", "rate", "bodies", "merged", "stream", "latency", "id
 
 class BenchService(CliTest):
     def measure(self, *arguments):
-        report = self.json_of("bench", "service", "--size", "small", *arguments, limit=240)
+        report = self.json_of("bench", "service", "--size", "small", *arguments, limit=1400)
         schema = load_schema("bench-service")
         self.assertEqual(faults(report, schema, schema)[:10], [])
         self.assertIs(report["complete"], True)

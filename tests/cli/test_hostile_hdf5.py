@@ -12,7 +12,8 @@ import h5py
 import numpy as np
 import scipy.sparse as sp
 
-from support import INPUT, OK, PROGRAM, RESOURCES, USAGE, CliTest, read_vector, write_binsparse, write_vector
+from support import (INPUT, OK, PROGRAM, RESOURCES, USAGE, CliTest, read_vector, with_growing_deadline, write_binsparse,
+                     write_vector)
 
 HUGE = 2**29
 
@@ -175,9 +176,13 @@ class HostileHdf5(CliTest):
     def test_ranks_wait_for_the_helper_program(self):
         """It may take longer than ranks wait for each other otherwise."""
         helper = pathlib.Path(PROGRAM).parents[1] / "partition" / "hdf5" / "shardmat-h5check"
-        self.write("slow", f'#!/bin/sh\nsleep 3\nexec {helper} "$@"\n')
-        self.path("slow").chmod(0o700)
-        self.succeed("multiply", "a.h5", "--timeout", 1, ranks=2, env={"SHARDMAT_H5CHECK": str(self.path("slow"))})
+
+        def attempt(timeout):
+            self.write("slow", f'#!/bin/sh\nsleep {3 * timeout}\nexec {helper} "$@"\n')
+            self.path("slow").chmod(0o700)
+            self.succeed("multiply", "a.h5", "--timeout", timeout, ranks=2, env={"SHARDMAT_H5CHECK": str(self.path("slow"))})
+
+        with_growing_deadline(attempt, (1, 6, 60))
 
     def test_what_is_no_file(self):
         for command in (("multiply", "a.h5", "--x", "fifo.h5"), ("multiply", "fifo.h5"), ("info", "fifo.h5"),

@@ -77,7 +77,7 @@ class Page(CliTest):
 
     def shell(self, line):
         environ = environment(PATH=os.pathsep.join([os.path.dirname(PROGRAM), os.environ["PATH"]]))
-        return subprocess.run(["bash", "-c", line], cwd=self.directory, env=environ, capture_output=True, text=True, timeout=120)
+        return subprocess.run(["bash", "-c", line], cwd=self.directory, env=environ, capture_output=True, text=True, timeout=600)
 
     def test_every_line_works(self):
         lines = lines_of(PAGE)
@@ -100,7 +100,7 @@ class Page(CliTest):
         (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
         code += "assert numpy.allclose(y, A @ numpy.ones(A.shape[1]))\n"
         result = subprocess.run(["/usr/bin/python3", "-c", code], cwd=self.directory, env=environment(PYTHONPATH=PYTHON_PACKAGE),
-                                capture_output=True, text=True, timeout=120)
+                                capture_output=True, text=True, timeout=600)
         self.assertEqual(result.returncode, 0, result.stderr)
 
 

@@ -408,7 +408,7 @@ class Batch(CliTest):
         self.assertIn("predicted", self.succeed("multiply", "a.h5", "poisson27:n=5", ranks=2).out)
 
     def test_ranks_with_little_to_load_wait_for_the_others(self):
-        self.succeed("multiply", "poisson27:n=90", "poisson27:n=3", "--batch", "whole", "--timeout", "0.2", "--iterations", 0, ranks=2)
+        self.outlast_the_deadline("multiply", "poisson27:n=50", "poisson27:n=3", "--batch", "whole", "--iterations", 0, slow_bytes=8_000_000)
 
     def test_what_is_for_one_matrix_is_refused(self):
         self.fail_with(USAGE, "multiply", "poisson27:n=5", "poisson27:n=6", "--output", "y.h5", says="--output")

@@ -15,7 +15,7 @@ import numpy as np
 
 from service import Service, at_once
 from support import (BACKEND, DATA, INPUT, OK, PROGRAM, RANK_LOST, RESOURCES, USAGE, CliTest, environment, fem_matrix, read_vector, run,
-                     write_vector)
+                     write_vector, with_growing_deadline)
 from test_schemas import faults, load as load_schema
 
 NAMES = {"f64": np.float64, "f32": np.float32}
@@ -185,17 +185,22 @@ class Failures(ServiceTest):
         self.assertEqual(service.processes(), [])
 
     def test_a_stopped_rank_is_lost(self):
-        service = self.start("--ranks", 2, "--timeout", 2)
-        self.loaded(service)
-        x = self.vector(5)[0]
-        expected = service.multiply("bar", x).body
-        stopped = service.workers()[0]
-        os.kill(stopped, signal.SIGSTOP)
-        answer = service.multiply("bar", x)
-        self.assert_problem(answer, 503, "rank_lost", "no sign of life")
-        service.wait_until_ready()
-        self.assertNotIn(stopped, service.workers())
-        self.assertEqual(service.multiply("bar", x).body, expected)
+        def attempt(timeout):
+            service = self.start("--ranks", 2, "--timeout", timeout)
+            self.addCleanup(service.close)
+            self.loaded(service)
+            x = self.vector(5)[0]
+            expected = service.multiply("bar", x).body
+            stopped = service.workers()[0]
+            os.kill(stopped, signal.SIGSTOP)
+            answer = service.multiply("bar", x)
+            self.assert_problem(answer, 503, "rank_lost", "no sign of life")
+            service.wait_until_ready()
+            self.assertNotIn(stopped, service.workers())
+            self.assertEqual(service.multiply("bar", x).body, expected)
+            service.close()
+
+        with_growing_deadline(attempt)
 
     def test_too_many_losses_end_the_service(self):
         service = self.start("--restarts", 0)

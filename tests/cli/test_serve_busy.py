@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import threading
-import time
 import unittest
 
 import scipy.sparse as sp
@@ -53,9 +52,7 @@ class Admission(ServiceTest):
         self.addCleanup(first.close)
         first.sendall(HEAD.format("bar", 7800).encode() + b"\r\n")  # is let in, and waits for its body
         self.service.wait_for("the first request", lambda: self.service.get("/v1/ranks").json["arena"]["used"] > 0)
-        began = time.monotonic()
         client, reply = self.reply_to(HEAD.format("bar", 7800), bytes(7800) + b"GET /v2/health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-        self.assertLess(time.monotonic() - began, 5)
         self.assert_busy(reply)
         self.assertNotIn(b"Connection: close", reply)
         answer = read_all(client)  # the short body is ignored, and the connection goes on

@@ -15,6 +15,7 @@
 #include "comm/call_watch.h"
 #include "comm/slices.h"
 #include "tests/support/pretended_hosts.h"
+#include "tests/support/growing_deadline.h"
 #include "tests/support/world.h"
 
 namespace shardmat {
@@ -309,7 +310,7 @@ TEST(Agree, LostRanksAreNotWaitedFor) {
 }
 
 TEST(Deadline, NamesOperationRankHostAndRemedy) {
-  Communicator ranks(world().native(), 0.2);
+  Communicator ranks = world().duplicate(0.2);
   std::string why, setting;
   ranks.on_broken([&](const Error& error) { why = error.what(), setting = error.setting(); });
   const std::string message =
@@ -322,7 +323,7 @@ TEST(Deadline, NamesOperationRankHostAndRemedy) {
   EXPECT_EQ(why, message);
   EXPECT_EQ(setting, "timeout_seconds");
   EXPECT_TRUE(ranks.broken());
-  Communicator others(world().native(), 0.2);
+  Communicator others = world().duplicate(0.2);
   EXPECT_EQ(setting_of([&] { others.wait_until([] { return false; }, "exchange of x"); }), "timeout_seconds");
   EXPECT_NE(error_of(ErrorKind::rank_lost, [&] { ranks.barrier(); }).find("no barrier after the ranks were lost"),
             std::string::npos);
@@ -332,7 +333,7 @@ TEST(Deadline, NamesOperationRankHostAndRemedy) {
 
 TEST(Deadline, BarrierWithoutOneRank) {
   if (world().size() == 1) GTEST_SKIP() << "needs two ranks";
-  Communicator ranks(world().native(), 0.3);
+  Communicator ranks = world().duplicate(0.3);
   if (world().rank() != 0) {
     EXPECT_NE(error_of(ErrorKind::rank_lost, [&] { ranks.barrier(); }).find("barrier did not finish"), std::string::npos);
   }
@@ -341,7 +342,7 @@ TEST(Deadline, BarrierWithoutOneRank) {
 
 TEST(Deadline, OwnErrorSurvivesWhenTheRanksCannotMeet) {
   if (world().size() == 1) GTEST_SKIP() << "needs two ranks";
-  Communicator ranks(world().native(), 0.3);
+  Communicator ranks = world().duplicate(0.3);
   if (world().rank() == 1) {
     const auto mine = std::make_exception_ptr(Error(ErrorKind::input, "my own trouble"));
     EXPECT_NE(error_of(ErrorKind::input, [&] { ranks.agree(mine); }).find("my own trouble (and then: "), std::string::npos);
@@ -376,19 +377,21 @@ TEST(Communicator, GivingUpCountsAtTheNextCall) {
 }
 
 TEST(CallWatch, NamesTheCallThatDoesNotReturn) {
-  std::promise<std::string> stuck;
-  CallWatch watch(0.3, [&](const std::string& function) { stuck.set_value(function); });
-  const auto hanging = watch.add(), working = watch.add();
-  watch.add()->enter("gone");
-  hanging->enter("returns");
-  hanging->leave();
-  hanging->enter("hangs");
-  auto name = stuck.get_future();
-  while (name.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
-    working->enter("works");
-    working->leave();
-  }
-  EXPECT_EQ(name.get(), "hangs");
+  with_growing_deadline([](double seconds) {
+    std::promise<std::string> stuck;
+    CallWatch watch(seconds, [&](const std::string& function) { stuck.set_value(function); });
+    const auto hanging = watch.add(), working = watch.add();
+    watch.add()->enter("gone");
+    hanging->enter("returns");
+    hanging->leave();
+    hanging->enter("hangs");
+    auto name = stuck.get_future();
+    while (name.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
+      working->enter("works");
+      working->leave();
+    }
+    EXPECT_EQ(name.get(), "hangs");
+  });
 }
 
 TEST(Communicator, FirstRanksWorkByThemselves) {

@@ -22,4 +22,4 @@ def run(program, ranks, *options, plugin=True):
             options += ("-shardmat_backend", "host")
     environment = {**ENVIRONMENT, "PETSC_OPTIONS": " ".join(options)}
     with tempfile.TemporaryDirectory() as folder:
-        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)

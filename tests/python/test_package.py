@@ -134,6 +134,104 @@ class Products(unittest.TestCase):
             m @ np.zeros((20, 0))
 
 
+class SmallTypes(unittest.TestCase):
+    """Sums of entries of the same place, in types that cannot hold them."""
+
+    TYPES = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.int64, np.uint64, bool, np.float32, np.float64, np.longdouble)
+
+    def cases(self):
+        """(matrix with duplicates, its dense values) for every type: rows (5, 4), columns up to 6."""
+        for kind in self.TYPES:
+            most = 1 if kind is bool else 0.75 * np.iinfo(kind).max if np.issubdtype(kind, np.integer) else 1.5
+            most = min(most, 2**40)
+            place = np.array([1, 0, 0, 2, 2, 2, 5, 0, 3, 3])
+            data = np.array([most, most, most, most, most, most / 2, 1, 0, most, most]).astype(kind)
+            rows = np.repeat(np.arange(4), [3, 4, 0, 3])
+            dense = np.zeros((4, 6))
+            np.add.at(dense, (rows, place), data.astype(float))
+            csr = sp.csr_matrix((data, place, [0, 3, 7, 7, 10]), shape=(4, 6))
+            coo = sp.coo_matrix((data, (rows, place)), shape=(4, 6))
+            csc = sp.csc_matrix((data, place, [0, 3, 7, 7, 10]), shape=(6, 4))
+            yield from ((csr, dense), (coo, dense), (csc, dense.T), (sp.csr_array(csr), dense), (sp.coo_array(coo), dense))
+
+    def test_sums_of_duplicates(self):
+        for given, dense in self.cases():
+            before = given.data.copy()
+            x = np.random.default_rng(1).random(dense.shape[1])
+            for m in (shardmat.Matrix.from_scipy(given), shardmat.Matrix.from_rows(given)):
+                np.testing.assert_allclose(m @ x, dense @ x, rtol=1e-6, err_msg=f"{given.dtype} {given.format}")
+                self.assertEqual(m.dtype, np.float32 if given.dtype == np.float32 else np.float64)
+            np.testing.assert_allclose(shardmat.Matrix.from_scipy(given).T @ np.arange(dense.shape[0]),
+                                       dense.T @ np.arange(dense.shape[0]), rtol=1e-6)
+            batch = shardmat.Batch.from_scipy([given, given], dtype="float64")
+            np.testing.assert_allclose(batch @ np.tile(x, 2), np.tile(dense @ x, 2), rtol=1e-6)
+            np.testing.assert_array_equal(given.data, before)
+            self.assertFalse(given.has_canonical_format)
+
+    def test_many_of_one(self):
+        for kind, count in ((np.uint8, 300), (np.int16, 40000), (bool, 5), (np.float32, 2**24 + 10)):
+            zeros = np.zeros(count, np.int32)
+            given = sp.coo_matrix((np.ones(count, kind), (zeros, zeros)), shape=(1, 1))
+            self.assertEqual((shardmat.Matrix.from_scipy(given) @ np.ones(1))[0], count)
+            self.assertEqual((shardmat.Matrix.from_triplets(zeros, zeros, np.ones(count, kind), (1, 1), dtype="float64")
+                              @ np.ones(1))[0], count)
+
+    def test_new_values(self):
+        for given, dense in self.cases():
+            if given.format == "coo":
+                continue
+            m = shardmat.Matrix.from_scipy(given, updatable=True)
+            turned, x = m.T, np.random.default_rng(2).random(dense.shape[1])
+            rows = given.tocsr()
+            m.update_values(rows.data[::-1].copy())  # all of them, of a small type
+            arrays = rows.data[::-1].astype(float), rows.indices.copy(), rows.indptr.copy()  # sum_duplicates() changes them
+            other = sp.csr_matrix(arrays, shape=rows.shape)
+            np.testing.assert_allclose(m @ x, other @ x, rtol=1e-6)
+            np.testing.assert_allclose(turned @ np.arange(dense.shape[0]), other.T @ np.arange(dense.shape[0]), rtol=1e-6)
+            other.sum_duplicates()
+            m.update_values(2 * other.data)
+            np.testing.assert_allclose(m @ x, 2 * (other @ x), rtol=1e-6)
+            with self.assertRaises(shardmat.UsageError):
+                m.update_values(other.data[1:])
+
+    def test_vectors_and_graphs(self):
+        a = (tridiagonal(60) + tridiagonal(60).T).tocsr()
+        m = shardmat.Matrix.from_scipy(a)
+        for kind in (np.int8, np.uint8, np.int16, np.uint16, bool, np.float16, np.longdouble):
+            x = (100 * np.random.default_rng(3).random((60, 2))).astype(kind)
+            np.testing.assert_allclose(m @ x, a @ x.astype(float))
+            np.testing.assert_allclose(m.solve(x[:, 0], x[:, 1], rtol=1e-12), spl.spsolve(a.tocsc(), x[:, 0].astype(float)))
+        edges = [0, 0, 0, 1, 1, 2, 2], [1, 1, 2, 0, 2, 0, 0]
+        links, wide = (sp.coo_matrix((np.full(7, 100, kind), edges), shape=(3, 3)) for kind in (np.int8, float))
+        np.testing.assert_array_equal(shardmat.pagerank(links), shardmat.pagerank(wide))
+        refused(ValueError, "real numbers", lambda: shardmat.pagerank(links, restarts=np.ones(3) * 1j))
+
+
+class Factors(unittest.TestCase):
+    """alpha = 0 leaves x unread and beta = 0 leaves y unread, as in BLAS."""
+
+    def test_nan_is_not_multiplied_by_zero(self):
+        a = tridiagonal(40)
+        m = shardmat.Matrix.from_scipy(a)
+        for columns in (1, 4):
+            shape = (40,) if columns == 1 else (40, columns)
+            p, y = m.product(columns), np.random.default_rng(4).random(shape)
+            for beta, expected in ((2.0, 2 * y), (0.0, 0 * y)):
+                out = y.copy()
+                p.multiply(np.full(shape, np.nan), out, alpha=0.0, beta=beta)
+                np.testing.assert_array_equal(out, expected)
+            out = np.full(shape, np.nan)
+            p.multiply(y, out, alpha=1.0, beta=0.0)
+            np.testing.assert_allclose(out, a @ y)
+
+    def test_of_batches(self):
+        a = [tridiagonal(5), tridiagonal(3)]
+        batch, y = shardmat.Batch.from_scipy(a), np.random.default_rng(5).random((8, 2))
+        out = y.copy()
+        batch.multiply(np.full((8, 2), np.nan), out, alpha=0.0, beta=3.0)
+        np.testing.assert_allclose(out, 3 * y, rtol=1e-6)
+
+
 class Values(unittest.TestCase):
     def test_new_values_and_the_transpose(self):
         a = tridiagonal(50)
@@ -199,6 +297,34 @@ class Solvers(unittest.TestCase):
         self.assertEqual(len(solver.results), 3)
         self.assertEqual(len(solver.results[1]["history"]), solver.results[1]["iterations"] + 1)
         self.assertTrue(seen and all(columns == 3 for _, columns in seen))
+
+    def test_b_of_zeros_has_the_answer_zero(self):
+        a = (tridiagonal(60) + tridiagonal(60).T).tocsr()
+        m = shardmat.Matrix.from_scipy(a)
+        for name in ("cg", "gmres", "fgmres", "bicgstab", "minres"):
+            self.assertTrue((m.solve(np.zeros(60), np.full(60, np.nan), solver=name) == 0).all(), name)
+            b, x0 = np.zeros((60, 3)), np.full((60, 3), 7.0)
+            b[:, 1], x0[:, [0, 2]] = np.random.default_rng(1).random(60), [np.nan, np.inf]
+            x = m.solver(name, columns=3, rtol=1e-11).solve(b, x0)
+            self.assertTrue((x[:, [0, 2]] == 0).all(), name)
+            np.testing.assert_allclose(x[:, 1], spl.spsolve(a.tocsc(), b[:, 1]), rtol=1e-8)
+
+    def test_what_a_null_space_takes_from_b(self):
+        n = 50
+        a = sp.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(n, n)).tolil()
+        a[0, 0] = a[n - 1, n - 1] = 1
+        b = np.random.default_rng(2).random(n)
+        m = shardmat.Matrix.from_scipy(a.tocsr())
+        for name in ("cg", "minres", "gmres"):
+            solver = m.solver(name, null_space="constant", rtol=1e-10)
+            x = solver.solve(b)
+            (result,) = solver.results
+            self.assertAlmostEqual(result["removed_from_b"], abs(b.mean()) * np.sqrt(n), places=12)
+            self.assertAlmostEqual(result["norm_of_b"], np.linalg.norm(b - b.mean()), places=12)
+            self.assertAlmostEqual(np.linalg.norm(b - a @ x), np.hypot(result["true_residual"], result["removed_from_b"]), places=12)
+        plain = m.solver("gmres", rtol=1e-10)
+        plain.solve(a @ b)
+        self.assertEqual(plain.results[0]["removed_from_b"], 0)
 
     def test_tolerance_that_no_one_gave(self):
         a = (tridiagonal(60) + tridiagonal(60).T).tocsr()
@@ -329,7 +455,7 @@ class Processes(unittest.TestCase):
     def test_solves_of_threads(self):
         a = tridiagonal(300)
         m = shardmat.Matrix.from_scipy(a)
-        faulthandler.dump_traceback_later(120, exit=True)  # Python's lock may be what is waited for
+        faulthandler.dump_traceback_later(600, exit=True)  # Python's lock may be what is waited for
 
         def work(seed):
             b = np.random.default_rng(seed).random(300)
@@ -448,6 +574,40 @@ class Stubs(unittest.TestCase):
         self.assertEqual(sorted(nodes), sorted(shardmat.__all__))
         for name, node in nodes.items():
             self.compare(node, getattr(shardmat, name), name)
+
+
+class DaemonThreads(unittest.TestCase):
+    """Threads that are in calls of the library while the interpreter ends do not change how the process ends."""
+
+    CODE = """
+import threading, time
+import numpy as np, scipy.sparse as sp, shardmat
+a = (sp.random(200, 200, 0.05, random_state=1) + 4 * sp.eye(200)).tocsr()
+A, x = shardmat.Matrix.from_scipy(a), np.ones(200)
+running = threading.Semaphore(0)
+def multiply():
+    A @ x
+def solve():
+    A.solve(x, solver="gmres", monitor=lambda n, norms: False)
+def make():
+    shardmat.Matrix.from_scipy(a) @ x
+def for_ever(call):
+    call()
+    running.release()
+    while True:
+        call()
+for call in (WORK):
+    threading.Thread(target=for_ever, args=(call,), daemon=True).start()
+    running.acquire()
+"""
+
+    def test_exit_code(self):
+        for work in ("multiply,", "solve,", "make,", "multiply, solve, make, solve"):
+            for end, code in (("", 0), ("raise SystemExit(3)", 3), ("A.close()", 0)):
+                for _ in range(3):
+                    done = subprocess.run([sys.executable, "-c", self.CODE.replace("WORK", work) + end], capture_output=True, text=True,
+                                          timeout=600)
+                    self.assertEqual(done.returncode, code, f"{work} {end}: {done.stderr}")
 
 
 def load_tests(loader, tests, pattern):

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
 
 #include "tools/bench/scaling_notes.h"
 #include "tools/bench/scaling_report.h"
@@ -107,6 +111,34 @@ TEST(ScalingReport, NotesAndThreadsAreInJsonAndCsv) {
 TEST(ScalingReport, NotesAreWrappedAtSpaces) {
   EXPECT_EQ(wrapped("one two three four", 2, 9), "  one two\n      three\n      four\n");
   EXPECT_EQ(wrapped("", 2, 9), "  \n");
+}
+
+TEST(ScalingTable, LinesAreNarrowWhateverTheFigures) {
+  ScalingStudy study;
+  study.type = "f64", study.threads = 1;
+  for (const double scale : {1e-12, 1.0, 1e9}) {
+    for (const int ranks : {1, 2, 100'000}) {
+      ScalingCase one = measured("a.h5", ranks, 3e-4 / ranks * scale, 3e-4 * scale, 7e3 * scale);
+      one.forecast.emplace();
+      one.forecast->iteration = 12'345 * scale;
+      one.report.gflops = 123'456'789 * scale;
+      one.report.exchange_times.median = 54'321 * scale;
+      one.report.backend = "host";
+      one.report.ranks[0].device = "a processor with a name of many words that its maker thought would sell, at 2.10 GHz";
+      study.cases.push_back(one);
+    }
+    study.cases.back().report.iteration.median = 1e-9;  // against 3e-4 s on one rank
+  }
+  study.cases.push_back(measured("b.h5", 2, 1, 1, 1));
+  study.cases.back().why_not = "there is no room for it on rank 1, which has 123,456,789,012 bytes of 987,654,321,098,765 free";
+  for (int i = 0; i < 10; ++i) study.no_forecasts.push_back("b.h5: its iterations took between 0.1 and 123,456,789.1 times the median");
+  study.no_forecasts.back() += study.no_forecasts.front();
+  find_efficiencies(study.cases);
+  std::istringstream lines(table(study));
+  const auto goes_on = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };  // of a character in UTF-8
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_LE(line.size() - static_cast<std::size_t>(std::count_if(line.begin(), line.end(), goes_on)), 125) << line;
+  EXPECT_NE(table(study).find("987,654,321,098,765 free"), std::string::npos);
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ void require_files(const Options& options) {
 }
 
 void write_files(const Options& options, const ScalingStudy& study) {
-  if (options.outputs.json != "-" && options.csv != "-") print_table(study);
+  if (options.outputs.json != "-" && options.csv != "-") fmt::print("{}", table(study));
   const nlohmann::ordered_json json = to_json(study);
   if (!options.csv.empty()) write_text(options.csv, to_csv(study));
   GrowingReport(options.outputs, kPlotScript).finish(json);

@@ -19,7 +19,7 @@ using nlohmann::ordered_json;
 constexpr std::size_t kLineWidth = 120;
 
 /// Figures of the matrix are known if one of its cases was measured.
-void print_heading(const ScalingStudy& study, const ScalingCase& first) {
+std::string heading(const ScalingStudy& study, const ScalingCase& first) {
   std::string line = fmt::format("{} ({} scaling)", first.matrix, first.scaling());
   for (const ScalingCase& one : study.cases)
     if (one.matrix == first.matrix && one.measured()) {
@@ -31,8 +31,9 @@ void print_heading(const ScalingStudy& study, const ScalingCase& first) {
                           study.threads == 0 ? "" : fmt::format(", {} a rank", counted(study.threads, "thread")));
       break;
     }
-  fmt::print("{}\n  {:>5}  {:<15} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12} {:>10} {:>8}\n", line, "ranks", "exchange",
-             "iteration =", "product +", "imbalance +", "waiting", "exchange alone", "predicted", "efficiency", "GFLOP/s");
+  return wrapped(line, 0, kLineWidth) +
+         fmt::format("  {:>5}  {:<15} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12} {:>10} {:>8}\n", "ranks", "exchange", "iteration =",
+                     "product +", "imbalance +", "waiting", "exchange alone", "predicted", "efficiency", "GFLOP/s");
 }
 
 std::size_t hosts(const MultiplyReport& r) {
@@ -149,26 +150,31 @@ ordered_json json(const ScalingCase& one) {
   return j;
 }
 
-void print_line(const ScalingCase& one) {
+/// With one digit behind the point, or with three significant ones if it would be wider than a column of the table.
+std::string narrow_figure(double value) { return value < 1e5 ? fmt::format("{:.1f}", value) : fmt::format("{:.2e}", value); }
+
+std::string line_of(const ScalingCase& one) {
   const MultiplyReport& r = one.report;
   if (!one.measured()) {
-    fmt::print("  {:>5}  {:<15} {}\n", one.ranks, one.exchange, one.why_not);
-    return;
+    const std::string begins = fmt::format("  {:>5}  {:<15} ", one.ranks, one.exchange);
+    return begins + wrapped(one.why_not, begins.size(), kLineWidth).substr(begins.size());
   }
-  fmt::print("  {:>5}  {:<15} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12} {:>8.1f} % {:>8.1f}{}\n", one.ranks,
-             one.ranks > 1 && one.exchange == "auto" ? "auto: " + r.exchange : r.exchange, human_seconds(one.iteration()),
-             human_seconds(one.product()), human_seconds(one.imbalance()), human_seconds(one.waiting()),
-             human_seconds(r.exchange_times.median), one.forecast ? human_seconds(one.forecast->iteration) : "-",
-             100 * one.efficiency, r.gflops, one.notes.empty() ? "" : " !");
+  return fmt::format("  {:>5}  {:<15} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12} {:>8} % {:>8}{}\n", one.ranks,
+                     one.ranks > 1 && one.exchange == "auto" ? "auto: " + r.exchange : r.exchange,
+                     human_seconds(one.iteration()), human_seconds(one.product()), human_seconds(one.imbalance()),
+                     human_seconds(one.waiting()), human_seconds(r.exchange_times.median),
+                     one.forecast ? human_seconds(one.forecast->iteration) : "-", narrow_figure(100 * one.efficiency),
+                     narrow_figure(r.gflops), one.notes.empty() ? "" : " !");
 }
 
-/// Of all cases of a matrix, in lines of at most kLineWidth characters.
-void print_notes(const ScalingStudy& study, const std::string& matrix) {
+/// Of all cases of a matrix.
+std::string notes_of(const ScalingStudy& study, const std::string& matrix) {
+  std::string text;
   for (const ScalingCase& one : study.cases)
     if (one.matrix == matrix)
       for (const std::string& note : one.notes)
-        fmt::print("{}", wrapped(fmt::format("note: {}, {}: {}", counted(one.ranks, "rank"), one.report.exchange, note), 2,
-                                 kLineWidth));
+        text += wrapped(fmt::format("note: {}, {}: {}", counted(one.ranks, "rank"), one.report.exchange, note), 2, kLineWidth);
+  return text;
 }
 
 }  // namespace
@@ -189,24 +195,25 @@ void find_efficiencies(std::vector<ScalingCase>& cases) {
   }
 }
 
-void print_table(const ScalingStudy& study) {
+std::string table(const ScalingStudy& study) {
+  std::string text;
   for (std::size_t i = 0; i < study.cases.size(); ++i) {
     const ScalingCase& one = study.cases[i];
     if (i == 0 || one.matrix != study.cases[i - 1].matrix) {
-      if (i > 0) fmt::print("\n");
-      print_heading(study, one);
+      text += (i > 0 ? "\n" : "") + heading(study, one);
     }
-    print_line(one);
-    if (i + 1 == study.cases.size() || study.cases[i + 1].matrix != one.matrix) print_notes(study, one.matrix);
+    text += line_of(one);
+    if (i + 1 == study.cases.size() || study.cases[i + 1].matrix != one.matrix) text += notes_of(study, one.matrix);
   }
-  fmt::print(
+  text += fmt::format(
       "\niteration: median of {}, slowest rank; product: alone, mean over ranks; imbalance: what the slowest rank's takes "
       "longer;\nwaiting: for x, as far as no product hides it; exchange alone: with nothing beside it; predicted: an "
       "iteration, by a model\nof one rank and of the links (shardmat predict); efficiency: of perfect scaling from the "
       "fastest "
       "of the fewest ranks\n(strong: time falls as 1/ranks; weak: time stays); !: see the note\n",
       study.iterations);
-  for (const std::string& why : study.no_forecasts) fmt::print("no forecast for {}\n", why);
+  for (const std::string& why : study.no_forecasts) text += wrapped("no forecast for " + why, 0, kLineWidth);
+  return text;
 }
 
 ordered_json to_json(const ScalingStudy& study) {

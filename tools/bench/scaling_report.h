@@ -61,7 +61,8 @@ struct ScalingStudy {
 /// Fills in efficiency, base_ranks and notes of each case.
 void find_efficiencies(std::vector<ScalingCase>& cases);
 
-void print_table(const ScalingStudy& study);
+/// Lines of at most 125 characters, whatever the figures.
+std::string table(const ScalingStudy& study);
 nlohmann::ordered_json to_json(const ScalingStudy& study);
 /// RFC 4180: a line a case, those without figures, or not measured yet, with a reason. Units are SI and end the names.
 std::string to_csv(const ScalingStudy& study);

@@ -1,6 +1,7 @@
 // A matrix that stays: new values, diagonals, errors that leave it usable.
 #include "runtime/matrix/distributed_matrix.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -82,46 +83,56 @@ void takes_new_values(const Case& c) {
   }
 }
 
-/// Blocks of 3 × 3, which the parts do not cut.
-void finds_diagonal_blocks(const Case& c) {
+/// Blocks of any size lie in the order of the source, also where the rows do not, and follow new values.
+void finds_diagonal_blocks(const Case& c, std::int64_t size) {
   Context& context = context_of(c);
   Stream& stream = context.stream();
   const HostCsr a = whole_matrix("elasticity:n=5");
+  HostCsr b = a;
+  for (std::size_t k = 0; k < b.values.size(); ++k) b.values[k] = static_cast<double>(k % 1009) / 64 - 7;
   const MatrixSource source = open_matrix("elasticity:n=5", world());
   LoadOptions options = options_for(c);
   options.method = "rows";
+  options.sort = LocalSort::by_length;
   options.values = Values::updatable;
   DistributedMatrix matrix(source, context, options);
   const std::int64_t begin = matrix.row_starts()[static_cast<std::size_t>(world().rank())];
-  const bool cut = world().all_reduce(begin % 3 == 0 ? 0 : 1, Reduction::max) == 1;
+  const bool cut = world().all_reduce(begin % size == 0 ? 0 : 1, Reduction::max) == 1;
   if (cut) {
-    const std::string message = error_of(ErrorKind::usage, [&] { matrix.block_diagonal(3, stream); });
+    const std::string message = error_of(ErrorKind::usage, [&] { matrix.block_diagonal(size, stream); });
     EXPECT_NE(message.find("Take a size that divides this number"), std::string::npos) << message;
-    EXPECT_NE(message.find("a multiple of 3 rows"), std::string::npos) << message;
+    EXPECT_NE(message.find(fmt::format("a multiple of {} rows", size)), std::string::npos) << message;
     return;
   }
-  const auto product = matrix.product();
-  const auto check = [&] {
-    const DiagonalBlocks blocks = matrix.block_diagonal(3, stream);
-    const HostVector<double> found = to_host(blocks.values.data(), blocks.count * 9, blocks.type, stream);
-    EXPECT_EQ(blocks.count, (matrix.local_rows() + 2) / 3);
+  const auto check = [&](const HostCsr& m) {
+    const DiagonalBlocks blocks = matrix.block_diagonal(size, stream);
+    const HostVector<double> found = to_host(blocks.values.data(), blocks.count * size * size, blocks.type, stream);
+    EXPECT_EQ(blocks.count, (matrix.local_rows() + size - 1) / size);
     for (std::int64_t i = 0; i < matrix.local_rows(); ++i)
-      for (std::int64_t j = 0; j < 3; ++j) {
-        const std::int64_t row = begin + i, column = begin + i / 3 * 3 + j;
+      for (std::int64_t j = 0; j < size; ++j) {
+        const std::int64_t row = begin + i, column = begin + i / size * size + j;
         double expected = 0;
-        for (auto k = static_cast<std::size_t>(a.row_ptr[static_cast<std::size_t>(row)]);
-             k < static_cast<std::size_t>(a.row_ptr[static_cast<std::size_t>(row) + 1]); ++k)
-          if (a.col_idx[k] == column) expected = rounded(c.type, a.values[k]);
-        EXPECT_EQ(found[static_cast<std::size_t>(i * 3 + j)], expected) << row << ", " << column;
+        for (auto k = static_cast<std::size_t>(m.row_ptr[static_cast<std::size_t>(row)]);
+             k < static_cast<std::size_t>(m.row_ptr[static_cast<std::size_t>(row) + 1]); ++k)
+          if (m.col_idx[k] == column && column < begin + matrix.local_rows()) expected = rounded(c.type, m.values[k]);
+        EXPECT_EQ(found[static_cast<std::size_t>(i * size + j)], expected) << row << ", " << column;
       }
   };
-  check();
-  const HostVector<double> mine = own_values(matrix, a);
-  HostVector<double> zeros(mine.size());
-  std::fill(zeros.begin(), zeros.end(), 0.0);
-  matrix.update_values(host_view(zeros), stream);
-  matrix.update_values(host_view(mine), stream);
-  check();
+  const auto product = matrix.product();
+  check(a);
+  EXPECT_EQ(matrix.diagonal(stream).own(stream).size(), static_cast<std::size_t>(matrix.local_rows()));
+  matrix.update_values(host_view(own_values(matrix, b)), stream);
+  check(b);
+}
+void finds_diagonal_blocks(const Case& c) {
+  for (const std::int64_t size : {1, 2, 3, 5}) {
+    SCOPED_TRACE(size);
+    finds_diagonal_blocks(c, size);
+  }
+  DistributedMatrix matrix(open_matrix("elasticity:n=5", world()), context_of(c), options_for(c));
+  for (const std::int64_t size : {0, -1})
+    EXPECT_NE(error_of(ErrorKind::usage, [&] { matrix.block_diagonal(size, context_of(c).stream()); }).find("it must be 1 to"),
+              std::string::npos);
 }
 
 /// Errors of each kind leave matrix, products and context as they were, and nothing behind.

@@ -41,6 +41,41 @@ void multiplies_any_width_on_one_storage(const Case& c) {
   }
 }
 
+/// As in BLAS: NaN in X does not reach Y, in any order of Y with any leading dimension.
+void alpha_of_zero_leaves_x_unread(const Case& c) {
+  Context& context = context_of(c);
+  Stream& stream = context.stream();
+  DistributedMatrix matrix(open_matrix("elasticity:n=5", world()), context, options_for(c));
+  for (const std::int64_t columns : {1, 3})
+    for (const DenseOrder order : {DenseOrder::row_major, DenseOrder::column_major})
+      for (const std::int64_t gap : {0, 2})
+        for (const double beta : {0.0, -0.5}) {
+          if (columns == 1 && (gap > 0 || order == DenseOrder::column_major)) continue;
+          ProductOptions options;
+          options.columns = columns, options.y_order = order;
+          const auto product = matrix.product(options);
+          fill_bytes(product->x().data, 0xff, static_cast<std::size_t>(product->x().rows * columns) * size_of(c.type), stream);
+          Dense y = product->y_view(nullptr);
+          const bool by_rows = order == DenseOrder::row_major;
+          y.order = order, y.leading = (by_rows ? columns : y.rows) + gap;
+          const std::int64_t entries = (by_rows ? y.rows : columns) * y.leading;
+          HostVector<double> before(static_cast<std::size_t>(entries));
+          for (std::size_t i = 0; i < before.size(); ++i) before[i] = test::x_at(static_cast<std::int64_t>(i), columns) + 0.25;
+          const Buffer memory(context.device(), before.size() * size_of(c.type));
+          to_device(memory.data(), before, c.type, stream);
+          y.data = memory.data();
+          product->multiply(0, product->x(), beta, y, stream);
+          product->wait(stream);
+          const HostVector<double> after = to_host(memory.data(), entries, c.type, stream);
+          for (std::int64_t i = 0; i < entries; ++i) {
+            const auto at = static_cast<std::size_t>(i);
+            const bool in_gap = i % y.leading >= y.leading - gap;
+            EXPECT_EQ(after[at], in_gap ? before[at] : beta * before[at]) << i;
+          }
+        }
+}
+SHARDMAT_VECTOR_TEST(Product, AlphaOfZeroLeavesXUnread, alpha_of_zero_leaves_x_unread)
+
 void stores_no_second_format_where_kernels_do(const Case& c) {
   Context& context = context_of(c);
   const MatrixSource source = open_matrix("elasticity:n=6", world());

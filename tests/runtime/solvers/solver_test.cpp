@@ -116,6 +116,29 @@ void every_method_with_every_preconditioner(const Case& c) {
 }
 SHARDMAT_MATRIX_TEST(Solver, EveryMethodWithEveryPreconditioner, every_method_with_every_preconditioner)
 
+/// Blocks of one unknown are the diagonal, however the rows lie: unclamped rows are those of steel, clamped ones have a 1.
+void blocks_of_one_are_the_diagonal(const Case& c) {
+  for (const LocalSort sort : {LocalSort::none, LocalSort::by_length})
+    for (const std::int64_t columns : {1, 3}) {
+      System system(c, "elasticity:n=5,clamp=0.3", columns, sort);
+      for (const Form& form : forms()) {
+        SCOPED_TRACE(form.text());
+        std::vector<std::vector<double>> histories;
+        for (const char* preconditioner : {"jacobi", "block_jacobi"}) {
+          SolverOptions options = options_of(form, preconditioner, c);
+          options.columns = columns, options.max_iterations = 12;
+          options.preconditioning.block_size = preconditioner[0] == 'b' ? 1 : 0;
+          system.x.fill(0, system.stream());
+          histories.push_back(Solver(system.at.matrix, options).solve(system.b, system.x).columns.back().history);
+        }
+        ASSERT_EQ(histories[0].size(), histories[1].size());
+        for (std::size_t i = 0; i < histories[0].size(); ++i)
+          EXPECT_NEAR(histories[0][i], histories[1][i], (c.type == ValueType::f64 ? 1e-6 : 2e-2) * histories[0][0]) << i;
+      }
+    }
+}
+SHARDMAT_MATRIX_TEST(Solver, BlocksOfOneAreTheDiagonal, blocks_of_one_are_the_diagonal)
+
 void repeats_bit_by_bit(const Case& c) {
   System system(c, "elasticity:n=5,clamp=0.3", 1);
   for (const Form& form : forms()) {

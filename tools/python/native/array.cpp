@@ -24,7 +24,8 @@ class NativeArray {
     call([&] { return shardmat_context_allocate(context_.get(), bytes, &data_); });
   }
   ~NativeArray() {
-    const py::gil_scoped_release release;
+    if (interpreter_ends() && threads_in_calls > 0) return;
+    const WithoutLock without;
     shardmat_context_free(context_.get(), data_);
   }
   NativeArray(const NativeArray&) = delete;
@@ -51,7 +52,7 @@ class NativeArray {
                                 0};
     shared->tensor.manager_ctx = shared;
     shared->tensor.deleter = [](DLManagedTensor* tensor) {
-      const py::gil_scoped_acquire lock;
+      const WithLock lock;
       delete static_cast<Shared*>(tensor->manager_ctx);
     };
     return py::capsule(&shared->tensor, "dltensor", [](PyObject* capsule) {

@@ -71,7 +71,7 @@ class NativeSolver {
   struct Monitor {
     static int called(void* user, std::int64_t iterations, const double* norms, std::int64_t columns) {
       auto& self = *static_cast<Monitor*>(user);
-      const py::gil_scoped_acquire lock;
+      const WithLock lock;
       if (self.error) return 1;
       try {
         if (PyErr_CheckSignals() != 0) throw py::error_already_set();
@@ -99,6 +99,7 @@ class NativeSolver {
     described["residual"] = result.residual;
     described["true_residual"] = result.true_residual;
     described["norm_of_b"] = result.norm_of_b;
+    described["removed_from_b"] = result.removed_from_b;
     described["seconds"] = result.seconds;
     std::int64_t count = 0;
     call([&] { return shardmat_solver_history(handle_.get(), column, nullptr, 0, &count); });

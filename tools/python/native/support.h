@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "python_lock.h"
 #include "shardmat.h"
 
 namespace py = pybind11;
@@ -28,7 +29,7 @@ inline void check(int status) {
 /// objects.
 template <class F>
 int unlocked(F&& work) {
-  const py::gil_scoped_release release;
+  const WithoutLock without;
   return work();
 }
 /// The same, and checks the status.
@@ -40,8 +41,9 @@ void call(F&& work) {
 template <class Handle, void (*destroy)(Handle*)>
 struct Destroyer {
   void operator()(Handle* handle) const {
+    if (interpreter_ends() && threads_in_calls > 0) return;  // which may never leave their locks; the process ends anyway
     if (PyGILState_Check() == 0) return destroy(handle);
-    const py::gil_scoped_release release;  // another thread may be in a call of the same context
+    const WithoutLock without;  // another thread may be in a call of the same context
     destroy(handle);
   }
 };

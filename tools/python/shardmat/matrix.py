@@ -48,9 +48,14 @@ def as_numpy(array):
 def real(array, what):
     """An array in host memory as one of NumPy, with real numbers."""
     array = as_numpy(array)
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{what} has type {array.dtype}; it must be an array of real numbers")
+    require_real(array.dtype, what)
     return array
+
+
+def require_real(dtype, what):
+    """Raises ValueError for a type of NumPy whose values are no real numbers."""
+    if dtype.kind not in "biuf":
+        raise ValueError(f"{what} has type {dtype}; it must have real numbers")
 
 
 def _values(array):
@@ -72,27 +77,63 @@ def _indices(array):
 
 
 def _csr(matrix):
-    """The matrix as CSR of SciPy in which no column comes twice in a row, without changing the caller's. Entries keep their
-    order but where such columns are summed.
+    """The matrix as CSR of SciPy with values of float64 or float32, in which no column comes twice in a row, without changing
+    the caller's. Entries keep their order but where such columns are summed. Sums are formed in float64, because those of a
+    small type would overflow.
     """
     import numpy
     import scipy.sparse
 
     if not scipy.sparse.issparse(matrix):
         raise TypeError(f"a sparse matrix of SciPy is wanted, not {type(matrix).__name__}")
+    require_real(matrix.dtype, "the matrix")
+    if len(matrix.shape) != 2:
+        raise ValueError(f"the sparse array has {len(matrix.shape)} dimensions; a matrix has two")
+    given = matrix.dtype
+    if given != numpy.float64 and (given != numpy.float32 or matrix.format == "coo"):  # tocsr() of COO sums
+        matrix = _with_values(matrix, numpy.float64)
     csr = matrix.tocsr()
     indptr, stored = csr.indptr, min(len(csr.indices), len(csr.data))
     if len(indptr) != csr.shape[0] + 1 or indptr[0] != 0 or indptr[-1] > stored or (numpy.diff(indptr) < 0).any():
         raise ValueError(f"indptr of the matrix must ascend from 0 to at most {stored}, the number of its indices and values")
     if csr.nnz > 0 and not 0 <= csr.indices[:csr.nnz].min() <= csr.indices[:csr.nnz].max() < csr.shape[1]:
         raise ValueError(f"column numbers of the matrix must be 0 … {csr.shape[1] - 1}")
-    if csr.has_canonical_format:
-        return csr
-    ordered = csr.sorted_indices()
-    if ordered.has_canonical_format:
-        return csr
-    ordered.sum_duplicates()
-    return ordered
+    if not csr.has_canonical_format:
+        ordered = csr.sorted_indices()
+        if not ordered.has_canonical_format:
+            csr = _with_values(ordered, numpy.float64)
+            csr.sum_duplicates()
+    with numpy.errstate(over="ignore"):  # the library refuses infinity
+        return csr.astype(numpy.float32) if given == numpy.float32 and csr.dtype != given else csr
+
+
+def _with_values(matrix, dtype):
+    """The matrix with values of another type. In place of its astype(), which first sums entries of the same place in the old
+    type, and in the caller's matrix.
+    """
+    if matrix.format in ("csr", "csc", "bsr"):
+        arrays = matrix.data.astype(dtype), matrix.indices, matrix.indptr
+        return type(matrix)(arrays, shape=matrix.shape)
+    if matrix.format == "coo":
+        return type(matrix)((matrix.data.astype(dtype), (matrix.row, matrix.col)), shape=matrix.shape)
+    return matrix.astype(dtype)
+
+
+def _places_of_duplicates(matrix, csr):
+    """Which entry of ``csr``, as _csr() made it, each stored entry of the matrix belongs to; None if each has its own."""
+    import numpy
+
+    if matrix.format not in ("csr", "csc", "bsr"):  # of the others, tocsr() has no entries of the same place
+        return None
+    stored = matrix.tocsr()
+    if stored.nnz == csr.nnz:
+        return None
+
+    def places(of):
+        rows = numpy.repeat(numpy.arange(of.shape[0], dtype=numpy.int64), numpy.diff(of.indptr))
+        return rows * of.shape[1] + of.indices[:of.nnz]
+
+    return numpy.searchsorted(places(csr), places(stored))
 
 
 def _csr_arrays(csr):
@@ -122,6 +163,7 @@ class Matrix(Handle):
         self._make_transpose = transpose
         self._transpose = None
         self._transpose_of = None  # a weak reference, so that a matrix that is deleted frees its memory
+        self._places = None  # of an updatable matrix with entries of the same place: where the values given are summed
         info = handle.info()
         self._shape = info["shape"]
         self._own_shape = (info["own_rows"], info["own_cols"])
@@ -141,6 +183,8 @@ class Matrix(Handle):
         if context.info()["ranks"] > 1:
             raise ValueError("from_scipy takes a whole matrix on one rank; use Matrix.from_rows() on several")
         result = cls.from_rows(csr, context=context, **options)
+        if options.get("updatable"):
+            result._places = _places_of_duplicates(matrix, csr)
         result._make_transpose = lambda: _Transposed(csr, context, options)
         return result
 
@@ -158,7 +202,10 @@ class Matrix(Handle):
                 first_row = context.comm.exscan(csr.shape[0]) or 0
         options["type"] = _type_name(dtype)
         handle = native().Matrix.from_rows(context._open(), operator.index(first_row), csr.shape[1], *_csr_arrays(csr), options)
-        return cls(handle, context)
+        result = cls(handle, context)
+        if options.get("updatable"):
+            result._places = _places_of_duplicates(rows, csr)
+        return result
 
     @classmethod
     def from_triplets(cls, row, column, values, shape, *, first_row=0, own_rows=None, context=None, comm=None, dtype=None,
@@ -317,12 +364,16 @@ class Matrix(Handle):
     def update_values(self, values, *, stream=None):
         """New values on the same pattern, in the order in which the entries were given; of an updatable matrix. Collective.
 
-        For ``from_scipy``: as ``data`` of ``matrix.tocsr()``, of a matrix with entries of the same place after its
-        ``sum_duplicates()``. Also takes arrays on the device by DLPack, which end an A.T.
-        There is A.T of updated values only if it was asked for before.
+        For ``from_scipy``: as ``data`` of ``matrix.tocsr()``. If entries of it have the same place: all of them, which are
+        summed in float64, or as after ``sum_duplicates()``. Also takes arrays on the device by DLPack, which end an A.T; there
+        entries of the same place must be summed. There is A.T of updated values only if it was asked for before.
         """
         if not on_gpu(values):
             values = _values(values)
+            if self._places is not None and values.shape == self._places.shape:
+                import numpy
+
+                values = numpy.bincount(self._places, values, self._open().info()["own_values"])
         self._open().update_values(values, stream)
         self._make_transpose = self._transpose_of = None  # the values of SciPy's matrix are no longer ours
         if self._transpose is None:

@@ -2,7 +2,7 @@
 
 from .context import context_for, native
 from .errors import NotConvergedError
-from .matrix import _csr, _csr_arrays, _indices
+from .matrix import _csr, _csr_arrays, _indices, real
 
 
 def pagerank(graph, *, damping=0.85, restarts=None, seeds=None, tolerance=1e-10, max_iterations=1000, unweighted=False,
@@ -50,7 +50,7 @@ def pagerank(graph, *, damping=0.85, restarts=None, seeds=None, tolerance=1e-10,
         restarts = numpy.zeros(shape)
         restarts[seeds, numpy.arange(columns)] = 1
     elif restarts is not None:
-        restarts = numpy.ascontiguousarray(restarts, dtype=float)
+        restarts = numpy.ascontiguousarray(real(restarts, "restarts"), dtype=float)
         if restarts.ndim not in (1, 2) or restarts.shape[0] != vertices:
             raise ValueError(f"restarts of shape {restarts.shape} for {vertices} vertices")
         shape = restarts.shape

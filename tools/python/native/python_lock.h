@@ -1,0 +1,77 @@
+// Python's lock, given up and taken by threads of any kind, also while the interpreter ends.
+//
+// Up to Python 3.13, a daemon thread that wants the lock of an interpreter that ends is ended by pthread_exit(). That unwinds its
+// stack, and destructors and callbacks from C end the whole process there (SIGABRT). Such a thread waits here until the process
+// has ended, as newer versions do it themselves.
+#pragma once
+
+#include <pybind11/pybind11.h>
+#include <unistd.h>
+
+#include <atomic>
+#if __has_include(<cxxabi.h>)
+#include <cxxabi.h>
+#endif
+
+namespace shardmat::python {
+
+/// Threads in calls of the library, which may hold locks of it.
+inline std::atomic<int> threads_in_calls{0};
+
+inline bool interpreter_ends() {
+#if PY_VERSION_HEX >= 0x030d0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
+[[noreturn]] inline void wait_for_the_end() {
+  for (;;) pause();
+}
+
+/// Runs `take`, which takes the lock.
+template <class F>
+auto take_lock(const F& take) {
+#ifdef __GLIBCXX__
+  try {
+    return take();
+  } catch (abi::__forced_unwind&) {
+    wait_for_the_end();
+  }
+#else
+  return take();
+#endif
+}
+
+/// Without the lock until the end of the scope. REQUIRES: the thread has it.
+class WithoutLock {
+ public:
+  WithoutLock() : state_(PyEval_SaveThread()) { ++threads_in_calls; }
+  ~WithoutLock() {
+    take_lock([&] {
+      PyEval_RestoreThread(state_);
+      return 0;
+    });
+    --threads_in_calls;
+  }
+  WithoutLock(const WithoutLock&) = delete;
+  WithoutLock& operator=(const WithoutLock&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+/// With the lock until the end of the scope, in callbacks from the library.
+class WithLock {
+ public:
+  WithLock() : state_(take_lock([] { return PyGILState_Ensure(); })) {}
+  ~WithLock() { PyGILState_Release(state_); }
+  WithLock(const WithLock&) = delete;
+  WithLock& operator=(const WithLock&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+}  // namespace shardmat::python
