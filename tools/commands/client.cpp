@@ -75,19 +75,43 @@ void require_ready(const json& matrix) {
                                               name));
 }
 
+/// What the service did, and could not write down.
+void warn(const json& answer) {
+  if (answer.contains("warning"))
+    std::fputs(fmt::format("WARNING: {}\n", answer["warning"].get<std::string>()).c_str(), stderr);
+}
+
 int load(const Options& o) {
   HttpClient client = connect(o);
   const std::string body =
       json{{"source", o.source}, {"type", o.type}, {"updatable", o.updatable}, {"pinned", o.pinned}}.dump();
   const HttpReply reply = ask(client, "POST", path_of(o.name) + "/load?wait=1", std::as_bytes(std::span(body)));
-  fmt::print("{}", text_of(json::parse(reply.text())));
+  const json loaded = json::parse(reply.text());
+  fmt::print("{}", text_of(loaded));
+  warn(loaded);
   return 0;
 }
 
 int unload(const Options& o) {
   HttpClient client = connect(o);
-  ask(client, "POST", path_of(o.name) + "/unload");
+  warn(json::parse(ask(client, "POST", path_of(o.name) + "/unload").text()));
   return 0;
+}
+
+/// ", 4 threads on 8 cores (0-7)".
+std::string threads_text(const json& rank) {
+  if (!rank.contains("threads")) return "";  // an older service
+  return fmt::format(", {} on {} ({})", human_count(rank["threads"], "thread"), human_count(rank["cores"], "core"),
+                     rank["cpus"].get<std::string>());
+}
+
+std::string loss_text(const json& loss) {
+  std::string text = fmt::format("  last loss, {}: {}", loss["time"].get<std::string>(), loss["reason"].get<std::string>());
+  if (loss.contains("host")) text += " on " + loss["host"].get<std::string>();
+  if (const std::string signal = fmt::format("signal {}", loss.value("signal", 0));
+      loss.contains("signal") && text.find(signal) == std::string::npos)
+    text += ", " + signal;
+  return text + "\n";
 }
 
 int status(const Options& o) {
@@ -99,8 +123,9 @@ int status(const Options& o) {
   fmt::print("Service {}, {} ranks, {} restarts\n", service["state"].get<std::string>(), service["ranks"].size(),
              service["restarts"].get<int>());
   for (const json& rank : service["ranks"])
-    fmt::print("  rank {} on {}: {}\n", rank["rank"].get<int>(), rank["host"].get<std::string>(),
-               rank["device"].get<std::string>());
+    fmt::print("  rank {} on {}: {}{}\n", rank["rank"].get<int>(), rank["host"].get<std::string>(),
+               rank["device"].get<std::string>(), threads_text(rank));
+  if (service.contains("last_loss")) fmt::print("{}", loss_text(service["last_loss"]));
   for (const json& matrix : report["matrices"]) fmt::print("{}", text_of(matrix));
   return 0;
 }

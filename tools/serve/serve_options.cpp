@@ -95,6 +95,12 @@ void add_serve_options(const CommandLine& app, ServeOptions& o) {
   app.add_option("--max-queue-ms", o.max_queue_ms, "refuse requests (429) that would wait longer for their product")
       ->check(number_from(0))
       ->capture_default_str();
+  app.add_option(
+         "--drain-seconds", o.drain_seconds,
+         "after SIGTERM or SIGINT, say for X seconds that the service is not ready, and still take requests: balancers "
+         "send them elsewhere before the service refuses any")
+      ->check(number_from(0))
+      ->capture_default_str();
   app.add_flag("--no-merge", o.no_merge, "give every request a product of its own; slower, for comparison");
   app.footer(
       "\nSIGTERM and SIGINT end the service once all accepted requests are answered; a second signal ends it at once. "

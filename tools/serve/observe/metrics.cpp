@@ -1,8 +1,8 @@
 #include "tools/serve/observe/metrics.h"
 
-#include <chrono>
-
+#include "tools/serve/observe/log.h"
 #include "tools/serve/observe/process_figures.h"
+#include "tools/serve/observe/utc.h"
 
 namespace shardmat::serve {
 namespace {
@@ -18,10 +18,6 @@ const std::vector<double>& second_bounds() {
     return all;
   }();
   return bounds;
-}
-
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 /// True if a request was not done because of limits, rights or the state of the service.
@@ -93,6 +89,7 @@ std::string Metrics::text(const Rights& rights) const {
   write_tokens(text, rights);
   write_ranks(text);
   write_memory(text);
+  write_logs(text);
   write_process_figures(text);
   return text.text();
 }
@@ -151,6 +148,18 @@ void Metrics::write_ranks(PrometheusText& text) const {
   text.sample(static_cast<double>(losses_));
   text.family("shardmat_restarts_total", "counter", "Restarts of all ranks.");
   text.sample(service_.restarts());
+}
+
+void Metrics::write_logs(PrometheusText& text) const {
+  text.family("shardmat_log_lines_lost_total", "counter",
+              "Lines of a log that were lost, because nobody read them or they could not be written.");
+  text.sample(static_cast<double>(lost_log_lines()), {{"log", "service"}});
+  text.sample(static_cast<double>(service_.ranks().lost_log_lines()), {{"log", "workers"}});
+  if (lost_access_lines) text.sample(static_cast<double>(lost_access_lines()), {{"log", "access"}});
+  text.family("shardmat_state_saved", "gauge", "1 if the list of matrices on the disk is that of the service.");
+  text.sample(service_.why_unsaved().empty() ? 1 : 0);
+  text.family("shardmat_state_save_failures_total", "counter", "Failed attempts to write the list of matrices.");
+  text.sample(static_cast<double>(service_.failed_saves()));
 }
 
 void Metrics::write_memory(PrometheusText& text) const {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -39,6 +40,7 @@ class Metrics {
   const MatrixTotals& totals(const std::string& matrix) const;
   /// All figures in the text format of Prometheus. Those of other tokens are left out, except for the owner of the service.
   std::string text(const Rights& rights) const;
+  std::function<std::uint64_t()> lost_access_lines;  ///< of the access log; empty if there is none
 
  private:
   struct PerMatrix {
@@ -53,6 +55,7 @@ class Metrics {
   void write_tokens(PrometheusText& text, const Rights& rights) const;
   void write_ranks(PrometheusText& text) const;
   void write_memory(PrometheusText& text) const;
+  void write_logs(PrometheusText& text) const;
 
   const Service& service_;
   std::map<std::tuple<std::string, std::string, int>, std::uint64_t> requests_;  ///< by matrix, op and status

@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
+#include "tools/serve/observe/utc.h"
 #include "tools/serve/paths/value_names.h"
+#include "tools/serve/ranks/cores.h"
 
 namespace shardmat::serve {
 
@@ -70,6 +72,17 @@ json to_json(const Matrix& matrix) {
   return one;
 }
 
+void add_saved(json& answer, const Service& service, const std::string& name) {
+  const bool saved = service.is_saved(name);
+  answer["saved"] = saved;
+  if (!saved)
+    answer["warning"] = fmt::format(
+        "this is not saved, so that a restart of the service would forget it: {}. The service tries again until it succeeds",
+        service.why_unsaved());
+}
+
+namespace {
+
 /// What the asking token holds.
 json token_json(const Service& service, const Rights& rights) {
   const auto [vectors, requests] = service.token_memory().used(rights.tenant());
@@ -78,17 +91,35 @@ json token_json(const Service& service, const Rights& rights) {
   return token;
 }
 
+json loss_json(const Service::PastLoss& past) {
+  json loss{{"time", utc(past.time)}};
+  if (past.loss.rank >= 0) loss["rank"] = past.loss.rank;
+  if (!past.loss.host.empty()) loss["host"] = past.loss.host;
+  if (past.loss.end && past.loss.end->signal != 0) loss["signal"] = past.loss.end->signal;
+  else if (past.loss.end) loss["exit_code"] = past.loss.end->exit_code;
+  loss["reason"] = past.loss.why;
+  return loss;
+}
+
+}  // namespace
+
 json ranks_json(const Service& service, const Rights& rights) {
   const auto problem = service.why_not_ready();
   json ranks = json::array();
   for (const service::Hello& hello : service.ranks().hellos())
-    ranks.push_back({{"rank", hello.rank}, {"host", hello.host}, {"device", hello.device}});
-  return {{"state", problem ? problem->code : "ready"},
-          {"restarts", service.restarts()},
-          {"ranks", ranks},
-          {"arena", {{"bytes", service.arena().bytes()}, {"used", service.space().used()}}},
-          {"token", token_json(service, rights)},
-          {"client_memory", {{"count", service.memories().count()}, {"bytes", service.memories().used_bytes()}}}};
+    ranks.push_back({{"rank", hello.rank},
+                     {"host", hello.host},
+                     {"device", hello.device},
+                     {"threads", hello.threads},
+                     {"cores", cpus_of(hello.cpus).size()},
+                     {"cpus", hello.cpus}});
+  json all{{"state", problem ? problem->code : "ready"}, {"restarts", service.restarts()}};
+  if (const auto& past = service.last_loss()) all["last_loss"] = loss_json(*past);
+  all["ranks"] = ranks;
+  all["arena"] = {{"bytes", service.arena().bytes()}, {"used", service.space().used()}};
+  all["token"] = token_json(service, rights);
+  all["client_memory"] = {{"count", service.memories().count()}, {"bytes", service.memories().used_bytes()}};
+  return all;
 }
 
 Reply json_reply(int status, const json& value) {

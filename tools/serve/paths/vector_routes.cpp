@@ -20,7 +20,7 @@ using Done = std::function<void(Reply)>;
 
 /// The matrix that a vector is made for, if it is loaded; null for a vector without a matrix.
 std::variant<const Matrix*, Problem> matrix_of(const Service& service, const WantedVector& wanted) {
-  if (auto problem = service.why_not_ready()) return std::move(*problem);
+  if (auto problem = service.why_no_new_work()) return std::move(*problem);
   if (wanted.matrix.empty()) return static_cast<const Matrix*>(nullptr);
   const Matrix* matrix = service.find(wanted.matrix);
   if (matrix == nullptr) return make_problem(404, "no_matrix", fmt::format("there is no matrix {}", wanted.matrix));
