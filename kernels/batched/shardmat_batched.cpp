@@ -1,5 +1,6 @@
 #include "kernels/batched/shardmat_batched.h"
 
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -44,6 +45,7 @@ DeviceBatch device_batch(const shardmat_batch* batch) {
   require(batch != nullptr, "the batch is NULL");
   require(batch->count >= 0 && batch->first_row != nullptr && batch->first_col != nullptr && batch->first_entry != nullptr,
           "a batch needs a count and where its rows, columns and entries begin");
+  require(batch->count <= std::numeric_limits<std::int32_t>::max(), "a batch has at most 2147483647 matrices");
   const std::span<const std::int64_t> rows(batch->first_row, static_cast<std::size_t>(batch->count) + 1);
   DeviceBatch of;
   of.device = device_of(*batch);

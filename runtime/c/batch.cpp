@@ -7,6 +7,7 @@
 #include "runtime/c/handles.h"
 
 struct shardmat_batch_product {
+  shardmat::c::Tag<shardmat::c::Kind::batch_product> tag;
   std::shared_ptr<shardmat::c::ContextState> context;
   shardmat::Buffer memory;  ///< of the batch
   std::shared_ptr<const shardmat::DeviceBatch> batch;
@@ -131,8 +132,8 @@ using namespace shardmat::c;
 int shardmat_batch_product_create(shardmat_context* context, const shardmat_batch* batch, int64_t columns,
                                   const char* kernel, shardmat_batch_product** product) {
   if (product != nullptr) *product = nullptr;
-  if (context == nullptr || product == nullptr)
-    return c_status([] { require(false, "the context is NULL, or there is nowhere to put the product"); });
+  if (!is_handle(context)) return no_handle(context, "the context");
+  if (product == nullptr) return c_status([] { require(false, "there is nowhere to put the product"); });
   return in_context(context->state, [&] {
     const ContextScope scope(context->state->own());
     *product = make(context->state, batch, columns, kernel).release();
@@ -140,12 +141,12 @@ int shardmat_batch_product_create(shardmat_context* context, const shardmat_batc
 }
 
 void shardmat_batch_product_destroy(shardmat_batch_product* product) {
-  if (product != nullptr) destroy(product, product->context);
+  if (is_handle(product)) destroy(product, product->context);
 }
 
 int shardmat_batch_product_multiply(shardmat_batch_product* product, double alpha, const shardmat_dense* x, double beta,
                                     const shardmat_dense* y, void* stream) {
-  if (product == nullptr) return c_status([] { require(false, "the product is NULL"); });
+  if (!is_handle(product)) return no_handle(product, "the product");
   return in_context(product->context, [&] {
     const ContextScope scope(product->context->own());
     const Dense from = dense(x, "X", *product->context), to = dense(y, "Y", *product->context);
@@ -155,5 +156,5 @@ int shardmat_batch_product_multiply(shardmat_batch_product* product, double alph
 }
 
 const char* shardmat_batch_product_kernel(const shardmat_batch_product* product) {
-  return product == nullptr ? "" : product->plan->kernel.c_str();
+  return is_handle(product) ? product->plan->kernel.c_str() : "";
 }

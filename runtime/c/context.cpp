@@ -63,7 +63,7 @@ void make(Communicator ranks, const shardmat_context_options& options, bool one_
   auto state = std::make_shared<ContextState>(std::move(ranks), options);
   if (one_thread) state->only_thread = std::this_thread::get_id();
   note_use(state->context);
-  *context = new shardmat_context{std::move(state)};
+  *context = new shardmat_context{{}, std::move(state)};
 }
 
 void make_on(MPI_Comm communicator, const shardmat_context_options* given, shardmat_context** context) {
@@ -112,6 +112,19 @@ ContextState::ContextState(Communicator ranks, const shardmat_context_options& o
 
 void require(bool condition, const char* what) {
   if (!condition) throw Error(ErrorKind::usage, what);
+}
+
+void require_size(std::int64_t count, std::size_t bytes_each, const char* what) {
+  const std::int64_t most = (std::int64_t{1} << 47) / static_cast<std::int64_t>(bytes_each);  // of the addresses of a process
+  if (count < 0 || count > most)
+    throw Error(ErrorKind::usage, fmt::format("{} is {}; it must be 0 to {}", what, count, most));
+}
+
+int no_handle(const void* handle, const char* what) noexcept {
+  return c_status([&] {
+    if (handle == nullptr) throw Error(ErrorKind::usage, fmt::format("{} is NULL", what));
+    throw Error(ErrorKind::usage, fmt::format("{} is a handle of another kind, or was destroyed", what));
+  });
 }
 
 void require_own(const ContextState& context) {
@@ -187,12 +200,12 @@ int shardmat_context_create_fortran(int32_t communicator, const shardmat_context
 }
 
 void shardmat_context_destroy(shardmat_context* context) {
-  if (context != nullptr) destroy(context, context->state);
+  if (is_handle(context)) destroy(context, context->state);
 }
 
 int shardmat_context_get_info(shardmat_context* context, shardmat_context_info* info) {
+  if (!is_handle(context)) return no_handle(context, "the context");
   return c_status([&] {
-    require(context != nullptr, "the context is NULL");
     const ContextState& state = *context->state;
     const bool owns = state.context.owns();
     const Device device = state.context.device();
@@ -205,16 +218,17 @@ int shardmat_context_get_info(shardmat_context* context, shardmat_context_info* 
 }
 
 int shardmat_context_stream(shardmat_context* context, void** stream) {
+  if (!is_handle(context)) return no_handle(context, "the context");
   return c_status([&] {
-    require(context != nullptr && stream != nullptr, "the context is NULL, or there is nowhere to put the stream");
+    require(stream != nullptr, "there is nowhere to put the stream");
     *stream = context->state->context.stream().native();
   });
 }
 
 int shardmat_context_allocate(shardmat_context* context, size_t bytes, void** memory) {
   if (memory != nullptr) *memory = nullptr;
-  if (context == nullptr || memory == nullptr)
-    return c_status([] { require(false, "the context is NULL, or there is nowhere to put the memory"); });
+  if (!is_handle(context)) return no_handle(context, "the context");
+  if (memory == nullptr) return c_status([] { require(false, "there is nowhere to put the memory"); });
   return in_context(context->state, [&] {
     const Device device = context->state->context.device();
     context->state->context.stream_of(device);  // throws if this process does not see the device
@@ -226,7 +240,7 @@ int shardmat_context_allocate(shardmat_context* context, size_t bytes, void** me
 }
 
 int shardmat_context_free(shardmat_context* context, void* memory) {
-  if (context == nullptr) return c_status([] { require(false, "the context is NULL"); });
+  if (!is_handle(context)) return no_handle(context, "the context");
   return in_context(context->state, [&] {
     require(memory == nullptr || context->state->memory.erase(memory) == 1,
             "this memory is not of shardmat_context_allocate()");

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -44,8 +45,32 @@ struct MatrixState {
   std::map<std::int64_t, GroupProduct> kept;  ///< of shardmat_spmm(), by columns; goes first
 };
 
+/// The first member of each handle tells its kind: a pointer that a program cast to another kind is refused, and so is, as far as
+/// its memory still tells, a handle that was destroyed.
+enum class Kind : std::uint64_t {
+  context = 0x5348'4152'444d'0001,
+  matrix = 0x5348'4152'444d'0002,
+  product = 0x5348'4152'444d'0003,
+  solver = 0x5348'4152'444d'0004,
+  batch_product = 0x5348'4152'444d'0005,
+};
+template <Kind kKind>
+struct Tag {
+  ~Tag() { kind = Kind{}; }
+  bool right() const { return kind == kKind; }
+  volatile Kind kind = kKind;  ///< volatile: the write before memory is freed stays
+};
+template <class Handle>
+bool is_handle(const Handle* handle) {
+  return handle != nullptr && handle->tag.right();
+}
+/// The status of a call whose handle is not one: NULL, or of another kind. `what`: "the matrix".
+int no_handle(const void* handle, const char* what) noexcept;
+
 /// Throws Error(usage) unless `condition` holds.
 void require(bool condition, const char* what);
+/// Throws Error(usage) for a number of entries below 0, or more than the memory of a machine can hold.
+void require_size(std::int64_t count, std::size_t bytes_each, const char* what);
 /// Throws Error(usage) in a process or a thread that may not use the context.
 void require_own(const ContextState& context);
 /// Where memory of the caller lies. Throws Error(usage) for memory of a GPU in a context on the host.
@@ -121,12 +146,15 @@ void destroy(Handle* handle, const std::shared_ptr<ContextState>& context) noexc
 }  // namespace shardmat::c
 
 struct shardmat_context {
+  shardmat::c::Tag<shardmat::c::Kind::context> tag;
   std::shared_ptr<shardmat::c::ContextState> state;
 };
 struct shardmat_matrix {
+  shardmat::c::Tag<shardmat::c::Kind::matrix> tag;
   std::shared_ptr<shardmat::c::MatrixState> state;
 };
 struct shardmat_product {
+  shardmat::c::Tag<shardmat::c::Kind::product> tag;
   std::shared_ptr<shardmat::c::MatrixState> matrix;
   shardmat::GroupProduct state;  ///< goes first
 };

@@ -18,6 +18,7 @@ MatrixOptions matrix_options(const shardmat_matrix_options& given, ValueType oth
   MatrixOptions options;
   options.type = given.type == nullptr ? otherwise : parse_value_type(given.type);
   options.right_hand_sides = given.columns == 0 ? 1 : given.columns;
+  require_count(options.right_hand_sides);
   options.plan.kernel = text(given.kernel, "auto");
   require_kernel(options.plan.kernel, context.context.backend());  // before a file is read
   options.plan.policy = text(given.policy);
@@ -40,24 +41,24 @@ void require_not_transposed(const shardmat_matrix_options& given) {
 template <class Give>
 int make(shardmat_context* context, shardmat_matrix** matrix, const Give& give) {
   if (matrix != nullptr) *matrix = nullptr;
-  if (context == nullptr || matrix == nullptr)
-    return c_status([] { require(false, "the context is NULL, or there is nowhere to put the matrix"); });
+  if (!is_handle(context)) return no_handle(context, "the context");
+  if (matrix == nullptr) return c_status([] { require(false, "there is nowhere to put the matrix"); });
   return in_context(context->state, [&] {
     auto state = std::make_shared<MatrixState>();
     state->context = context->state;
     state->matrix.emplace(context->state->context, std::function([&] { return give(*context->state); }));
-    *matrix = new shardmat_matrix{std::move(state)};
+    *matrix = new shardmat_matrix{{}, std::move(state)};
   });
 }
 
 std::span<const std::int64_t> span(const std::int64_t* from, std::int64_t count, const char* what) {
-  require(count >= 0, "a number of rows or entries is negative");
+  require_size(count, sizeof(std::int64_t), what);
   if (count > 0 && from == nullptr) throw Error(ErrorKind::usage, fmt::format("{} is NULL", what));
   return {from, static_cast<std::size_t>(count)};
 }
 
 int write_ids(shardmat_matrix* matrix, std::int64_t* ids, VectorLayout layout) {
-  if (matrix == nullptr) return c_status([] { require(false, "the matrix is NULL"); });
+  if (!is_handle(matrix)) return no_handle(matrix, "the matrix");
   return in_context(matrix->state->context, [&] {
     const HostVector<std::int64_t> from = matrix->state->matrix->ids(layout);
     require(ids != nullptr || from.empty(), "there is nowhere to put the numbers");
@@ -70,7 +71,9 @@ int write_ids(shardmat_matrix* matrix, std::int64_t* ids, VectorLayout layout) {
 OwnRows own_rows(const shardmat_rows* given, ContextState& context) {
   require(given != nullptr, "the rows are NULL");
   const shardmat_rows known = read_struct(given, "shardmat_rows");
-  require(known.rows >= 0, "the number of rows is negative");
+  require_size(known.rows, sizeof(std::int64_t), "the number of rows");
+  require_size(known.cols, 1, "the number of columns");
+  require_size(known.first_row, 1, "the first row");
   OwnRows rows;
   rows.range = {known.first_row, known.rows};
   rows.cols = known.cols;
@@ -120,6 +123,9 @@ int shardmat_matrix_from_triplets(shardmat_context* context, const shardmat_trip
     const shardmat_matrix_options chosen = read_struct(options, "shardmat_matrix_options");
     require_not_transposed(chosen);
     OwnTriplets triplets;
+    require_size(known.rows, sizeof(std::int64_t), "the number of rows");
+    require_size(known.cols, 1, "the number of columns");
+    require_size(known.first_row, 1, "the first row");
     triplets.range = {known.first_row, known.rows};
     triplets.cols = known.cols;
     triplets.rows = span(known.row, known.count, "row");
@@ -148,7 +154,7 @@ int shardmat_matrix_from_file(shardmat_context* context, const char* file, const
 }
 
 int shardmat_file_shape(shardmat_context* context, const char* file, int64_t* rows, int64_t* cols) {
-  if (context == nullptr) return c_status([] { require(false, "the context is NULL"); });
+  if (!is_handle(context)) return no_handle(context, "the context");
   return in_context(context->state, [&] {
     const MatrixShape shape = shape_of_file(context->state->context, [&] {
       require(file != nullptr && rows != nullptr && cols != nullptr,
@@ -161,11 +167,11 @@ int shardmat_file_shape(shardmat_context* context, const char* file, int64_t* ro
 }
 
 void shardmat_matrix_destroy(shardmat_matrix* matrix) {
-  if (matrix != nullptr) destroy(matrix, matrix->state->context);
+  if (is_handle(matrix)) destroy(matrix, matrix->state->context);
 }
 
 int shardmat_matrix_get_info(shardmat_matrix* matrix, shardmat_matrix_info* info) {
-  if (matrix == nullptr) return c_status([] { require(false, "the matrix is NULL"); });
+  if (!is_handle(matrix)) return no_handle(matrix, "the matrix");
   return in_context(matrix->state->context, [&] {
     const GroupMatrix& of = *matrix->state->matrix;
     const auto number = [](ValueType type) {
@@ -188,7 +194,7 @@ int shardmat_matrix_col_ids(shardmat_matrix* matrix, int64_t* ids) { return writ
 
 int shardmat_matrix_update_values(shardmat_matrix* matrix, const void* values, int64_t count, int type, int on_device,
                                   void* stream) {
-  if (matrix == nullptr) return c_status([] { require(false, "the matrix is NULL"); });
+  if (!is_handle(matrix)) return no_handle(matrix, "the matrix");
   ContextState& context = *matrix->state->context;
   return in_context(matrix->state->context, [&] {
     on_stream(context, stream, [&](Stream& on, bool wait) {
@@ -209,7 +215,7 @@ int shardmat_matrix_update_values(shardmat_matrix* matrix, const void* values, i
 
 int shardmat_matrix_zero_rows_columns(shardmat_matrix* matrix, const int64_t* rows, int64_t count, double diagonal,
                                       const void* x, void* b) {
-  if (matrix == nullptr) return c_status([] { require(false, "the matrix is NULL"); });
+  if (!is_handle(matrix)) return no_handle(matrix, "the matrix");
   return in_context(matrix->state->context, [&] {
     matrix->state->matrix->zero_rows_columns([&] {
       const GroupMatrix& of = *matrix->state->matrix;

@@ -89,7 +89,7 @@ Ranked run(Context& context, const Graph& of, bool unweighted, const PageRankSet
 
 int rank(shardmat_context* context, const shardmat_pagerank_options* given, const double* restarts, double* scores,
          shardmat_pagerank_result* result, const Graph& graph) {
-  if (context == nullptr) return c_status([] { require(false, "the context is NULL"); });
+  if (!is_handle(context)) return no_handle(context, "the context");
   Ranked found;
   const int status = in_context(context->state, [&] {
     ContextState& state = *context->state;

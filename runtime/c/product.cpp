@@ -8,7 +8,7 @@ namespace shardmat::c {
 namespace {
 
 int multiply_kept(shardmat_matrix* matrix, std::int64_t columns, double alpha, const void* x, double beta, void* y) {
-  if (matrix == nullptr) return c_status([] { require(false, "the matrix is NULL"); });
+  if (!is_handle(matrix)) return no_handle(matrix, "the matrix");
   MatrixState& state = *matrix->state;
   return in_context(state.context, [&] {
     GroupMatrix& of = *state.matrix;
@@ -50,8 +50,8 @@ int shardmat_spmm(shardmat_matrix* matrix, int64_t columns, double alpha, const 
 int shardmat_product_create(shardmat_matrix* matrix, int64_t columns, const shardmat_product_options* options,
                             shardmat_product** product) {
   if (product != nullptr) *product = nullptr;
-  if (matrix == nullptr || product == nullptr)
-    return c_status([] { require(false, "the matrix is NULL, or there is nowhere to put the product"); });
+  if (!is_handle(matrix)) return no_handle(matrix, "the matrix");
+  if (product == nullptr) return c_status([] { require(false, "there is nowhere to put the product"); });
   return in_context(matrix->state->context, [&] {
     GroupMatrix& of = *matrix->state->matrix;
     GroupProduct made = of.product([&] {
@@ -68,17 +68,17 @@ int shardmat_product_create(shardmat_matrix* matrix, int64_t columns, const shar
       if (chosen.column_major_y != 0) wanted.y_order = DenseOrder::column_major;
       return wanted;
     });
-    *product = new shardmat_product{matrix->state, std::move(made)};
+    *product = new shardmat_product{{}, matrix->state, std::move(made)};
   });
 }
 
 void shardmat_product_destroy(shardmat_product* product) {
-  if (product != nullptr) destroy(product, product->matrix->context);
+  if (is_handle(product)) destroy(product, product->matrix->context);
 }
 
 int shardmat_product_multiply(shardmat_product* product, double alpha, const shardmat_dense* x, double beta,
                               const shardmat_dense* y, void* stream) {
-  if (product == nullptr) return c_status([] { require(false, "the product is NULL"); });
+  if (!is_handle(product)) return no_handle(product, "the product");
   ContextState& context = *product->matrix->context;
   return in_context(product->matrix->context, [&] {
     on_stream(context, stream, [&](Stream& on, bool wait) {
@@ -93,7 +93,7 @@ int shardmat_product_multiply(shardmat_product* product, double alpha, const sha
 }
 
 int shardmat_product_x(shardmat_product* product, void** data) {
-  if (product == nullptr) return c_status([] { require(false, "the product is NULL"); });
+  if (!is_handle(product)) return no_handle(product, "the product");
   return in_context(product->matrix->context, [&] {
     require(data != nullptr, "there is nowhere to put the address");
     const bool own_place = !product->matrix->context->context.has_feeders() && product->state.ordered->in_order();
@@ -102,7 +102,7 @@ int shardmat_product_x(shardmat_product* product, void** data) {
 }
 
 int shardmat_product_get_info(shardmat_product* product, shardmat_product_info* info) {
-  if (product == nullptr) return c_status([] { require(false, "the product is NULL"); });
+  if (!is_handle(product)) return no_handle(product, "the product");
   return in_context(product->matrix->context, [&] {
     const GroupProduct& of = product->state;
     write_struct(info,

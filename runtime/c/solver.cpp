@@ -6,6 +6,7 @@
 #include "runtime/c/handles.h"
 
 struct shardmat_solver {
+  shardmat::c::Tag<shardmat::c::Kind::solver> tag;
   std::shared_ptr<shardmat::c::MatrixState> matrix;
   shardmat::c::Monitor monitor;
   shardmat::SolveResult last;
@@ -18,6 +19,12 @@ namespace {
 
 SolverOptions solver_options(const shardmat_solver_options& given) {
   require(std::isfinite(given.rtol), "rtol is not finite");
+  require(std::isfinite(given.atol) && given.atol >= 0, "atol is negative or no number");
+  require(given.max_iterations >= 0, "max_iterations is negative");
+  require(given.restart >= 0, "restart is negative");
+  require(given.columns >= 0, "the number of columns is negative");
+  require(given.block_size >= 0, "block_size is negative");
+  require(given.degree >= 0 && given.degree <= 100, "degree must be 1 to 100, or 0 for the default");
   SolverOptions options;
   options.solver = text(given.solver, options.solver);
   options.preconditioner = text(given.preconditioner, options.preconditioner);
@@ -104,23 +111,23 @@ using namespace shardmat::c;
 
 int shardmat_solver_create(shardmat_matrix* matrix, const shardmat_solver_options* options, shardmat_solver** solver) {
   if (solver != nullptr) *solver = nullptr;
-  if (matrix == nullptr || solver == nullptr)
-    return c_status([] { require(false, "the matrix is NULL, or there is nowhere to put the solver"); });
+  if (!is_handle(matrix)) return no_handle(matrix, "the matrix");
+  if (solver == nullptr) return c_status([] { require(false, "there is nowhere to put the solver"); });
   return in_context(matrix->state->context, [&] { *solver = make(matrix->state, options).release(); });
 }
 
 void shardmat_solver_destroy(shardmat_solver* solver) {
-  if (solver != nullptr) destroy(solver, solver->matrix->context);
+  if (is_handle(solver)) destroy(solver, solver->matrix->context);
 }
 
 int shardmat_solver_refresh(shardmat_solver* solver) {
-  if (solver == nullptr) return c_status([] { require(false, "the solver is NULL"); });
+  if (!is_handle(solver)) return no_handle(solver, "the solver");
   return in_context(solver->matrix->context, [&] { solver->solver->refresh(); });
 }
 
 int shardmat_solver_solve(shardmat_solver* solver, const shardmat_dense* b, const shardmat_dense* x,
                           shardmat_solve_result* results) {
-  if (solver == nullptr) return c_status([] { require(false, "the solver is NULL"); });
+  if (!is_handle(solver)) return no_handle(solver, "the solver");
   bool converged = true;
   const int status = in_context(solver->matrix->context, [&] {
     ContextState& context = *solver->matrix->context;
@@ -131,7 +138,7 @@ int shardmat_solver_solve(shardmat_solver* solver, const shardmat_dense* b, cons
 }
 
 int shardmat_solver_history(shardmat_solver* solver, int64_t column, double* norms, int64_t capacity, int64_t* count) {
-  if (solver == nullptr) return c_status([] { require(false, "the solver is NULL"); });
+  if (!is_handle(solver)) return no_handle(solver, "the solver");
   return in_context(solver->matrix->context, [&] {
     require(count != nullptr && capacity >= 0 && (norms != nullptr || capacity == 0), "there is nowhere to put the norms");
     require(column >= 0 && column < std::ssize(solver->last.columns), "there is no such column of a solve");
@@ -143,7 +150,7 @@ int shardmat_solver_history(shardmat_solver* solver, int64_t column, double* nor
 
 int shardmat_solve(shardmat_matrix* matrix, const shardmat_solver_options* options, const void* b, void* x,
                    shardmat_solve_result* result) {
-  if (matrix == nullptr) return c_status([] { require(false, "the matrix is NULL"); });
+  if (!is_handle(matrix)) return no_handle(matrix, "the matrix");
   bool converged = true;
   std::unique_ptr<shardmat_solver> solver;
   const int status = in_context(matrix->state->context, [&] {

@@ -24,7 +24,8 @@ void require_sensible(const PageRankSettings& s, const DistributedMatrix& links)
     refuse(fmt::format("PageRank needs values in f64 or f32, not in {}", name(links.type())), "type");
   if (!(s.damping >= 0 && s.damping < 1))
     refuse(fmt::format("the damping must be 0 or more and less than 1, not {:g}", s.damping), "damping");
-  if (!(s.tolerance >= 0)) refuse(fmt::format("the tolerance must be 0 or more, not {:g}", s.tolerance), "tolerance");
+  if (!(s.tolerance >= 0 && std::isfinite(s.tolerance)))
+    refuse(fmt::format("the tolerance must be 0 or more and finite, not {:g}", s.tolerance), "tolerance");
   if (s.max_iterations < 0) refuse("the most iterations must be 0 or more", "max_iterations");
   constexpr std::int64_t kMostColumns = 1 << 20;
   if (s.columns < 1 || s.columns > kMostColumns)
