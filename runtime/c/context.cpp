@@ -211,6 +211,14 @@ void shardmat_context_destroy(shardmat_context* context) {
   if (is_handle(context)) destroy(context, context->state);
 }
 
+int shardmat_context_give_up(shardmat_context* context) {
+  if (!is_handle(context)) return no_handle(context, "the context");
+  return c_status([&] {
+    context->state->context.give_up(
+        Error(ErrorKind::rank_lost, "the program gave up waiting for other ranks, because it ends"));
+  });
+}
+
 int shardmat_context_get_info(shardmat_context* context, shardmat_context_info* info) {
   if (!is_handle(context)) return no_handle(context, "the context");
   return c_status([&] {

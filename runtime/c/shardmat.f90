@@ -185,6 +185,13 @@ module shardmat
       type(c_ptr), value :: context
     end subroutine
 
+    ! For a program that ends while another thread is in a call: waits for other ranks end with shardmat_rank_lost.
+    function shardmat_context_give_up(context) bind(c) result(status)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: context
+      integer(c_int) :: status
+    end function
+
     function shardmat_context_get_info(context, info) bind(c) result(status)
       import :: c_int, c_ptr, shardmat_context_info
       type(c_ptr), value :: context

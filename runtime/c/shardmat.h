@@ -97,6 +97,9 @@ int shardmat_context_create(const shardmat_context_options* options, shardmat_co
 int shardmat_context_create_fortran(int32_t communicator, const shardmat_context_options* options,
                                     shardmat_context** context);
 void shardmat_context_destroy(shardmat_context* context);
+/* For a program that ends while another thread is in a call of this context: waits for other ranks, now or later, end with
+ * SHARDMAT_RANK_LOST. The context is broken then. Does not wait for that call, and may be called from any thread. */
+int shardmat_context_give_up(shardmat_context* context);
 
 typedef struct {
   size_t size;

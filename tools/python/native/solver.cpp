@@ -71,6 +71,7 @@ class NativeSolver {
   /// Called by the library without Python's lock. Also where Ctrl-C ends a solve.
   struct Monitor {
     static int called(void* user, std::int64_t iterations, const double* norms, std::int64_t columns) {
+      if (ends_here()) return 1;
       auto& self = *static_cast<Monitor*>(user);
       const WithLock lock;
       if (self.error) return 1;
