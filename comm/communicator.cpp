@@ -17,6 +17,7 @@
 
 #include "comm/backoff.h"
 #include "comm/call_watch.h"
+#include "comm/launcher.h"
 #include "comm/mpi_error.h"
 #include "comm/slices.h"
 #include "kernels/base/memory_error.h"
@@ -147,6 +148,7 @@ void Communicator::call(const char* function, const char* what, F&& mpi) {
 }
 
 Communicator::Communicator(MPI_Comm parent, double timeout_seconds) : timeout_(timeout_seconds) {
+  require_world_of_launcher();
   char name[MPI_MAX_PROCESSOR_NAME] = {};
   int length = 0;
   MPI_Get_processor_name(name, &length);

@@ -39,7 +39,21 @@ if ! configure; then
   echo "The settings kept in $dir did not fit this machine and were dropped."
 fi
 grep -E '^-- (HDF5 [0-9]|(CUDA|NCCL|fast_float|libzip|libpng|OpenSSL|METIS|PT-Scotch)[ :])' "$log" | sed 's/^--/  /' || true
-if ! cmake --build "$dir" --parallel "$(nproc)" >> "$log" 2>&1; then
+# Shows "[312/622] …" (ninja) or "[ 50%] …" (make) of what it reads: on a terminal in one line, elsewhere a line each 10 %.
+show_progress() {
+  local terminal=0
+  if [ -t 1 ]; then terminal=1; fi
+  awk -v log_file="$log" -v terminal="$terminal" '
+    { print >> log_file; fflush(log_file) }
+    match($0, /^\[[0-9]+\/[0-9]+\]/) { split(substr($0, 2, RLENGTH - 2), n, "/"); step(n[2] > 0 ? int(100 * n[1] / n[2]) : 100) }
+    match($0, /^\[ *[0-9]+%\]/) { percent = substr($0, 2, RLENGTH - 3); step(percent + 0) }
+    function step(percent) {
+      if (terminal) { printf "\r\033[K  %s", substr($0, 1, 100); drawn = 1; fflush() }
+      else if (int(percent / 10) > shown) { shown = int(percent / 10); printf "  %d %% built\n", 10 * shown; fflush() }
+    }
+    END { if (drawn) printf "\r\033[K" }'
+}
+if ! cmake --build "$dir" --parallel "$(nproc)" 2>&1 | show_progress; then
   echo "The build failed; the end of $log:" >&2
   { grep -E -A 12 '(error|Error)[: ]' "$log" || tail -n 50 "$log"; } | head -n 80 >&2
   exit 1

@@ -66,6 +66,9 @@ want ninja-build has_command ninja
 want curl has_command curl
 want libfast-float-dev has_header fast_float/fast_float.h
 want libzip-dev has_header zip.h
+want libbz2-dev has_header bzlib.h
+want liblzma-dev has_header lzma.h
+want libzstd-dev has_header zstd.h
 want libpng-dev has_header png.h
 want libssl-dev has_header openssl/ssl.h
 want libmetis-dev has_header metis.h

@@ -21,7 +21,8 @@ bool accepts_freefem_vector(const std::filesystem::path& path) {
   return digits > 0 && bytes.substr(digits).starts_with("\t\n\t");
 }
 
-VectorContents open_freefem_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns) {
+VectorContents open_freefem_vector(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns) {
+  const std::string& object = choice.object;
   if (!object.empty() || columns != 1)
     throw Error(ErrorKind::input,
                 fmt::format("{}: FreeFEM prints one vector to a file; {}", path.string(),

@@ -94,12 +94,13 @@ class HypreBinarySink final : public VectorSink {
 
 bool accepts_hypre_vector(const std::filesystem::path& path) { return hypre::has_hypre_name(path); }
 
-VectorContents open_hypre_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns) {
+VectorContents open_hypre_vector(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns) {
   if (columns != 1)
     throw Error(ErrorKind::usage,
                 fmt::format("{}: files of hypre hold one vector; take .npy or .h5 for {} columns", path.string(), columns));
-  if (!object.empty())
-    throw Error(ErrorKind::input, fmt::format("{}: files of hypre hold one vector; leave out :{}", path.string(), object));
+  if (!choice.object.empty())
+    throw Error(ErrorKind::input,
+                fmt::format("{}: files of hypre hold one vector; leave out :{}", path.string(), choice.object));
   const hypre::Parts all = hypre::open_parts(path, true);
   ReadLimits{}.require_memory(8 * all.rows, path);
   ReadLimits::require_plausible(8 * all.rows, path, all.bytes);

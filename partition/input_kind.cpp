@@ -15,7 +15,7 @@
 namespace shardmat {
 
 InputKind kind_of_input(const std::string& argument, const InputChoices& choices) {
-  if (const std::string format = format_of(choices); !format.empty())
+  if (const std::string format = format_of(argument, choices); !format.empty())
     return require_input_format(format) ? InputKind::foreign : InputKind::hdf5;
   const ObjectName name = split_object_name(argument);
   const std::filesystem::path path(name.file);

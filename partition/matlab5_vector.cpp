@@ -12,16 +12,10 @@ namespace shardmat {
 
 bool accepts_matlab5_vector(const std::filesystem::path& path) { return matlab5::is_matlab5_file(path); }
 
-VectorContents open_matlab5_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns) {
+VectorContents open_matlab5_vector(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns) {
   const InputFile file(path);
-  const std::vector<matlab5::Variable> variables = matlab5::variables_of(file);
-  const auto found = std::find_if(variables.begin(), variables.end(), [&](const matlab5::Variable& variable) {
-    return object.empty() ? variable.dense() : variable.name == object;
-  });
-  if (found == variables.end())
-    throw Error(ErrorKind::input,
-                fmt::format("{}: there is no {} in it; shardmat info {} lists what there is", path.string(),
-                            object.empty() ? "array" : "variable " + object, path.string()));
+  const matlab5::Variable variable = matlab5::find_array(file, choice.object, names_of_role(choice.role));
+  const matlab5::Variable* const found = &variable;
   const bool row = columns == 1 && found->rows == 1;  // also a row is a vector
   if (!row && found->cols != columns)
     throw Error(ErrorKind::input,

@@ -51,10 +51,10 @@ class PetscSink final : public VectorSink {
 
 bool accepts_petsc_vector(const std::filesystem::path& path) { return petsc::is_petsc_file(path); }
 
-VectorContents open_petsc_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns) {
+VectorContents open_petsc_vector(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns) {
   const auto file = std::make_shared<const InputFile>(path);
   const petsc::Object found =
-      petsc::find(*file, petsc::scan(*file), object, columns == 1 ? petsc::Wanted::vector : petsc::Wanted::dense);
+      petsc::find(*file, petsc::scan(*file), choice.object, columns == 1 ? petsc::Wanted::vector : petsc::Wanted::dense);
   if (found.cols != columns)
     throw Error(ErrorKind::input,
                 fmt::format("{}: it is a {}; it must have {} columns", path.string(), petsc::describe(found), columns),

@@ -1,4 +1,5 @@
 #include "partition/shard_tables.h"
+#include "partition/readers/complex_values.h"
 
 #include <fmt/format.h>
 
@@ -54,7 +55,10 @@ void read_descriptor(const Hdf5File& file, ShardTables& tables) {
            "gives a value to all entries that are not stored (\"fill\"); only matrices whose other entries are 0 are read");
   const nlohmann::json types = json.value("data_types", nlohmann::json::object());
   const std::string values = types.is_object() && types.contains("values") ? types["values"].dump() : "";
-  if (values.rfind("\"iso[", 0) == 0 || values.rfind("\"complex[", 0) == 0)
+  if (values.rfind("\"complex[", 0) == 0)
+    reject(file, fmt::format("has complex values ({}), which are not read from Binsparse files; {}", shortened(values),
+                             kComplexElsewhere));
+  if (values.rfind("\"iso[", 0) == 0)
     reject(file, fmt::format("has values of type {}; only real values, one per nonzero, are read", shortened(values)));
   const nlohmann::json shape = json.value("shape", nlohmann::json());
   if (!shape.is_array() || shape.size() != 2) reject(file, "the Binsparse descriptor has no shape of two numbers");

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "kernels/base/error.h"
+#include "partition/compression/compression.h"
 #include "partition/output_file.h"
 #include "partition/readers/matrix_market.h"
 #include "partition/readers/text_source.h"
@@ -54,11 +55,14 @@ class TextSink final : public VectorSink {
 
 }  // namespace
 
-bool accepts_text_vector(const std::filesystem::path& path) { return path.extension() == ".txt"; }
+bool accepts_text_vector(const std::filesystem::path& path) {
+  return uncompressed_name(path).extension() == ".txt";
+}
 
-VectorContents open_text_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns) {
-  if (!object.empty())
-    throw Error(ErrorKind::input, fmt::format("{}: a text file holds one vector; leave out :{}", path.string(), object));
+VectorContents open_text_vector(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns) {
+  if (!choice.object.empty())
+    throw Error(ErrorKind::input,
+                fmt::format("{}: a text file holds one vector; leave out :{}", path.string(), choice.object));
   const auto source = TextSource::open(path, {});
   constexpr std::int64_t kShortest = 2;  // "1\n"
   ReadLimits{}.require_memory(8 * (source->most_text_bytes() / kShortest + 1), path);

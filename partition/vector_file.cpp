@@ -18,6 +18,7 @@
 #include "kernels/base/shortened.h"
 #include "kernels/base/text.h"
 #include "partition/atomic_files.h"
+#include "partition/compression/compression.h"
 #include "partition/hdf5/file.h"
 #include "partition/hdf5/writer.h"
 #include "partition/hdf5_kind.h"
@@ -63,7 +64,8 @@ struct Location {
   std::string dataset;
   std::string text;  ///< for messages
   const VectorFormat* other = nullptr;
-  std::string object{};  ///< which vector in a file of another format
+  VectorChoice choice{};                      ///< which vector in a file of another format
+  std::vector<std::string> other_datasets{};  ///< that are taken if the first is not there
 };
 
 std::optional<Format> format_of(const std::filesystem::path& path) {
@@ -92,11 +94,11 @@ bool is_dataset_name(const std::string& dataset) {
 }
 
 /// The name of a file in the format of another program; nothing if it is in none. Existing input is known by its content.
-std::optional<Location> locate_other(const std::string& text, bool input) {
+std::optional<Location> locate_other(const std::string& text, const std::string& role, bool input) {
   const ObjectName name = input ? split_object_name(text) : ObjectName{text, ""};
   const VectorFormat* const format = input ? vector_format_of(name.file) : vector_format_for(name.file);
   if (format == nullptr) return std::nullopt;
-  return Location{Format::other, name.file, "", text, format, name.object};
+  return Location{Format::other, name.file, "", text, format, {name.object, role}};
 }
 
 std::vector<std::string> known_suffixes() {
@@ -106,12 +108,20 @@ std::vector<std::string> known_suffixes() {
   return suffixes;
 }
 
-/// The name of the only array in a file of MATLAB; `otherwise` if there are none or several.
-std::string only_array(const std::filesystem::path& file, const std::string& otherwise) {
+/// The name of the array in a file of MATLAB that has this role, or of the only array; the role if there is none. Throws
+/// Error(input) for several.
+std::string array_of_role(const std::filesystem::path& file, const std::string& role) {
   const auto objects = matlab_hdf5::objects_of(file);
-  const auto is_array = [](const auto& object) { return !object.sparse; };
-  const auto first = std::find_if(objects.begin(), objects.end(), is_array);
-  return std::count_if(objects.begin(), objects.end(), is_array) == 1 ? first->name : otherwise;
+  for (const std::string& name : names_of_role(role))
+    if (std::any_of(objects.begin(), objects.end(), [&](const auto& object) { return object.name == absolute(name); }))
+      return name;
+  std::vector<std::string> arrays;
+  for (const auto& object : objects)
+    if (!object.sparse) arrays.push_back(object.name);
+  if (arrays.size() > 1)
+    fail(file.string(), fmt::format("it has several arrays, and none is named {}; name one, as {}:{}; they are {}", role,
+                                    file.string(), arrays.front(), join_choices(arrays)));
+  return arrays.empty() ? role : arrays.front();
 }
 
 /// Throws Error(kind) naming the known suffixes. `kind` is input for a file to read, usage for one to write.
@@ -121,10 +131,10 @@ Location locate(const std::filesystem::path& path, const std::string& default_da
   if (kind == ErrorKind::input)
     if (const ObjectName name = split_object_name(text);
         content_of(name.file) == FileContent::hdf5 && !has_hdf5_suffix(name.file)) {  // as MATLAB's files
-      const std::string dataset = absolute(!name.object.empty() ? name.object : only_array(name.file, default_dataset));
+      const std::string dataset = absolute(!name.object.empty() ? name.object : array_of_role(name.file, default_dataset));
       return {Format::hdf5, name.file, dataset, fmt::format("{}:{}", name.file, dataset)};
     }
-  if (auto other = locate_other(text, kind == ErrorKind::input)) return *other;
+  if (auto other = locate_other(text, default_dataset, kind == ErrorKind::input)) return *other;
   if (const std::size_t colon = dataset_colon(text); colon != std::string::npos) {
     std::string dataset = absolute(text.substr(colon + 1));
     if (dataset.find_first_not_of('/') == std::string::npos)
@@ -134,14 +144,19 @@ Location locate(const std::filesystem::path& path, const std::string& default_da
                                     shortened(text), shortened(dataset)));
     return {Format::hdf5, text.substr(0, colon), std::move(dataset), text};
   }
-  const std::optional<Format> format = format_of(path);
+  std::optional<Format> format = format_of(path);
+  if (!format && kind == ErrorKind::input && uncompressed_name(path).extension() == ".mtx") format = Format::matrix_market;
   const std::string near = nearest(path.extension().string(), known_suffixes());
   if (!format)
     throw Error(kind, fmt::format("{}: a vector's file name must end in {}{}", text, join_choices(known_suffixes()),
                                   near.empty() || path.extension().empty() ? "" : fmt::format(" (did you mean {}?)", near)));
   const bool is_hdf5 = *format == Format::hdf5;
   const std::string dataset = is_hdf5 ? absolute(default_dataset) : "";
-  return {*format, path, dataset, is_hdf5 ? fmt::format("{}:{}", text, dataset) : text};
+  Location location{*format, path, dataset, is_hdf5 ? fmt::format("{}:{}", text, dataset) : text};
+  if (is_hdf5)
+    for (const std::string& name : names_of_role(default_dataset))
+      if (absolute(name) != dataset) location.other_datasets.push_back(absolute(name));
+  return location;
 }
 
 std::string dataset_remedy(const Hdf5File& file, const std::string& wanted) {
@@ -160,6 +175,13 @@ void put_column(std::span<const double> column, std::int64_t j, std::int64_t col
     matrix[i * static_cast<std::size_t>(columns) + static_cast<std::size_t>(j)] = column[i];
 }
 
+/// All that may be meant.
+std::vector<std::string> datasets_of(const Location& location) {
+  std::vector<std::string> names{location.dataset};
+  names.insert(names.end(), location.other_datasets.begin(), location.other_datasets.end());
+  return names;
+}
+
 /// One open dataset.
 struct Hdf5Vector {
   Hdf5File file;
@@ -167,8 +189,14 @@ struct Hdf5Vector {
   std::int64_t columns;
   std::optional<HostVector<double>> columns_read{};  ///< of an array of MATLAB's, row by row
 
-  Hdf5Vector(const Location& location, std::int64_t columns_)
-      : file(Hdf5File::open(location.file, {location.dataset})), columns(columns_) {
+  Hdf5Vector(Location location, std::int64_t columns_)
+      : file(Hdf5File::open(location.file, datasets_of(location))), columns(columns_) {
+    if (!file.has(location.dataset))
+      for (const std::string& other : location.other_datasets)
+        if (file.has(other)) {
+          location.text = fmt::format("{}:{}", location.file.string(), other);
+          location.dataset = other;
+        }
     if (!file.has(location.dataset))
       fail(location.file.string(),
            fmt::format("there is no dataset {}; {}", location.dataset, dataset_remedy(file, location.dataset)));
@@ -216,7 +244,7 @@ struct NpyVector {
   NpyHeader header;
   std::int64_t columns;
 
-  NpyVector(const Location& location, std::int64_t columns_) : file(location.file), columns(columns_) {
+  NpyVector(const Location& location, std::int64_t columns_, ComplexPart part) : file(location.file), columns(columns_) {
     std::int64_t position = 0;
     header = read_npy_header(location.text, [&](void* to, std::size_t size) {
       if (static_cast<std::int64_t>(size) > file.size() - position)
@@ -224,6 +252,7 @@ struct NpyVector {
       file.read(to, position, static_cast<std::int64_t>(size));
       position += static_cast<std::int64_t>(size);
     });
+    choose_part(location.text, header, part);
     npy_to_f64(location.text, header, nullptr, 0, nullptr);  // throws if it cannot
     require_shape(location.text, header.shape, columns);
     const std::int64_t held = file.size() - position;
@@ -257,20 +286,35 @@ struct NpyVector {
   }
 };
 
+/// A symmetric or skew-symmetric n × n matrix from the columns of its lower triangle.
+HostVector<double> expanded(std::span<const double> triangle, std::int64_t n, bool skew) {
+  HostVector<double> all(static_cast<std::size_t>(n * n));
+  const auto at = [&](std::int64_t i, std::int64_t j) -> double& { return all[static_cast<std::size_t>(i * n + j)]; };
+  std::size_t next = 0;
+  for (std::int64_t j = 0; j < n; ++j)
+    for (std::int64_t i = skew ? j + 1 : j; i < n; ++i) {
+      const double value = triangle[next++];
+      at(i, j) = value, at(j, i) = skew ? -value : value;
+    }
+  return all;
+}
+
 /// The array row by row; the file has it column by column.
-HostVector<double> parse_array(const Location& location, std::int64_t columns) {
+HostVector<double> parse_array(const Location& location, std::int64_t columns, ComplexPart part) {
   namespace mm = matrix_market;
   const auto source = TextSource::open(location.file, {});
-  const mm::Header header = mm::read_header(*source);
+  const mm::Header header = mm::read_header(*source, part);
   if (header.layout != mm::Layout::array)
     fail(location.text + ":1", "it is a sparse matrix; a vector must be in the format array, real general");
-  if (header.symmetry != mm::Symmetry::general || header.cols != columns)
+  if (header.cols != columns)
     fail(fmt::format("{}:{}", location.text, header.size_line),
-         fmt::format("the array is {} × {}{}; {} must be general and have {}", header.rows, header.cols,
-                     header.symmetry == mm::Symmetry::general ? "" : " and not general", columns == 1 ? "a vector" : "it",
+         fmt::format("the array is {} × {}; {} must have {}", header.rows, header.cols, columns == 1 ? "a vector" : "it",
                      columns == 1 ? "one column" : fmt::format("{} columns", columns)),
          columns_setting(header.rows, header.cols));
-  const std::int64_t promised = header.rows * columns;
+  // Of a symmetric array the file has the lower triangle, of a skew-symmetric one what is below the diagonal.
+  const bool half = header.symmetry != mm::Symmetry::general, skew = header.symmetry == mm::Symmetry::skew_symmetric;
+  std::int64_t promised = header.entries;
+  if (half) promised = skew ? (promised - columns) / 2 : (promised - columns) / 2 + columns;
   const std::int64_t most = mm::most_entries(*source, header);
   ReadLimits{}.require_memory((columns == 1 ? 8 : 16) * most, location.file);
   HostVector<double> values;
@@ -286,7 +330,8 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns) {
       if (static_cast<std::int64_t>(values.size()) == promised)
         throw LineFault{p, fmt::format("there are more than the promised {} entries", promised)};
       double value = 0;
-      mm::require_line_end(mm::parse_value(p, end, header.field, true, value));
+      mm::require_line_end(header.field == mm::Field::complex ? mm::parse_part(p, end, part, true, value)
+                                                              : mm::parse_value(p, end, header.field, true, value));
       values.push_back(value);
     }
   });
@@ -295,6 +340,7 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns) {
          fmt::format("the size line promises {} entries, the file has {}; it is truncated, or the size line is wrong",
                      promised, values.size()));
   source->file().require_unchanged();
+  if (half) return expanded(values, columns, skew);
   if (columns == 1) return values;
   HostVector<double> by_rows(values.size());
   for (std::int64_t j = 0; j < columns; ++j)
@@ -308,15 +354,18 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns) {
 std::optional<Hdf5Input> VectorFile::hdf5_input(const std::filesystem::path& path, const std::string& default_dataset) {
   try {
     const Location location = locate(path, default_dataset, ErrorKind::input);
-    if (location.format == Format::hdf5) return Hdf5Input{location.file, {location.dataset}};
+    if (location.format == Format::hdf5) return Hdf5Input{location.file, datasets_of(location)};
   } catch (const Error&) {
     // Opening it says what is wrong.
   }
   return std::nullopt;
 }
 
-VectorFile::VectorFile(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t columns) {
+VectorFile::VectorFile(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t columns,
+                       ComplexPart part) {
   const Location location = locate(path, default_dataset, ErrorKind::input);
+  if (part != ComplexPart::none && location.format != Format::npy && location.format != Format::matrix_market)
+    fail(location.text, "complex numbers are read from .npy and .mtx files; write it with numpy.save");
   std::function<HostVector<double>(std::int64_t, std::int64_t)> read;
   switch (location.format) {
     case Format::hdf5: {
@@ -326,13 +375,13 @@ VectorFile::VectorFile(const std::filesystem::path& path, const std::string& def
       break;
     }
     case Format::npy: {
-      const auto vector = std::make_shared<const NpyVector>(location, columns);
+      const auto vector = std::make_shared<const NpyVector>(location, columns, part);
       size_ = vector->rows();
       read = [vector](std::int64_t begin, std::int64_t end) { return vector->read(begin, end); };
       break;
     }
     case Format::matrix_market: {
-      const auto values = std::make_shared<const HostVector<double>>(parse_array(location, columns));
+      const auto values = std::make_shared<const HostVector<double>>(parse_array(location, columns, part));
       size_ = static_cast<std::int64_t>(values->size()) / columns;
       read = [values, columns](std::int64_t begin, std::int64_t end) {
         return HostVector<double>(values->begin() + begin * columns, values->begin() + end * columns);
@@ -340,7 +389,7 @@ VectorFile::VectorFile(const std::filesystem::path& path, const std::string& def
       break;
     }
     case Format::other: {
-      VectorContents contents = location.other->open(location.file, location.object, columns);
+      VectorContents contents = location.other->open(location.file, location.choice, columns);
       size_ = contents.size;
       read = std::move(contents.read);
       break;

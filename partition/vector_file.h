@@ -11,17 +11,20 @@
 
 #include "kernels/base/host_vector.h"
 #include "partition/hdf5/input.h"
+#include "partition/readers/input_choices.h"
 
 namespace shardmat {
 
 /// A vector of a file, or an n × columns matrix. The format follows the suffix: .h5/.hdf5 (dataset of f32 or f64; default
-/// dataset name `default_dataset`, or FILE.h5:/name), .npy (little-endian f4/f8, in either order), .mtx (array real
-/// general), .txt (a row a line). PETSc's binary files (a Vec, or a dense Mat for several columns; FILE:NUMBER) are known by
-/// their first bytes. The shape is n × columns; with one column also n.
+/// dataset name `default_dataset`, for "x0" also "x", or FILE.h5:/name), .npy (little-endian f4/f8, in either order), .mtx
+/// (array real general), .txt (a row a line). PETSc's binary files (a Vec, or a dense Mat for several columns; FILE:NUMBER)
+/// are known by their first bytes. The shape is n × columns; with one column also n.
 class VectorFile {
  public:
-  /// Throws Error(input) with file, place and remedy.
-  VectorFile(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t columns = 1);
+  /// `part`: of a .npy or .mtx file with complex numbers, which of the two is read. Throws Error(input) with file, place and
+  /// remedy.
+  VectorFile(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t columns = 1,
+             ComplexPart part = ComplexPart::none);
 
   /// The HDF5 file and dataset that these arguments name; nothing for other formats or invalid names.
   static std::optional<Hdf5Input> hdf5_input(const std::filesystem::path& path, const std::string& default_dataset);

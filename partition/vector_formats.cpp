@@ -43,6 +43,12 @@ void require_columns(const VectorFormat& format, const std::filesystem::path& pa
                             format.name, columns));
 }
 
+std::vector<std::string> names_of_role(const std::string& role) {
+  std::vector<std::string> names{role};
+  if (role.size() > 1 && role.back() == '0') names.push_back(role.substr(0, role.size() - 1));
+  return names;
+}
+
 std::string columns_setting(std::int64_t rows, std::int64_t found) {
   return rows > 1 && found > 0 ? fmt::format("right_hand_sides={}", found) : "";
 }

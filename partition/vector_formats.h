@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/base/host_vector.h"
 #include "partition/atomic_file.h"
@@ -31,12 +32,23 @@ class VectorSink {
   virtual void close() = 0;
 };
 
+/// Which vector of a file is meant.
+struct VectorChoice {
+  std::string object;  ///< its name or number; may be empty
+  /// What the vector is for: "x", "b", "x0" … Without an object, the vector of this name is taken, else the only one. Several
+  /// are refused.
+  std::string role;
+};
+
+/// The names by which a vector of this role is looked for, the best first: of "x0" they are x0 and x.
+std::vector<std::string> names_of_role(const std::string& role);
+
 struct VectorFormat {
   std::string_view name;                               ///< "petsc"
   std::string_view suffix;                             ///< of outputs: ".petsc"; empty for formats that are only read
   bool (*accepts)(const std::filesystem::path& path);  ///< decides by first bytes or suffix; does not throw
-  /// `object`: which vector in the file; may be empty. Throws Error(input) with file, place and remedy.
-  VectorContents (*open)(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
+  /// Throws Error(input) with file, place and remedy.
+  VectorContents (*open)(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns);
   /// Writes the temporary of `file`, of `size` rows. Null for formats that are only read.
   std::unique_ptr<VectorSink> (*make_sink)(const AtomicFile& file, std::int64_t size, std::int64_t columns);
   /// In place of make_sink() if the format has a file for each rank: writes that of one rank, the rows [begin, end).
@@ -60,12 +72,12 @@ std::string columns_setting(std::int64_t rows, std::int64_t found);
 
 // The functions behind the lines of the list.
 bool accepts_petsc_vector(const std::filesystem::path& path);
-VectorContents open_petsc_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
+VectorContents open_petsc_vector(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns);
 /// A Vec, or a dense Mat if there are several columns.
 std::unique_ptr<VectorSink> make_petsc_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
 
 bool accepts_hypre_vector(const std::filesystem::path& path);
-VectorContents open_hypre_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
+VectorContents open_hypre_vector(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns);
 /// REQUIRES: one column. So do binary files.
 std::unique_ptr<VectorSink> make_hypre_text_sink(const AtomicFile& file, std::int64_t size, std::int64_t begin,
                                                  std::int64_t end, std::int64_t columns);
@@ -73,13 +85,14 @@ std::unique_ptr<VectorSink> make_hypre_binary_sink(const AtomicFile& file, std::
                                                    std::int64_t end, std::int64_t columns);
 
 bool accepts_harwell_boeing_vector(const std::filesystem::path& path);
-/// `object`: rhs, guess or solution, with a number from 1 if there are several and one column is read; else all are.
-VectorContents open_harwell_boeing_vector(const std::filesystem::path& path, const std::string& object,
+/// The object is rhs, guess or solution, with a number from 1 if there are several and one column is read; else all are. Of
+/// several kinds the role "b" takes the right-hand sides and "x0" the guesses.
+VectorContents open_harwell_boeing_vector(const std::filesystem::path& path, const VectorChoice& choice,
                                           std::int64_t columns);
 
 bool accepts_matlab5_vector(const std::filesystem::path& path);
-/// The array that `object` names, else the first one. A row is a vector, too.
-VectorContents open_matlab5_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
+/// A row is a vector, too.
+VectorContents open_matlab5_vector(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns);
 
 bool accepts_matlab_vector(const std::filesystem::path& path);
 /// A .mat file with one array of the name of the file: of version 5 if it has less than 2 GB, else of 7.3, which is HDF5.
@@ -88,11 +101,11 @@ std::unique_ptr<VectorSink> make_matlab_sink(const AtomicFile& file, std::int64_
 std::unique_ptr<VectorSink> make_matlab_hdf5_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
 
 bool accepts_freefem_vector(const std::filesystem::path& path);
-VectorContents open_freefem_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
+VectorContents open_freefem_vector(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns);
 
 bool accepts_text_vector(const std::filesystem::path& path);
 /// Plain text: the entries of a row on a line, blanks or commas between them; lines that begin with # or % are left out.
-VectorContents open_text_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
+VectorContents open_text_vector(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns);
 std::unique_ptr<VectorSink> make_text_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
 
 }  // namespace shardmat

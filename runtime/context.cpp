@@ -15,15 +15,14 @@ Context::Context(Communicator& communicator, BackendChoice backend, int threads)
       stream_(placement_.device),
       exchange_stream_(placement_.device, Stream::Priority::high) {}
 
-Context::Context(Communicator& self, const Context& among)
-    : communicator_(self),
-      placement_{among.device(),
-                 {among.placement().ranks[static_cast<std::size_t>(among.communicator().rank())]},
-                 among.placement().why,
-                 among.threads(),
-                 among.placement().isa},
+Context::Context(Communicator& some, const Context& among)
+    : communicator_(some),
+      placement_(among.placement()),
       stream_(placement_.device),
-      exchange_stream_(placement_.device, Stream::Priority::high) {}
+      exchange_stream_(placement_.device, Stream::Priority::high) {
+  if (some.size() == among.communicator().size()) return;
+  placement_.ranks = {among.placement().ranks[static_cast<std::size_t>(among.communicator().rank())]};
+}
 
 void Context::wait(Stream& stream, const char* what) const {
   if (nccl_ != nullptr) nccl_->wait(stream, what);

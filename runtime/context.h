@@ -26,7 +26,8 @@ class Context {
   /// ranks.
   Context(Communicator& communicator, BackendChoice backend, int threads = 0);
 
-  /// A context of this rank alone, on the device that it has in `among`. REQUIRES: `self` has one rank.
+  /// Of this rank alone, on its device in `among`; on the host also of all its ranks, for a thread of their own. No
+  /// messages.
   Context(Communicator& self, const Context& among);
 
   Communicator& communicator() const { return communicator_; }

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -58,35 +56,9 @@ std::string environment(const char* name, const char* fallback) {
   return value != nullptr && *value != '\0' ? value : fallback;
 }
 
-Launch launch() {
-  for (const auto& [rank, size] : {std::pair{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                   std::pair{"PMI_RANK", "PMI_SIZE"}, std::pair{"PMIX_RANK", "PMIX_SIZE"}})
-    if (std::getenv(rank) != nullptr && std::getenv(size) != nullptr)
-      return {std::atoi(std::getenv(rank)), std::atoi(std::getenv(size))};
-  if (std::getenv("SLURM_STEP_ID") != nullptr && std::getenv("SLURM_PROCID") != nullptr)
-    return {std::atoi(std::getenv("SLURM_PROCID")), std::atoi(environment("SLURM_STEP_NUM_TASKS", "1").c_str())};
-  return {};
-}
-
 void require_single_process(const char* command) {
   if (launch().size > 1)
     throw Error(ErrorKind::usage, fmt::format("shardmat {} is one process with threads; start it without mpirun", command));
-}
-
-std::string command_line() {
-  // That no shell changes.
-  constexpr const char* kPlainCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
-  std::ifstream file("/proc/self/cmdline");
-  std::string line;
-  for (std::string word; std::getline(file, word, '\0');) {
-    if (word.empty() || word.find_first_not_of(kPlainCharacters) != std::string::npos) {
-      std::string quoted;
-      for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-      word = "'" + quoted + "'";
-    }
-    line += (line.empty() ? "" : " ") + word;
-  }
-  return line;
 }
 
 }  // namespace shardmat::tools

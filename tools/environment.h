@@ -1,7 +1,9 @@
-// What the program reads from its environment: its own variables, and what a launcher says.
+// What the program reads from its environment: its own variables, and what a launcher says (comm/launcher.h).
 #pragma once
 
 #include <string>
+
+#include "comm/launcher.h"
 
 namespace shardmat::tools {
 
@@ -14,17 +16,7 @@ void check_environment();
 /// The variable's value, or `fallback`.
 std::string environment(const char* name, const char* fallback);
 
-/// This process's rank and the number of ranks as the launcher (Open MPI, Slurm, MPICH) tells before MPI_Init; 0 of 1 if it
-/// was started alone.
-struct Launch {
-  int rank = 0, size = 1;
-};
-Launch launch();
-
-/// Throws Error(usage) if a command that works alone was started by mpirun with several ranks.
+/// Throws Error(usage) if a command that works alone was started by a launcher with several ranks.
 void require_single_process(const char* command);
-
-/// This process's command line as a shell would take it.
-std::string command_line();
 
 }  // namespace shardmat::tools

@@ -94,6 +94,9 @@ void add_measured(const ordered_json& report, StudiedMatrix& studied) {
     const bool in_blocks = measured.at("exchange").value("column_block_why", "") != "";
     if (in_blocks) continue;  // of columns, which the model does not know
     const int ranks = static_cast<int>(count(c, "ranks", 1, kMostRanks));
+    for (const ordered_json& note : c.value("notes", ordered_json::array()))
+      studied.doubts.push_back(fmt::format("{} rank{}, {}: {}", ranks, ranks == 1 ? "" : "s", c.value("exchange", ""),
+                                           shortened(note.get<std::string>(), 400)));
     const double seconds = figure(measured.at("iteration"), "median_s", 1e-12, kMostSeconds);
     const auto same =
         std::find_if(studied.seconds.begin(), studied.seconds.end(), [&](const auto& s) { return s.first == ranks; });
@@ -165,13 +168,18 @@ ordered_json read_study_json(const std::string& path) {
 
 }  // namespace
 
+std::string folder_of_study(const std::string& path) {
+  const ordered_json report = read_study_json(path);
+  return report.is_object() && report.contains("folder") && report["folder"].is_string() ? report["folder"] : "";
+}
+
 std::vector<StudiedMatrix> read_study(const std::string& path) {
   const ordered_json report = read_study_json(path);
   try {
     std::vector<StudiedMatrix> found;
     for (const ordered_json& one : report.at("models")) {
       if (grows(matrix_of(one))) continue;  // it is another on each number of ranks
-      StudiedMatrix studied{matrix_of(one), model_from_json(one), {}};
+      StudiedMatrix studied{matrix_of(one), model_from_json(one), {}, {}};
       add_measured(report, studied);
       found.push_back(std::move(studied));
     }

@@ -1,6 +1,9 @@
 // The shardmat program: the list of subcommands, and the one place where an error becomes a message and an exit code.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -10,10 +13,12 @@
 #include <iostream>
 #include <new>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
+#include "kernels/base/print_error.h"
 #include "kernels/base/text.h"
 #include "partition/atomic_file.h"
 #include "tools/command.h"
@@ -35,7 +40,7 @@ constexpr const char* kExitCodes =
 
 /// Every rank parses the same command line; one says what is wrong with it.
 void say(const std::string& message) {
-  if (launch().rank == 0) fmt::print(stderr, "shardmat: {}\n", message);
+  if (launch().rank == 0) print_error("shardmat: {}\n", message);
 }
 
 std::vector<std::string> option_names(CLI::App& app) {
@@ -67,6 +72,29 @@ std::string unknown_word(const CLI::App& program, const CLI::App& app) {
   return words.empty() ? "" : words.front();
 }
 
+/// What other programs call an option. Those of one meaning stand in the order in which a command's own name is looked for.
+constexpr std::pair<const char*, const char*> kOtherNames[] = {
+    {"--method", "--solver"},          {"--ksp", "--solver"},           {"--ksp-type", "--solver"},
+    {"--ksp_type", "--solver"},        {"--algorithm", "--solver"},     {"--algorithm", "--method"},
+    {"--solver", "--method"},          {"--partitioner", "--method"},   {"--pc", "--preconditioner"},
+    {"--pc-type", "--preconditioner"}, {"--pc_type", "--preconditioner"}, {"--precond", "--preconditioner"},
+    {"--tol", "--rtol"},               {"--tol", "--tolerance"},        {"--tolerance", "--rtol"},
+    {"--eps", "--rtol"},               {"--eps", "--tolerance"},        {"--rtol", "--tolerance"},
+    {"--maxiter", "--max-iterations"}, {"--max-it", "--max-iterations"}, {"--max_it", "--max-iterations"},
+    {"--iterations", "--max-iterations"}, {"--maxit", "--max-iterations"}, {"--x0", "--initial-guess"},
+    {"--guess", "--initial-guess"},    {"--k", "--count"},              {"--nev", "--count"},
+    {"--alpha", "--damping"},          {"--dtype", "--type"},           {"--precision", "--type"},
+    {"--device", "--backend"},         {"--cpu", "--backend"},          {"--gpu", "--backend"},
+    {"--out", "--output"},             {"--format", "--kernel"},        {"--nrhs", "--rhs"},
+    {"--columns", "--rhs"},            {"--reps", "--repetitions"},     {"--ranks", "--parts"}};
+
+/// The option of a command that a word from another program means; empty if there is none.
+std::string option_meant(const std::string& word, const std::vector<std::string>& known) {
+  for (const auto& [other, own] : kOtherNames)
+    if (word == other && std::find(known.begin(), known.end(), own) != known.end()) return own;
+  return {};
+}
+
 /// Where CLI11 only says what it did not expect or misses, we say which word was probably meant.
 std::string explain(CLI::App& program, const CLI::ParseError& error) {
   CLI::App& app = innermost(program);
@@ -78,7 +106,8 @@ std::string explain(CLI::App& program, const CLI::ParseError& error) {
     const bool option = word[0] == '-';
     const std::vector<std::string> known = option ? option_names(app) : subcommand_names(app);
     const bool short_word = word.find_first_not_of('-') + 2 >= word.size();  // everything short is near to it
-    const std::string near = short_word ? "" : nearest(word, known);
+    const std::string meant = option ? option_meant(word, known) : "";
+    const std::string near = !meant.empty() ? meant : short_word ? "" : nearest(word, known);
     message = option          ? fmt::format("there is no option {}", word)
               : known.empty() ? fmt::format("unexpected word \"{}\"", word)
                               : fmt::format("there is no \"{}\" to {}; choose {}", word,
@@ -148,9 +177,17 @@ bool output_is_lost() {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return false;
   const int error = errno;
-  fmt::print(stderr, "shardmat: the report could not be written to standard output{}; make room there, or name a file\n",
+  print_error("shardmat: the report could not be written to standard output{}; make room there, or name a file\n",
              error == 0 ? "" : fmt::format(" ({})", std::strerror(error)));
   return true;
+}
+
+/// A file that is opened must not get the number of a closed standard stream: messages would be written into it. Standard
+/// output stays one that cannot be written to.
+void open_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) == -1 && errno == EBADF)
+      static_cast<void>(::open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY));
 }
 
 /// Whichever way the process is ended by others, except by SIGKILL.
@@ -175,6 +212,7 @@ void leave_no_unfinished_files() {
 int main(int argc, char** argv) {
   using namespace shardmat;
   using namespace shardmat::tools;
+  open_standard_streams();
   leave_no_unfinished_files();
   constexpr int kResources = static_cast<int>(ErrorKind::resources);
   try {
@@ -184,6 +222,7 @@ int main(int argc, char** argv) {
     say(error.what());
     return error.exit_code();
   } catch (const std::system_error& error) {
+    if (std::ferror(stdout) != 0 && output_is_lost()) return kResources;  // which fmt::print throws
     const bool no_thread = error.code() == std::errc::resource_unavailable_try_again;
     say(fmt::format("{}{}", no_thread ? "no thread can be started, for want of memory or processes: " : "internal error: ",
                     error.what()));
@@ -192,7 +231,6 @@ int main(int argc, char** argv) {
     say("not enough host memory; use more hosts or a smaller matrix");
     return kResources;
   } catch (const std::exception& error) {
-    if (std::ferror(stdout) != 0 && output_is_lost()) return kResources;  // which fmt::print throws
     say(fmt::format("internal error: {}", error.what()));
     return static_cast<int>(ErrorKind::internal);
   }

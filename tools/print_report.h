@@ -7,6 +7,8 @@
 #include <string>
 
 #include "comm/communicator.h"
+#include "kernels/base/print_error.h"
+#include "tools/write_report.h"
 #include "tools/write_text.h"
 
 namespace shardmat::tools {
@@ -20,7 +22,7 @@ void print_report(const Report& report, const std::string& json, Communicator& c
   communicator.together([&] {
     if (communicator.rank() != 0) return;
     if (json != "-") write_text("-", to_text(report));
-    if (!json.empty()) write_text(json, to_json(report));
+    if (!json.empty()) write_report(json, to_json(report));
     std::fflush(stdout);
   });
 }
@@ -28,7 +30,7 @@ void print_report(const Report& report, const std::string& json, Communicator& c
 /// 0, or kNotConverged with the line "shardmat: WHO did not converge".
 inline int convergence_code(bool converged, const char* who, const Communicator& communicator) {
   if (converged) return 0;
-  if (communicator.rank() == 0) fmt::print(stderr, "shardmat: {} did not converge\n", who);
+  if (communicator.rank() == 0) print_error("shardmat: {} did not converge\n", who);
   return kNotConverged;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "kernels/base/error.h"
+#include "kernels/base/print_error.h"
 #include "kernels/base/text.h"
 #include "tools/environment.h"
 
@@ -39,8 +40,8 @@ class Bar {
     const auto filled = static_cast<std::size_t>(fraction * kWidth);
     const std::string bar = std::string(filled, '#') + std::string(kWidth - filled, '.');
     const std::string left = complete || fraction <= 0 ? "" : ", " + human_seconds(elapsed / fraction - elapsed) + " left";
-    fmt::print(stderr, "\r\033[K{:<13} [{}] {:3.0f} %  {}{}{}", phase, bar, 100 * fraction, human_seconds(elapsed), left,
-               complete ? "\n" : "");
+    print_error("\r\033[K{:<13} [{}] {:3.0f} %  {}{}{}", phase, bar, 100 * fraction, human_seconds(elapsed), left,
+                complete ? "\n" : "");
     std::fflush(stderr);
   }
 
@@ -49,13 +50,33 @@ class Bar {
   Clock::time_point begun_, drawn_;
 };
 
-}  // namespace
-
-Progress make_progress_bar() {
+bool is_drawn() {
   const std::string wish = environment("SHARDMAT_PROGRESS", "auto");
   if (wish != "auto" && wish != "on" && wish != "off")
     throw Error(ErrorKind::usage, fmt::format("SHARDMAT_PROGRESS={}: choose auto, on or off", wish));
-  if (wish == "off" || launch().rank != 0 || (wish == "auto" && ::isatty(STDERR_FILENO) == 0)) return {};
+  return wish != "off" && launch().rank == 0 && (wish == "on" || ::isatty(STDERR_FILENO) != 0);
+}
+
+}  // namespace
+
+bool IterationLine::is_wanted() { return is_drawn(); }
+
+void IterationLine::update(std::int64_t iteration, double residual) {
+  const auto now = Clock::now();
+  if (now - begun_ < kQuiet || now - drawn_ < kBetweenDraws) return;
+  drawn_ = now;
+  const double elapsed = std::chrono::duration<double>(now - begun_).count();
+  print_error("\r\033[K{:<13} iteration {}, residual {:.3e}, {:.4g} iterations/s, {}", phase_, human_count(iteration), residual,
+              static_cast<double>(iteration) / elapsed, human_seconds(elapsed));
+}
+
+void IterationLine::end() {
+  if (drawn_ != Clock::time_point{}) print_error("\n");
+  drawn_ = {};
+}
+
+Progress make_progress_bar() {
+  if (!is_drawn()) return {};
   return [bar = std::make_shared<Bar>()](std::string_view phase, std::int64_t done, std::int64_t total) {
     bar->update(phase, done, total);
   };

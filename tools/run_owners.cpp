@@ -9,6 +9,7 @@
 
 #include "comm/feeders/rank_group.h"
 #include "comm/placement.h"
+#include "kernels/base/print_error.h"
 #include "tools/checks.h"
 #include "tools/run_ranks.h"
 
@@ -32,7 +33,7 @@ int run_owners(const CommandLine& command, double timeout_seconds, const RankSha
     std::ptrdiff_t working = 0;
     for (std::size_t rank = 0; rank < owners.size(); ++rank) working += owners[rank] == static_cast<int>(rank) ? 1 : 0;
     if (working == std::ssize(owners)) return work(all);
-    if (all.rank() == 0) fmt::print(stderr, "{} of {} ranks work; the others wait\n", working, owners.size());
+    if (all.rank() == 0) print_error("{} of {} ranks work; the others wait\n", working, owners.size());
     RankGroup group(all, owners);
     const std::string exit_code = group.call(
         "the command", [] { return std::vector<Operand>(); },

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -15,19 +16,23 @@
 #include <utility>
 
 #include "comm/mpi_session.h"
+#include "kernels/base/core_wait.h"
 #include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
+#include "kernels/base/print_error.h"
 #include "tools/environment.h"
+#include "tools/given_options.h"
 #include "tools/setting_options.h"
 
 namespace shardmat::tools {
 namespace {
 
 constexpr double kCleanUpSeconds = 5;  // device memory cannot always be freed while a kernel waits for a lost rank
-constexpr double kStartSeconds = 60;   // that ranks may take to start, beyond the deadline of every other step
+constexpr double kLeastToStart = 30;   // seconds that ranks may take to start where the deadline of other steps is shorter
 
 /// For errors that the other ranks do not know of: says it and ends this process without waiting for anyone.
 [[noreturn]] void leave(int exit_code, const std::string& message) {
-  fmt::print(stderr, "shardmat: {}\n", message);
+  print_error("shardmat: {}\n", message);
   MpiSession::leave(exit_code);
 }
 
@@ -47,6 +52,17 @@ std::unique_ptr<Communicator> join(const CommandLine& command, double timeout_se
   } catch (const Error& error) {
     leave(error.exit_code(), message_of(error, command));
   }
+}
+
+/// Threads that work together wait for each other at barriers, and spin there.
+void note_busy_cores(const CoreWait& wait, const Communicator& communicator) {
+  const int threads = thread_count();
+  const double share = wait.share(threads);
+  if (communicator.rank() != 0 || threads < 2 || wait.seconds() < 1 || share < kBusyShare) return;
+  print_error(
+      "note: the {} threads of {} had no core for {:.0f} % of the time, because other processes or ranks use the cores: times "
+      "say little, and fewer threads may be faster (OMP_NUM_THREADS=1)\n",
+      threads, name_of(communicator), 100 * share);
 }
 
 /// Ends this process with a message unless this object is gone in time: MPI's start and end wait for all ranks, and know no
@@ -92,13 +108,14 @@ struct EndsInTime {
 }  // namespace
 
 int run_ranks(const CommandLine& command, double timeout_seconds, const std::function<int(Communicator&)>& work) {
-  const double start_seconds = timeout_seconds + kStartSeconds;
+  const double start_seconds = std::max(timeout_seconds, kLeastToStart);
   std::optional<Deadline> deadline(
       std::in_place, start_seconds,
       fmt::format("rank {}: starting MPI did not finish within {:g} s: a rank did not start, or does not answer. If all are "
                   "only slow, raise --timeout",
                   launch().rank, start_seconds));
   MpiSession session(nullptr, nullptr);
+  require_world_of_launcher();
   const std::unique_ptr<Communicator> communicator = join(command, timeout_seconds);
   deadline.reset();
   const EndsInTime ends{deadline, timeout_seconds, name_of(*communicator)};
@@ -109,17 +126,22 @@ int run_ranks(const CommandLine& command, double timeout_seconds, const std::fun
                             fmt::format("shardmat: {}", by(*communicator, message_of(why, command))));
   });
   try {
+    require_same_on_all_ranks(*communicator, given_options(command));
+    const CoreWait wait;
     const int exit_code = work(*communicator);
+    note_busy_cores(wait, *communicator);
     communicator->barrier();  // has a deadline, the end of MPI has none
     return exit_code;
   } catch (const AgreedError& error) {
-    if (communicator->rank() == 0) fmt::print(stderr, "shardmat: {}\n", message_of(error, command));
+    if (communicator->rank() == 0) print_error("shardmat: {}\n", message_of(error, command));
     return error.exit_code();
   } catch (const Error& error) {
     leave(error.exit_code(), by(*communicator, message_of(error, command)));
   } catch (const std::bad_alloc&) {
     leave(static_cast<int>(ErrorKind::resources), by(*communicator, "not enough host memory; use more hosts"));
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0)  // which fmt::print throws
+      leave(static_cast<int>(ErrorKind::resources), by(*communicator, "standard output could not be written"));
     leave(static_cast<int>(ErrorKind::internal), by(*communicator, fmt::format("internal error: {}", error.what())));
   }
 }

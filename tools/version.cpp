@@ -23,6 +23,9 @@ std::string mpi_version() {
 
 }  // namespace
 
+std::string version_number() { return SHARDMAT_VERSION; }
+std::string commit() { return std::string(kCommit); }
+
 std::string version() {
   return kCommit.empty() ? std::string(SHARDMAT_VERSION) : fmt::format("{} ({})", SHARDMAT_VERSION, kCommit);
 }

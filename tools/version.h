@@ -5,6 +5,10 @@
 
 namespace shardmat::tools {
 
+/// "0.1.0".
+std::string version_number();
+/// As git describes it; empty if the program was not built in a git checkout.
+std::string commit();
 /// "0.1.0", followed by " (COMMIT)" if it was built in a git checkout.
 std::string version();
 

@@ -256,6 +256,7 @@ void RankGroup::wait_for_feeders(const char* name, std::uint32_t phase) {
   sleep_until(
       board_->arrivals, [&](std::uint32_t count) { return !before(count, target); },
       [&](double waited) {
+        require_intact();
         for (int place = 1; place < size(); ++place) {
           const PeerState state = state_of(seat(place).process);  // before its step, which it may take and then end
           if (!before(seat(place).step.load(), calls_ * kStepsOfFeeder + phase)) continue;
@@ -274,6 +275,7 @@ void RankGroup::wait_for_owner(const char* name, std::uint32_t phase, const std:
   sleep_until(
       board_->owner_step, [&](std::uint32_t count) { return !before(count, target); },
       [&](double waited) {
+        require_intact();
         if (meanwhile) meanwhile();
         const PeerState state = state_of(board_->owner);  // before its step, which it may take and then end
         if (!before(board_->owner_step.load(), target)) return;

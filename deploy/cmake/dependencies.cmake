@@ -1,5 +1,5 @@
 # Every outside library, found here and nowhere else. Required: MPI, HDF5, OpenMP, fmt, zlib, nlohmann-json, CLI11, Boost's headers.
-# Optional, with a line saying what is left out: CUDA, NCCL, fast_float, libzip, libpng, OpenSSL, METIS, PT-Scotch, PETSc.
+# Optional, with a line saying what is left out: CUDA, NCCL, fast_float, libzip, bzip2, xz, zstd, libpng, OpenSSL, METIS, PT-Scotch, PETSc.
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 set(MPI_CXX_SKIP_MPICXX ON)
@@ -39,6 +39,9 @@ endif()
 
 include(find_optional)
 shardmat_find_optional(libzip LIBZIP zip.h zip "SciPy .npz files are left out" libzip-dev)
+shardmat_find_optional(bzip2 BZIP2 bzlib.h bz2 "text compressed by bzip2 (.bz2) is left out" libbz2-dev)
+shardmat_find_optional(xz XZ lzma.h lzma "text compressed by xz (.xz) is left out" liblzma-dev)
+shardmat_find_optional(zstd ZSTD zstd.h zstd "text compressed by zstd (.zst) is left out" libzstd-dev)
 find_package(PNG 1.6 QUIET)
 if(PNG_FOUND)
   message(STATUS "libpng: ${PNG_LIBRARIES}")

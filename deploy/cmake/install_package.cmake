@@ -1,6 +1,6 @@
 # Installs the program, the libraries, the public headers and the CMake package: find_package(Shardmat) gives
-# shardmat::shardmat, which links all layers, shardmat::c, the C interface, and, in projects with
-# Fortran, shardmat::fortran, its Fortran modules.
+# shardmat::c, the C interface, which needs nothing but its library; in projects with Fortran shardmat::fortran, its Fortran
+# modules; and in projects with C++ shardmat::shardmat, which links all layers.
 include(CMakePackageConfigHelpers)
 
 set_target_properties(shardmat_all PROPERTIES EXPORT_NAME shardmat)
@@ -38,8 +38,10 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/schemas DESTINATION ${CMAKE_INSTAL
 if(TARGET shardmat_petsc)
   install(TARGETS shardmat_petsc LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
-install(TARGETS shardmat_kernels shardmat_partition shardmat_comm shardmat_runtime shardmat_all shardmat_hdf5 shardmat_c
-        EXPORT ShardmatTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS shardmat_kernels shardmat_partition shardmat_comm shardmat_runtime shardmat_all shardmat_hdf5
+        EXPORT ShardmatTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# Of its own, because projects in C and Fortran take it, which have none of what the static libraries need.
+install(TARGETS shardmat_c EXPORT ShardmatCTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 # The C interface: headers and the Fortran modules where programs look, and its description for pkg-config.
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/c/shardmat.h ${PROJECT_SOURCE_DIR}/runtime/c/shardmat_mpi.h
@@ -53,6 +55,7 @@ configure_file(${PROJECT_SOURCE_DIR}/runtime/c/shardmat.pc.in ${PROJECT_BINARY_D
 install(FILES ${PROJECT_BINARY_DIR}/shardmat.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Shardmat)
 install(EXPORT ShardmatTargets NAMESPACE shardmat:: DESTINATION ${package_dir})
+install(EXPORT ShardmatCTargets NAMESPACE shardmat:: DESTINATION ${package_dir})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/deploy/cmake/ShardmatConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/ShardmatConfig.cmake INSTALL_DESTINATION ${package_dir}
                               PATH_VARS CMAKE_INSTALL_INCLUDEDIR)

@@ -42,6 +42,22 @@ struct ScaleRows {
   SHARDMAT_BOTH void finish(int, const Sums<0>&) const {}
 };
 
+/// Zeros the rows `places` of a row-major matrix; an item is one of them.
+template <class T>
+struct ClearRows {
+  const std::int64_t* places;
+  T* y;
+  std::int64_t leading;
+  static constexpr int kSums = 0;
+  using Factors = Works;
+  SHARDMAT_BOTH Factors factors(int) const { return {true}; }
+  SHARDMAT_BOTH Sums<0> entry(const Factors&, const Place& place) const {
+    y[places[place.item] * leading + place.column] = T(0);
+    return {};
+  }
+  SHARDMAT_BOTH void finish(int, const Sums<0>&) const {}
+};
+
 /// Inverts row-major blocks of kSize rows in place, by Gauss-Jordan elimination with partial pivoting in f64; an item is a
 /// block. Rows from `rows` on are padding. A singular block becomes the identity. The sum counts these.
 template <class T, int kSize>
@@ -158,6 +174,7 @@ struct Magnitudes {
 #define SHARDMAT_PRECONDITIONER_STEPS(MAKE, T) \
   MAKE(InvertDiagonal<T>)                      \
   MAKE(ScaleRows<T>)                           \
+  MAKE(ClearRows<T>)                           \
   MAKE(InvertBlocks<T, 1>)                     \
   MAKE(InvertBlocks<T, 2>)                     \
   MAKE(InvertBlocks<T, 3>)                     \

@@ -61,6 +61,9 @@ class EntryReader {
   virtual void require_promised(std::int64_t entries) const = 0;
   /// Throws Error(input) "path:line: what" for a TextFault of a pass.
   [[noreturn]] virtual void fail(const TextFault& fault) = 0;
+  /// `part`: all entries of the rows from first_row on, unsorted. Throws Error(input) if an entry comes twice and the format
+  /// does not say that this means a sum. Called before duplicates are summed.
+  virtual void check_duplicates(const HostCsr& /*part*/, std::int64_t /*first_row*/) const {}
   /// True if reading does not check all columns and values, so that validate() must check them.
   virtual bool needs_validation() const = 0;
 };

@@ -14,6 +14,7 @@
 
 #include "kernels/base/error.h"
 #include "partition/first_bytes.h"
+#include "partition/readers/complex_values.h"
 #include "partition/readers/reader_list.h"
 #include "partition/readers/text_entries.h"
 #include "partition/readers/text_numbers.h"
@@ -72,8 +73,7 @@ class FreeFem final : public TextEntryFormat {
     if (!with_value) return entry;
     if (*skip_separator(p) == '(')
       throw LineFault{line,
-                      "its values are complex, which is not supported; print the real and the imaginary part as two "
-                      "matrices"};
+                      fmt::format("its values are complex, which are not read from FreeFEM files; {}", kComplexElsewhere)};
     require_line_end(parse_real(p, allow_nonfinite_, entry.value));
     return entry;
   }

@@ -13,6 +13,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/host_vector.h"
+#include "partition/compression/compression.h"
 #include "partition/readers/entry_reader.h"
 #include "partition/readers/matrix_market.h"
 #include "partition/readers/reader_list.h"
@@ -25,7 +26,8 @@ using harwell_boeing::Header;
 
 std::int64_t whole(std::string_view text, const char* what, std::int64_t least, std::int64_t most, const LineCursor& lines) {
   std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const char* const first = text.data() + (text.size() > 1 && text[0] == '+' && text[1] != '-' ? 1 : 0);
+  const auto [end, error] = std::from_chars(first, text.data() + text.size(), number);
   if (error != std::errc{} || end != text.data() + text.size() || number < least || number > most)
     lines.fail(fmt::format("the {} {} is no whole number from {} to {}; the file is damaged, or its formats are wrong", what,
                            matrix_market::quote(text), least, most));
@@ -82,6 +84,9 @@ class HarwellBoeing final : public EntryReader {
           const std::int64_t row = row_of_[static_cast<std::size_t>(k)];
           const double value =
               header_.pattern() ? 1 : harwell_boeing::real(values.next(), header_.values, options_.allow_nonfinite, *lines_);
+          if (header_.sign() < 0 && row == col && value != 0)
+            lines_->fail(
+                fmt::format("the diagonal entry in row {} is {}; in a skew-symmetric matrix it must be 0", row + 1, value));
           entries.push_back({row, col, value});
           if (header_.mirrored() && row != col) entries.push_back({col, row, header_.sign() * value});
         },
@@ -89,6 +94,7 @@ class HarwellBoeing final : public EntryReader {
           use(entries);
           entries.clear();
         });
+    harwell_boeing::require_lines(*lines_, header_.lines_of_matrix() + header_.lines.vectors);
     source_->file().require_unchanged();
   }
 
@@ -143,7 +149,7 @@ class HarwellBoeing final : public EntryReader {
 }  // namespace
 
 bool accepts_harwell_boeing(const std::filesystem::path& path) {
-  const std::string suffix = path.extension().string();
+  const std::string suffix = uncompressed_name(path).extension().string();
   return suffix == ".rb" || suffix == ".rua" || suffix == ".rsa" || harwell_boeing::is_matrix_file(path) ||
          harwell_boeing::is_auxiliary_file(path);
 }

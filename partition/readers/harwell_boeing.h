@@ -24,41 +24,44 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "partition/readers/harwell_boeing_format.h"
 #include "partition/readers/text_source.h"
 
 namespace shardmat::harwell_boeing {
 
-/// Fields of a line: `count` of them, `width` characters each. `scale`: of numbers without exponent, Fortran's P.
-struct Fields {
-  int count = 0, width = 0, scale = 0;
-
-  /// Lines that so many fields take.
-  std::int64_t lines(std::int64_t fields) const { return fields / count + (fields % count != 0 ? 1 : 0); }
+/// The numbers of lines that a header promises.
+struct LineCounts {
+  std::int64_t all = 0, pointers = 0, indices = 0, values = 0, vectors = 0;
 };
-
-/// Reads a Fortran format such as (16I5), (1P,4E20.12) or (3(1PE25.16)); nothing for any other.
-std::optional<Fields> parse_format(std::string_view text);
 
 struct Header {
   std::string type;  ///< in capitals
   std::int64_t rows = 0, cols = 0, entries = 0;
   Fields pointers, indices, values;
+  LineCounts lines;
   std::string vector_format, vector_line;  ///< as in the file; empty if it has no vectors
+  /// Lines of the file before its vectors.
+  std::int64_t lines_of_matrix() const {
+    return (vector_line.empty() ? 4 : 5) + lines.pointers + lines.indices + lines.values;
+  }
   bool pattern() const { return type[0] == 'P'; }
   bool mirrored() const { return type[1] == 'S' || type[1] == 'Z'; }
   double sign() const { return type[1] == 'Z' ? -1 : 1; }
 };
 
-/// Reads the header of a matrix, with `lines` behind it. Throws Error(input) for one that is damaged or not supported.
+/// Reads the header of a matrix, with `lines` behind it. Throws Error(input) for one that is damaged or not supported, or
+/// whose numbers of lines do not fit to its formats and sizes.
 Header read_header(LineCursor& lines);
 
 /// Throws Error(input) if the header promises more columns or entries than the file has room for.
 void require_room(const TextSource& source, const Header& header, const LineCursor& lines);
+
+/// Reads on to the end. Throws Error(input) unless the file has `promised` lines; empty ones at its end do not count.
+void require_lines(LineCursor& lines, std::int64_t promised);
 
 /// True if the first lines are those of a matrix. Does not throw.
 bool is_matrix_file(const std::filesystem::path& path);
@@ -78,6 +81,7 @@ struct VectorList {
   std::string refused{};  ///< why they cannot be read; empty if they can
   Fields fields;
   std::int64_t rows = 0;
+  std::int64_t file_lines = 0;  ///< of the whole file
 };
 
 /// What the headers say about vectors in the file. Throws Error(input) if they are damaged, or promise more than the file
@@ -87,11 +91,12 @@ VectorList vectors_of(TextSource& source);
 /// The whole numbers at the start of `text`, up to other text.
 std::vector<std::int64_t> whole_numbers(std::string_view text);
 
-/// Reads a value. Fortran's exponents may be D, or only a sign: 1.5-300.
+/// Reads a value as Fortran does: exponents may be D, or only a sign, as 1.5-300; a number without a point has the decimals
+/// of the format.
 double real(std::string_view text, const Fields& fields, bool allow_nonfinite, const LineCursor& lines);
 
 /// Fixed fields, one after another, over lines. A line with as many words as there should be fields is cut at its blanks:
-/// SciPy's fields are narrower than its header says.
+/// SciPy's fields are narrower than its header says. Text from column 73 on, behind the fields, is a number of the line.
 class FieldCursor {
  public:
   /// `total`: of all fields. `what`: names one in messages.
@@ -103,11 +108,11 @@ class FieldCursor {
 
  private:
   void next_line();
-  void cut_at_columns(std::string_view line, std::size_t count);
+  void cut_at_columns(std::string_view line, const std::vector<int>& begins, std::size_t count);
 
   LineCursor& lines_;
   Fields fields_;
-  std::int64_t left_;
+  std::int64_t left_, line_ = 0;
   const char* what_;
   std::vector<std::string_view> cut_;  ///< the fields of a line
   std::ptrdiff_t at_ = 0;

@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
+#include <cstdlib>
 #include <utility>
 
 #include "kernels/base/error.h"
 #include "partition/first_bytes.h"
+#include "partition/readers/complex_values.h"
 #include "partition/readers/harwell_boeing.h"
 #include "partition/readers/matrix_market.h"
 
@@ -99,6 +100,7 @@ VectorList auxiliary_vectors(TextSource& source) {
   if (!list.refused.empty()) return list;
   require_vector_room(source, lines, list);
   list.fields = vector_fields(std::string(lines.next()), lines);
+  list.file_lines = 3 + list.fields.lines(list.rows * sizes[1]);
   return list;
 }
 
@@ -122,12 +124,16 @@ VectorList matrix_vectors(TextSource& source, const Header& header, const LineCu
   if (type[2] == 'X') list.kinds.push_back({"solution", counts[0]});
   require_vector_room(source, lines, list);
   list.fields = vector_fields(header.vector_format, lines);
-  std::int64_t line = 5 + header.pointers.lines(header.cols + 1) + header.indices.lines(header.entries) +
-                      (header.pattern() ? 0 : header.values.lines(header.entries));
+  list.file_lines = header.lines_of_matrix();
   for (Vectors& vectors : list.kinds) {
-    vectors.line = line;
-    line += list.fields.lines(vectors.count * list.rows);
+    vectors.line = list.file_lines;
+    list.file_lines += list.fields.lines(vectors.count * list.rows);
   }
+  if (const std::int64_t asked = list.file_lines - header.lines_of_matrix(); asked != header.lines.vectors)
+    lines.fail(
+        fmt::format("the header promises {} lines of vectors, and their format and sizes ask for {}; correct the "
+                    "header, or write the file again",
+                    header.lines.vectors, asked));
   return list;
 }
 
@@ -139,44 +145,26 @@ VectorList matrix_vectors(TextSource& source, const Header& header, const LineCu
                          place, kLines[line - 1]));
 }
 
-}  // namespace
-
-std::optional<Fields> parse_format(std::string_view text) {
-  std::string f;
-  for (const char c : text)
-    if (c != ' ' && c != '\n' && c != '\r') f += upper(c);
-  std::size_t at = 0;
-  const auto take = [&](char c) { return at < f.size() && f[at] == c ? (++at, true) : false; };
-  const auto number = [&]() -> std::optional<int> {
-    int value = 0;
-    const auto [end, error] = std::from_chars(f.data() + at, f.data() + f.size(), value);
-    if (error != std::errc{} || value < 0 || value > 1000) return std::nullopt;
-    at = static_cast<std::size_t>(end - f.data());
-    return value;
+/// Compares the numbers of lines in the header with its sizes and formats.
+void require_counts(const Header& header, const LineCursor& lines) {
+  const LineCounts& promised = header.lines;
+  const auto require = [&](const char* what, std::int64_t found, std::int64_t asked) {
+    if (found != asked)
+      lines.fail(
+          fmt::format("line 2 of the header promises {} lines {}, and the sizes and formats ask for {}; correct the "
+                      "header, or write the file again",
+                      found, what, asked));
   };
-  Fields fields{1, 0, 0};
-  int open = 0;
-  while (at < f.size() && f[at] != 'I' && f[at] != 'E' && f[at] != 'D' && f[at] != 'F' && f[at] != 'G') {
-    if (take('(')) {
-      ++open;
-    } else if (is_digit(f[at])) {
-      const auto count = number();
-      if (!count) return std::nullopt;
-      if (take('P')) fields.scale = *count, take(',');
-      else fields.count *= *count;
-    } else {
-      return std::nullopt;
-    }
-  }
-  if (at++ >= f.size()) return std::nullopt;
-  const auto width = number();
-  if (!width || *width < 1 || fields.count < 1 || fields.count > 1000) return std::nullopt;
-  fields.width = *width;
-  if (take('.') && !number()) return std::nullopt;
-  if (take('E') && !number()) return std::nullopt;
-  while (open > 0 && take(')')) --open;
-  return at == f.size() && open == 0 ? std::optional(fields) : std::nullopt;
+  require("of pointers", promised.pointers, header.pointers.lines(header.cols + 1));
+  require("of row indices", promised.indices, header.indices.lines(header.entries));
+  require("of values", promised.values, header.pattern() ? 0 : header.values.lines(header.entries));
+  if (promised.vectors < 0 || promised.vectors > (std::int64_t{1} << 58)) require("of vectors", promised.vectors, 0);
+  const std::int64_t of_matrix = promised.pointers + promised.indices + promised.values;
+  // Writers that add vectors to a file forget to count them here.
+  if (promised.all != of_matrix) require("in all", promised.all, of_matrix + promised.vectors);
 }
+
+}  // namespace
 
 std::vector<std::int64_t> whole_numbers(std::string_view text) {
   std::vector<std::int64_t> numbers;
@@ -217,8 +205,8 @@ Header read_header(LineCursor& lines) {
   header.type.assign(line.substr(0, 3));
   std::transform(header.type.begin(), header.type.end(), header.type.begin(), upper);
   if (header.type[0] == 'C' || header.type[1] == 'H')
-    lines.fail(fmt::format(
-        "complex matrices ({}) are not supported; write the real and the imaginary part as two real files", header.type));
+    lines.fail(
+        fmt::format("complex matrices ({}) are not read from Harwell-Boeing files; {}", header.type, kComplexElsewhere));
   if (header.type[2] == 'E')
     lines.fail(fmt::format("elemental matrices ({}) are not supported; assemble the matrix, and write it with the type {}A",
                            header.type, header.type.substr(0, 2)));
@@ -226,6 +214,8 @@ Header read_header(LineCursor& lines) {
   const std::vector<std::int64_t> sizes = whole_numbers(line.substr(3));
   if (sizes.size() < 3 || sizes[0] < 0 || sizes[1] < 0 || sizes[2] < 0)
     fail("the numbers of rows, columns and entries must follow the type of the matrix; correct the line");
+  constexpr std::int64_t kMost = std::int64_t{1} << 58;
+  if (sizes[0] > kMost || sizes[1] > kMost || sizes[2] > kMost) fail("the matrix is too large; correct the line");
   header.rows = sizes[0], header.cols = sizes[1], header.entries = sizes[2];
   if (header.mirrored() && header.rows != header.cols)
     lines.fail(fmt::format("a symmetric matrix must be square, not {} × {}", header.rows, header.cols));
@@ -233,18 +223,22 @@ Header read_header(LineCursor& lines) {
   const auto field = [&](std::size_t begin, std::size_t size, const char* what) {
     const std::string text = begin < formats.size() ? formats.substr(begin, size) : "";
     const auto fields = parse_format(text);
-    if (!fields)
-      fail(fmt::format("the format {} of the {} is not known; it must be one such as (16I5) or (4E20.12)",
-                       matrix_market::quote(text.substr(0, text.find_last_not_of(" \r\n") + 1)), what));
+    if (!fields || (begin < 32 && !fields->whole))
+      fail(fmt::format("the format {} of the {} is not known; it must be one such as {}",
+                       matrix_market::quote(text.substr(0, text.find_last_not_of(" \r\n") + 1)), what,
+                       begin < 32 ? "(16I5)" : "(4E20.12)"));
     return *fields;
   };
   header.pointers = field(0, 16, "pointers");
   header.indices = field(16, 16, "row indices");
   if (!header.pattern()) header.values = field(32, 20, "values");
-  if (counts.size() >= 5 && counts[4] > 0) {  // Harwell-Boeing only
+  const auto count = [&](std::size_t i) { return i < counts.size() ? counts[i] : 0; };
+  header.lines = {count(0), count(1), count(2), count(3), count(4)};
+  if (header.lines.vectors > 0) {  // Harwell-Boeing only
     header.vector_format = formats.size() > 52 ? formats.substr(52, 20) : "";
     header.vector_line = next();
   }
+  require_counts(header, lines);
   return header;
 }
 
@@ -258,7 +252,8 @@ std::string_view FieldCursor::next() {
 void FieldCursor::next_line() {
   const std::string_view line = lines_.next();
   if (line.empty()) lines_.fail(fmt::format("the file ends where a {} should be; it is truncated, copy it again", what_));
-  const auto count = static_cast<std::size_t>(std::min<std::int64_t>(fields_.count, left_));
+  const std::vector<int>& begins = fields_.of_line(line_++);
+  const auto count = static_cast<std::size_t>(std::min<std::int64_t>(std::ssize(begins), left_));
   cut_.clear();
   for (std::size_t begin = 0; begin < line.size() && cut_.size() <= count;) {
     if (is_blank(line[begin])) {
@@ -270,31 +265,56 @@ void FieldCursor::next_line() {
     cut_.push_back(line.substr(begin, end - begin));
     begin = end;
   }
-  if (cut_.size() != count) cut_at_columns(line, count);
+  if (fields_.gaps || cut_.size() != count) cut_at_columns(line, begins, count);
   left_ -= static_cast<std::int64_t>(count);
   at_ = 0;
 }
 
-void FieldCursor::cut_at_columns(std::string_view line, std::size_t count) {
+void FieldCursor::cut_at_columns(std::string_view line, const std::vector<int>& begins, std::size_t count) {
   cut_.clear();
   const auto width = static_cast<std::size_t>(fields_.width);
+  std::size_t end = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    std::string_view text = i * width < line.size() ? line.substr(i * width, width) : "";
+    const auto begin = static_cast<std::size_t>(begins[i]);
+    end = begin + width;
+    std::string_view text = begin < line.size() ? line.substr(begin, width) : "";
     while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
     while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
     cut_.push_back(text);
   }
+  constexpr std::size_t kCard = 72;  // behind it are numbers of lines
+  for (std::size_t i = end; i < std::min(kCard, line.size()); ++i)
+    if (!is_blank(line[i]))
+      lines_.fail(
+          fmt::format("there is text in column {}, where the format has no {}; the line is damaged, or the format is "
+                      "wrong",
+                      i + 1, what_));
 }
 
 double real(std::string_view text, const Fields& fields, bool allow_nonfinite, const LineCursor& lines) {
   std::string word;
-  bool exponent = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = upper(text[i]);
-    const bool sign = (c == '+' || c == '-') && i > 0 && (is_digit(text[i - 1]) || text[i - 1] == '.');
-    if (c == 'D' || c == 'E' || sign) exponent = true;
+  bool exponent = false, point = false, digit = false;
+  const std::string_view number = text.substr(std::min<std::size_t>(text.size(), text.starts_with('+') ? 1 : 0));
+  for (std::size_t i = 0; i < number.size(); ++i) {
+    const char c = upper(number[i]);
+    const bool sign = (c == '+' || c == '-') && i > 0 && (is_digit(number[i - 1]) || number[i - 1] == '.');
+    const bool letter = (c == 'D' || c == 'E') && digit;
+    if (letter || sign) exponent = true;
     if (sign) word += 'e';
-    word += c == 'D' || c == 'E' ? 'e' : text[i];
+    if (!exponent && c == '.') point = true;
+    if (is_digit(c)) digit = true;
+    word += letter ? 'e' : number[i];
+  }
+  // Decimals and scale become part of the exponent, so that nothing is rounded twice.
+  const int shift = digit ? (point ? 0 : fields.decimals) + (exponent ? 0 : fields.scale) : 0;
+  if (shift != 0) {
+    int stated = 0;
+    const std::size_t at = word.find('e');
+    const std::size_t from = std::min(word.size(), at == std::string::npos ? at : at + (word[at + 1] == '+' ? 2 : 1));
+    const auto [end, error] = std::from_chars(word.data() + from, word.data() + word.size(), stated);
+    if (at != std::string::npos && (error != std::errc{} || end != word.data() + word.size() || std::abs(stated) > 100'000))
+      lines.fail(fmt::format("the value {} is no number; correct the line", matrix_market::quote(text)));
+    word = fmt::format("{}e{}", word.substr(0, at), stated - shift);
   }
   word += '\n';
   double value = 0;
@@ -305,7 +325,18 @@ double real(std::string_view text, const Fields& fields, bool allow_nonfinite, c
   } catch (const LineFault& fault) {
     lines.fail(fault.what, fault.setting);
   }
-  return exponent || fields.scale == 0 ? value : value / std::pow(10, fields.scale);
+  return value;
+}
+
+void require_lines(LineCursor& lines, std::int64_t promised) {
+  std::int64_t found = lines.line();
+  for (std::string_view line = lines.next(); !line.empty(); line = lines.next())
+    if (!std::all_of(line.begin(), line.end(), is_blank)) found = lines.line();
+  if (found != promised)
+    lines.fail(
+        fmt::format("the file has {} lines, and its header promises {}; a line is missing or comes twice, so its "
+                    "numbers may have moved: copy or write it again",
+                    found, promised));
 }
 
 void require_room(const TextSource& source, const Header& header, const LineCursor& lines) {

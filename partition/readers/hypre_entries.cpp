@@ -6,11 +6,13 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "kernels/base/error.h"
 #include "kernels/base/host_vector.h"
+#include "kernels/base/parallel.h"
 #include "partition/readers/entry_reader.h"
 #include "partition/readers/hypre.h"
 #include "partition/readers/reader_list.h"
@@ -55,6 +57,36 @@ class HypreEntries final : public EntryReader {
     in_file.offset -= begins_[static_cast<std::size_t>(at)];
     if (part.binary) throw Error(ErrorKind::input, fmt::format("{}: {}", part.path.string(), fault.what), fault.setting);
     fail_at(*TextSource::open(part.path, limits_), in_file);
+  }
+
+  /// hypre sets the entries of a file's own rows, so that the last one counts, and adds those of other rows. A program that
+  /// adds up finite elements means the sum in both cases.
+  void check_duplicates(const HostCsr& part, std::int64_t first_row) const override {
+    if (options_.choices.sum_duplicates) return;
+    const std::vector<Place> twice = duplicates_in(part, first_row);
+    if (twice.empty()) return;
+    std::vector<int> set(twice.size());
+    for (const Part& file : all_.parts) {
+      const auto use = [&](std::span<const MatrixEntry> entries) {
+        for (const MatrixEntry& entry : entries) {
+          const std::int64_t row = entry.row + all_.first_row;
+          const auto at = std::lower_bound(twice.begin(), twice.end(), Place{entry.row, entry.col});
+          if (row < file.first_row || row >= file.end_row || at == twice.end() || *at != Place{entry.row, entry.col})
+            continue;
+          std::atomic_ref<int>(set[static_cast<std::size_t>(at - twice.begin())]).fetch_add(1, std::memory_order_relaxed);
+        }
+      };
+      if (file.binary) read_binary(file, 0, false, use, [](std::int64_t) {});
+      else read_text(file, 0, false, use, [](std::int64_t) {});
+    }
+    for (std::size_t i = 0; i < twice.size(); ++i)
+      if (set[i] > 1)
+        throw Error(ErrorKind::input,
+                    fmt::format("{}: the entry in row {}, column {} comes twice. hypre would keep the last value, and a "
+                                "program that adds up finite elements means the sum: have duplicates summed, or write each "
+                                "entry once",
+                                all_.name, all_.first_row + twice[i].first, all_.first_col + twice[i].second),
+                    "sum_duplicates");
   }
 
   std::int64_t count(const FileShare& share, const UseCounts& use, const Progress& after_batch) override {
@@ -114,6 +146,29 @@ class HypreEntries final : public EntryReader {
       throw;
     }
     source->file().require_unchanged();
+  }
+
+  using Place = std::pair<std::int64_t, std::int64_t>;  ///< row and column, from 0
+
+  /// In order.
+  static std::vector<Place> duplicates_in(const HostCsr& part, std::int64_t first_row) {
+    std::vector<Place> found;
+    std::mutex mutex;
+    parallel_ranges(part.rows, 1 << 10, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<std::int64_t> columns;
+      for (std::int64_t row = begin; row < end; ++row) {
+        const auto at = static_cast<std::size_t>(row);
+        columns.assign(part.col_idx.begin() + part.row_ptr[at], part.col_idx.begin() + part.row_ptr[at + 1]);
+        std::sort(columns.begin(), columns.end());
+        for (auto twice = columns.begin(); (twice = std::adjacent_find(twice, columns.end())) != columns.end();
+             twice = std::upper_bound(twice, columns.end(), *twice)) {
+          const std::scoped_lock lock(mutex);
+          found.emplace_back(first_row + row, *twice);
+        }
+      }
+    });
+    std::sort(found.begin(), found.end());
+    return found;
   }
 
   MatrixEntry parse(const char* line, bool with_values) const {

@@ -9,12 +9,16 @@
 
 namespace shardmat {
 
+/// Which numbers of a file with complex values are read; without a choice such a file is refused, and with one a real file.
+enum class ComplexPart { none, real, imaginary };
+
 struct InputChoices {
   std::string format;           ///< name of a reader in readers(), or "shard"; empty: found by content or suffix
   std::optional<int> base;      ///< triplets: the first index, 0 or 1
   std::string triangle{};       ///< triplets: "lower", "upper" or "both"; empty is both
   std::string map{};            ///< per-rank HDF5: where its arrays are, as "rowptr=/A/ia,columns=/A/ja,values=/A/a"
-  bool sum_duplicates = false;  ///< per-rank HDF5: entries that several ranks have are summed
+  bool sum_duplicates = false;  ///< per-rank HDF5: entries that several ranks have are summed; hypre: those that come twice
+  ComplexPart part = ComplexPart::none;
   /// Is told what looks wrong in a file that is read all the same; may be null.
   std::function<void(const Error&)> warn{};
 };

@@ -1,4 +1,5 @@
 #include "partition/readers/matlab5.h"
+#include "partition/readers/complex_values.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -226,9 +227,13 @@ class Elements {
 
   const std::string& place() const { return bytes_->place(); }
 
-  std::int64_t begin() {
+  std::int64_t begin() { return begin_logical(0); }
+
+  std::int64_t begin_logical(std::int64_t count) {
     end_element();
     tag_ = read_tag(*bytes_, swapped_);
+    constexpr std::uint32_t kBytes = 2, kDoubles = 9;
+    if (tag_.type == kDoubles && tag_.bytes / 8 < count) tag_.type = kBytes;
     width_ = width_of(tag_.type);
     if (width_ == 0 || tag_.bytes % width_ != 0) fail_damaged(place(), fmt::format("an element has the type {}", tag_.type));
     left_ = tag_.bytes;
@@ -290,6 +295,28 @@ std::unique_ptr<Bytes> bytes_of(const InputFile& file, std::int64_t offset, std:
   return std::make_unique<PlainBytes>(file, offset, size, place);
 }
 
+void read_name(Elements& elements, Variable& variable) {
+  const std::int64_t length = elements.begin();
+  constexpr std::int64_t kLongest = 4096;
+  if (length > kLongest) fail_damaged(elements.place(), "its name has a wrong size");
+  std::array<std::int64_t, kLongest> letters;
+  elements.next(letters.data(), length);
+  for (std::int64_t i = 0; i < length; ++i) variable.name += static_cast<char>(letters[static_cast<std::size_t>(i)]);
+}
+
+/// Where the next variable begins: zeros may lie before it. The first byte of a variable that is not 0 is the lowest one of
+/// its type, a number of four bytes.
+std::int64_t skip_zeros(const InputFile& file, std::int64_t at, bool swapped) {
+  std::array<char, 4096> bytes;
+  for (std::int64_t begin = at; begin < file.size(); begin += std::ssize(bytes)) {
+    const std::int64_t size = std::min<std::int64_t>(std::ssize(bytes), file.size() - begin);
+    file.read(bytes.data(), begin, size);
+    const auto found = std::find_if(bytes.begin(), bytes.begin() + size, [](char byte) { return byte != 0; });
+    if (found != bytes.begin() + size) return std::max(at, begin + (found - bytes.begin()) - (swapped ? 3 : 0));
+  }
+  return file.size();
+}
+
 /// Flags, sizes and name, which begin every variable.
 void read_head(Elements& elements, Variable& variable) {
   const std::string place = elements.place();
@@ -300,6 +327,7 @@ void read_head(Elements& elements, Variable& variable) {
   variable.complex = (flags[0] >> 8 & 0x08) != 0;
   variable.logical = (flags[0] >> 8 & 0x02) != 0;
   if (variable.sparse()) variable.most_nonzeros = flags[1];
+  if (variable.is_opaque()) return read_name(elements, variable);
   const std::int64_t dimensions = elements.begin();
   std::array<std::int64_t, 2> sizes{};
   if (dimensions < 2 || dimensions > 1000) fail_damaged(place, fmt::format("it has {} dimensions", dimensions));
@@ -308,12 +336,7 @@ void read_head(Elements& elements, Variable& variable) {
   if (variable.rows < 0 || variable.cols < 0)
     fail_damaged(place, fmt::format("it is {} × {}", variable.rows, variable.cols));
   if (dimensions > 2) variable.kind = 0;  // no matrix
-  const std::int64_t length = elements.begin();
-  constexpr std::int64_t kLongest = 4096;
-  if (length > kLongest) fail_damaged(place, "its name has a wrong size");
-  std::array<std::int64_t, kLongest> letters;
-  elements.next(letters.data(), length);
-  for (std::int64_t i = 0; i < length; ++i) variable.name += static_cast<char>(letters[static_cast<std::size_t>(i)]);
+  read_name(elements, variable);
 }
 
 std::string list_of(const std::vector<Variable>& variables) {
@@ -343,6 +366,8 @@ std::vector<Variable> variables_of(const InputFile& file) {
   const bool swapped = is_swapped(file);
   std::vector<Variable> variables;
   for (std::int64_t at = kHeader; at < file.size() && variables.size() < kMostVariables;) {
+    at = skip_zeros(file, at, swapped);
+    if (at == file.size()) break;
     const std::string place = fmt::format("{}: variable {} at byte {}", file.path().string(), variables.size(), at);
     PlainBytes start(file, at, file.size() - at, place);
     const Tag tag = read_tag(start, swapped);
@@ -358,7 +383,7 @@ std::vector<Variable> variables_of(const InputFile& file) {
     if (tag.bytes == 0) continue;
     Elements elements(std::move(bytes), swapped);
     read_head(elements, variable);
-    variables.push_back(std::move(variable));
+    if (!variable.name.empty()) variables.push_back(std::move(variable));  // without one: what MATLAB keeps of objects
   }
   return variables;
 }
@@ -371,10 +396,11 @@ std::string describe(const Variable& variable) {
   if (variable.is_struct())  // as in the files of SuiteSparse
     return fmt::format("struct; if its field A is the matrix, write that alone: A = {}.A; save('a.mat', 'A')",
                        shortened(variable.name));
+  if (variable.is_opaque()) return "string, table or other object of MATLAB";
   return "variable of another kind";
 }
 
-Variable find_sparse(const InputFile& file, const std::string& name) {
+Variable find_sparse(const InputFile& file, const std::string& name, ComplexPart part) {
   const std::vector<Variable> variables = variables_of(file);
   const std::string path = file.path().string();
   const Variable* found = nullptr;
@@ -393,10 +419,30 @@ Variable find_sparse(const InputFile& file, const std::string& name) {
   if (!found->sparse())
     fail(place, fmt::format("it is a {}; write it with A = sparse({})", describe(*found),
                             found->logical ? "double(A)" : "A"));  // Octave keeps sparse logical matrices as dense ones
-  if (found->complex)
-    fail(place,
-         "its values are complex, which is not supported; write the real and the imaginary part as two real matrices");
+  if (found->complex && part == ComplexPart::none)
+    fail(place, complex_matrix_refused(name.empty() ? path : path + ":" + name));
+  if (!found->complex && part != ComplexPart::none) fail(place, kNotComplex);
   return *found;
+}
+
+Variable find_array(const InputFile& file, const std::string& name, const std::vector<std::string>& likely) {
+  const std::vector<Variable> variables = variables_of(file);
+  const std::string path = file.path().string();
+  const auto named = [&](const std::string& wanted) {
+    return std::find_if(variables.begin(), variables.end(), [&](const Variable& one) { return one.name == wanted; });
+  };
+  for (const std::string& wanted : name.empty() ? likely : std::vector<std::string>{name})
+    if (const auto found = named(wanted); found != variables.end()) return *found;
+  if (!name.empty())
+    fail(path, fmt::format("there is no variable {} in it; shardmat info {} lists what there is", shortened(name), path));
+  const auto is_array = [](const Variable& one) { return one.dense(); };
+  const auto first = std::find_if(variables.begin(), variables.end(), is_array);
+  if (first == variables.end())
+    fail(path, fmt::format("there is no array in it; shardmat info {} lists what there is", path));
+  if (std::count_if(first, variables.end(), is_array) > 1)
+    fail(path, fmt::format("it has several arrays, and none is named {}; name one, as {}:{}: {}", likely.front(), path,
+                           shortened(first->name), list_of(variables)));
+  return *first;
 }
 
 struct Contents::Impl {
@@ -416,6 +462,7 @@ Contents::Contents(const InputFile& file, const Variable& variable) {
 Contents::~Contents() = default;
 
 std::int64_t Contents::begin() { return impl_->elements.begin(); }
+std::int64_t Contents::begin_logical(std::int64_t count) { return impl_->elements.begin_logical(count); }
 
 template <class T>
 void Contents::next(T* to, std::int64_t count) {

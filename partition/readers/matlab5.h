@@ -15,6 +15,7 @@
 
 #include "kernels/base/host_vector.h"
 #include "partition/input_file.h"
+#include "partition/readers/input_choices.h"
 
 namespace shardmat::matlab5 {
 
@@ -29,6 +30,7 @@ struct Variable {
 
   bool sparse() const { return kind == 5; }
   bool is_struct() const { return kind == 2; }
+  bool is_opaque() const { return kind == 17; }
   /// An array of numbers with two dimensions.
   bool dense() const { return kind >= 6 && kind <= 15; }
 };
@@ -47,7 +49,11 @@ std::vector<Variable> variables_of(const InputFile& file);
 std::string describe(const Variable& variable);
 
 /// The variable of this name; for an empty name the only sparse matrix. Throws Error(input), which lists the variables.
-Variable find_sparse(const InputFile& file, const std::string& name);
+Variable find_sparse(const InputFile& file, const std::string& name, ComplexPart part = ComplexPart::none);
+
+/// The variable of this name; for an empty name the one named first in `likely`, else the only array. Throws Error(input),
+/// which lists the variables, for none and for several.
+Variable find_array(const InputFile& file, const std::string& name, const std::vector<std::string>& likely);
 
 /// The numbers of one variable in the order of the file; read once, from the first to the last.
 class Contents {
@@ -59,6 +65,8 @@ class Contents {
 
   /// Begins the next element; returns how many numbers it has.
   std::int64_t begin();
+  /// As begin(), for the `count` values of a logical matrix: MATLAB names them doubles and stores a byte each.
+  std::int64_t begin_logical(std::int64_t count);
   /// The next `count` numbers of the element. T is int64_t or double. Throws Error(input) if they are none.
   template <class T>
   void next(T* to, std::int64_t count);

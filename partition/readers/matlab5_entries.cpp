@@ -20,7 +20,8 @@ constexpr std::int64_t kBlock = 1 << 15;  ///< nonzeros at a time
 class Matlab5Entries final : public EntryReader {
  public:
   Matlab5Entries(const std::filesystem::path& path, const ReadOptions& options, const ReadLimits& limits)
-      : limits_(limits), file_(path), variable_(matlab5::find_sparse(file_, options.object)) {
+      : limits_(limits), file_(path), variable_(matlab5::find_sparse(file_, options.object, options.choices.part)),
+        imaginary_(options.choices.part == ComplexPart::imaginary) {
     constexpr std::int64_t kBestCompression = 1032;  // of zlib
     most_ = variable_.bytes * (variable_.compressed ? kBestCompression : 1);
     if (variable_.cols > most_) fail(fmt::format("it has {} columns, more than there is room for", variable_.cols));
@@ -56,7 +57,8 @@ class Matlab5Entries final : public EntryReader {
   void read(const FileShare&, const UseEntries& use, const Progress& after_batch) override {
     matlab5::Contents contents(file_, variable_);
     read_structure(contents);
-    if (const std::int64_t found = contents.begin(); found < nnz())
+    if (imaginary_) contents.begin();  // passes over the real parts
+    if (const std::int64_t found = variable_.logical ? contents.begin_logical(nnz()) : contents.begin(); found < nnz())
       fail(fmt::format("it has {} values for {} nonzeros; the file is damaged, write it again", found, nnz()));
     std::vector<MatrixEntry> entries;
     HostVector<double> values(static_cast<std::size_t>(std::min(kBlock, nnz())));
@@ -113,6 +115,7 @@ class Matlab5Entries final : public EntryReader {
   ReadLimits limits_;
   InputFile file_;
   matlab5::Variable variable_;
+  bool imaginary_ = false;
   std::int64_t most_ = 0;
   HostVector<std::int64_t> row_of_, pointers_;
 };

@@ -11,6 +11,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
+#include "partition/compression/compression.h"
 #include "partition/first_bytes.h"
 #include "partition/readers/matrix_market_lines.h"
 #include "partition/readers/reader_list.h"
@@ -68,7 +69,7 @@ void place_entries(TextSource& source, const Header& header, const ReadLimits& l
   for_each_piece(source, header.body_offset, limits, "read entries", options.progress, [&](std::string_view piece) {
     const char* const end = piece.data() + piece.size();
     for_each_entry(piece, header, [&](const Place& place, const char* p) {
-      const double value = parse_entry_value(p, end, header, options.allow_nonfinite);
+      const double value = parse_entry_value(place, p, end, header, options.allow_nonfinite);
       put(place.row, place.col, value);
       if (mirrored && place.row != place.col) put(place.col, place.row, sign * value);
       return p;
@@ -83,7 +84,7 @@ void place_entries(TextSource& source, const Header& header, const ReadLimits& l
 namespace shardmat {
 
 bool accepts_matrix_market(const std::filesystem::path& path) {
-  if (path.extension() == ".mtx" || (path.extension() == ".gz" && path.stem().extension() == ".mtx")) return true;
+  if (uncompressed_name(path).extension() == ".mtx") return true;
   constexpr std::string_view kBanner = "%%matrixmarket";
   const std::string bytes = first_bytes(path, kBanner.size());
   return std::equal(kBanner.begin(), kBanner.end(), bytes.begin(), bytes.end(),
@@ -97,7 +98,7 @@ HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions&
 HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions& options, const ReadLimits& limits) {
   using namespace matrix_market;
   const std::unique_ptr<TextSource> source = TextSource::open(path, limits);
-  const Header header = read_header(*source);
+  const Header header = read_header(*source, options.choices.part);
   require_coordinate(path, header);
   limits.require_memory(bytes_for(header.rows, most_entries(*source, header)), path);
   limits.require_budget(bytes_for(header.rows, 0), source->file());

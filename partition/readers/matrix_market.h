@@ -5,18 +5,20 @@
 #include <string>
 #include <string_view>
 
+#include "partition/readers/input_choices.h"
 #include "partition/readers/text_source.h"
 
 namespace shardmat::matrix_market {
 
 enum class Layout { coordinate, array };
-enum class Field { real, integer, pattern };
-enum class Symmetry { general, symmetric, skew_symmetric };
+enum class Field { real, integer, unsigned_integer, pattern, complex };
+enum class Symmetry { general, symmetric, skew_symmetric, hermitian };
 
 struct Header {
   Layout layout = Layout::coordinate;
   Field field = Field::real;
   Symmetry symmetry = Symmetry::general;
+  ComplexPart part = ComplexPart::none;  ///< of a complex field: which number of the two is read
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   std::int64_t entries = 0;      ///< of the file, not of the expanded matrix; rows · cols for an array
@@ -25,8 +27,8 @@ struct Header {
 };
 
 /// Reads banner, comments and size line. Throws Error(input) with the line number if the file is no Matrix Market file, or
-/// is complex or hermitian.
-Header read_header(TextSource& source);
+/// is complex, unless a part is wanted, or real, if one is.
+Header read_header(TextSource& source, ComplexPart part = ComplexPart::none);
 
 /// The number of entries in the size line, or the most entries that fit into the file if that is less.
 std::int64_t most_entries(const TextSource& source, const Header& header);
@@ -40,6 +42,9 @@ inline const char* skip_blanks(const char* p) {
 /// Parses a number of the field at p. REQUIRES: *p is not blank, and a '\n' before `end` ends the line. Returns the position
 /// after the number. Throws LineFault for invalid or too large numbers, and for NaN and infinity unless allowed.
 const char* parse_value(const char* p, const char* end, Field field, bool allow_nonfinite, double& value);
+
+/// The same of a complex field: parses both numbers, and `value` becomes the wanted part.
+const char* parse_part(const char* p, const char* end, ComplexPart part, bool allow_nonfinite, double& value);
 
 /// Throws LineFault unless only blanks follow up to the end of the line.
 void require_line_end(const char* p);

@@ -39,7 +39,10 @@ class CountRuns {
 class MatrixMarketEntries final : public EntryReader {
  public:
   MatrixMarketEntries(const std::filesystem::path& path, const ReadOptions& options, const ReadLimits& limits)
-      : options_(options), limits_(limits), source_(TextSource::open(path, limits)), header_(read_header(*source_)) {
+      : options_(options),
+        limits_(limits),
+        source_(TextSource::open(path, limits)),
+        header_(read_header(*source_, options.choices.part)) {
     require_coordinate(path, header_);
   }
 
@@ -84,7 +87,7 @@ class MatrixMarketEntries final : public EntryReader {
       const char* const end = piece.data() + piece.size();
       std::vector<MatrixEntry> entries;
       for_each_entry(piece, header_, [&](const Place& place, const char* p) {
-        const double value = parse_entry_value(p, end, header_, options_.allow_nonfinite);
+        const double value = parse_entry_value(place, p, end, header_, options_.allow_nonfinite);
         entries.push_back({place.row, place.col, value});
         if (is_mirrored(header_) && place.row != place.col) entries.push_back({place.col, place.row, sign * value});
         return p;

@@ -37,10 +37,12 @@ void fail_index(const char* line, const char* p, const char* what, std::int64_t 
 }
 
 void fail_symmetry(const char* line, Symmetry symmetry, const Place& place) {
-  const char* kind = symmetry == Symmetry::symmetric ? "symmetric" : "skew-symmetric";
+  const char* kind = symmetry == Symmetry::symmetric   ? "symmetric"
+                     : symmetry == Symmetry::hermitian ? "hermitian"
+                                                       : "skew-symmetric";
   if (place.row == place.col)
-    throw LineFault{line, fmt::format("the skew-symmetric matrix has an entry on its diagonal at row {}, where it is zero; "
-                                      "remove the line",
+    throw LineFault{line, fmt::format("the skew-symmetric matrix has a value on its diagonal at row {}, where it must be zero; "
+                                      "correct or remove the line",
                                       place.row + 1)};
   throw LineFault{line,
                   fmt::format("the {} matrix has the entry ({}, {}) above its diagonal; store the lower triangle only, "

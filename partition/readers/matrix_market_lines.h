@@ -58,27 +58,34 @@ void for_each_entry(std::string_view piece, const Header& header, OnEntry&& on_e
       Place place;
       p = parse_index(line, p, "row", rows, place.row);
       p = parse_index(line, p, "column", cols, place.col);
-      if (symmetry != Symmetry::general &&
-          (place.col > place.row || (place.col == place.row && symmetry == Symmetry::skew_symmetric)))
-        fail_symmetry(line, symmetry, place);
+      if (symmetry != Symmetry::general && place.col > place.row) fail_symmetry(line, symmetry, place);
       p = on_entry(place, p);
     }
     line = next_line(p, end);
   }
 }
 
-/// The value behind the column at p; 1 for a pattern. Moves p to the line's end. Throws LineFault.
-inline double parse_entry_value(const char*& p, const char* end, const Header& header, bool allow_nonfinite) {
+/// The value behind the column at p; 1 for a pattern. Moves p to the line's end. Throws LineFault, also for a value on the
+/// diagonal of a skew-symmetric matrix that is not zero.
+inline double parse_entry_value(const Place& place, const char*& p, const char* end, const Header& header,
+                                bool allow_nonfinite) {
   double value = 1;
-  if (header.field != Field::pattern) p = parse_value(skip_blanks(p), end, header.field, allow_nonfinite, value);
+  const char* const begin = p;
+  if (header.field == Field::complex) p = parse_part(skip_blanks(p), end, header.part, allow_nonfinite, value);
+  else if (header.field != Field::pattern) p = parse_value(skip_blanks(p), end, header.field, allow_nonfinite, value);
   p = skip_blanks(p);
   if (*p != '\n') require_line_end(p);
+  if (header.symmetry == Symmetry::skew_symmetric && place.row == place.col && value != 0)
+    fail_symmetry(begin, header.symmetry, place);
   return value;
 }
 
 /// True if each entry off the diagonal stands for two.
 inline bool is_mirrored(const Header& header) { return header.symmetry != Symmetry::general; }
 /// What the mirrored entry's value is multiplied by.
-inline double mirror_sign(const Header& header) { return header.symmetry == Symmetry::skew_symmetric ? -1 : 1; }
+inline double mirror_sign(const Header& header) {
+  const bool conjugate = header.symmetry == Symmetry::hermitian && header.part == ComplexPart::imaginary;
+  return header.symmetry == Symmetry::skew_symmetric || conjugate ? -1 : 1;
+}
 
 }  // namespace shardmat::matrix_market

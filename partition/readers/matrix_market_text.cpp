@@ -12,6 +12,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
+#include "partition/readers/complex_values.h"
 #include "partition/readers/matrix_market.h"
 
 #ifdef SHARDMAT_HAVE_FAST_FLOAT
@@ -50,19 +51,18 @@ std::string lower(std::string_view word) {
 Field field_of(const LineCursor& lines, const std::string& word) {
   if (word == "real") return Field::real;
   if (word == "integer") return Field::integer;
+  if (word == "unsigned-integer") return Field::unsigned_integer;  // SciPy's, of unsigned types
   if (word == "pattern") return Field::pattern;
-  if (word == "complex")
-    lines.fail("complex values are not supported; write the real and the imaginary part as two real files");
-  fail_word(lines, "field", word, {"real", "integer", "pattern"});
+  if (word == "complex") return Field::complex;
+  fail_word(lines, "field", word, {"real", "integer", "pattern", "complex"});
 }
 
 Symmetry symmetry_of(const LineCursor& lines, const std::string& word) {
   if (word == "general") return Symmetry::general;
   if (word == "symmetric") return Symmetry::symmetric;
   if (word == "skew-symmetric") return Symmetry::skew_symmetric;
-  if (word == "hermitian")
-    lines.fail("hermitian matrices are not supported; write the real and the imaginary part as two real files");
-  fail_word(lines, "symmetry", word, {"general", "symmetric", "skew-symmetric"});
+  if (word == "hermitian") return Symmetry::hermitian;
+  fail_word(lines, "symmetry", word, {"general", "symmetric", "skew-symmetric", "hermitian"});
 }
 
 void read_banner(LineCursor& lines, Header& header) {
@@ -85,6 +85,8 @@ void read_banner(LineCursor& lines, Header& header) {
   header.layout = layout == "array" ? Layout::array : Layout::coordinate;
   header.field = field_of(lines, lower(words[3]));
   header.symmetry = symmetry_of(lines, lower(words[4]));
+  if (header.symmetry == Symmetry::hermitian && header.field != Field::complex)
+    lines.fail("only a complex matrix is hermitian; declare it symmetric");
   if (header.field == Field::pattern && header.symmetry == Symmetry::skew_symmetric)
     lines.fail("a pattern cannot be skew-symmetric; give values or declare it symmetric or general");
   if (header.field == Field::pattern && header.layout == Layout::array)
@@ -169,10 +171,23 @@ bool is_word_end(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r
 
 }  // namespace
 
-Header read_header(TextSource& source) {
+const char* parse_part(const char* p, const char* end, ComplexPart part, bool allow_nonfinite, double& value) {
+  double other = 0;
+  const bool real = part != ComplexPart::imaginary;
+  p = parse_value(p, end, Field::real, allow_nonfinite, real ? value : other);
+  return parse_value(skip_blanks(p), end, Field::real, allow_nonfinite, real ? other : value);
+}
+
+Header read_header(TextSource& source, ComplexPart part) {
   LineCursor lines(source);
   Header header;
   read_banner(lines, header);
+  header.part = part;
+  const bool complex = header.field == Field::complex;
+  const std::string file = source.file().path().string();
+  if (complex && part == ComplexPart::none)
+    lines.fail(header.layout == Layout::array ? complex_vector_refused(file) : complex_matrix_refused(file));
+  if (!complex && part != ComplexPart::none) lines.fail(kNotComplex);
   read_sizes(lines, header);
   return header;
 }
@@ -201,11 +216,19 @@ const char* parse_value(const char* p, const char* end, Field field, bool allow_
         "allow_nonfinite"};
   }
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  if (field == Field::integer && !std::all_of(first + (*first == '-' ? 1 : 0), behind, is_digit))
+  const bool is_whole = field == Field::integer || field == Field::unsigned_integer;
+  if (field == Field::unsigned_integer && *first == '-')
+    throw LineFault{p, fmt::format("the value {} is negative but the field is unsigned-integer; declare the field integer",
+                                   quote_word(p))};
+  if (is_whole && !std::all_of(first + (*first == '-' ? 1 : 0), behind, is_digit))
     throw LineFault{
-        p, fmt::format("the value {} is no whole number but the field is integer; declare the field real", quote_word(p))};
+        p, fmt::format("the value {} is no whole number but the field is {}; declare the field real", quote_word(p),
+                                   field == Field::integer ? "integer" : "unsigned-integer")};
   std::int64_t whole = 0;
-  if (field == Field::integer && behind - first > 18 && std::from_chars(first, behind, whole).ec != std::errc{})
+  std::uint64_t natural = 0;
+  if (is_whole && behind - first > 18 &&
+      (field == Field::integer ? std::from_chars(first, behind, whole).ec
+                               : std::from_chars(first, behind, natural).ec) != std::errc{})
     throw LineFault{p, fmt::format("the value {} does not fit a 64-bit integer; declare the field real", quote_word(p))};
   return behind;
 }

@@ -14,6 +14,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/half.h"
 #include "kernels/base/shortened.h"
+#include "partition/readers/complex_values.h"
 
 namespace shardmat {
 namespace {
@@ -47,9 +48,7 @@ void parse_type(const std::string& source, std::string_view text, NpyHeader& hea
   if (type.size() < 3 || std::from_chars(type.data() + 2, last, size).ptr != last || size < 1 || size > 1 << 20)
     fail(source, fmt::format("its elements have the type {}, which are no plain numbers; write them with .astype('<f8')",
                              shortened(type)));
-  if (type[0] == '>' && size > 1)
-    fail(source, fmt::format("its elements are big-endian ({}); write them with .astype('<{}')", shortened(type),
-                             shortened(type.substr(1))));
+  header.big_endian = type[0] == '>' && size > 1;
   header.kind = type[1];
   header.item_bytes = type[1] == 'U' ? 4 * size : size;
 }
@@ -86,6 +85,16 @@ void convert(const char* bytes, std::size_t count, To* out) {
   }
 }
 
+/// One of the two numbers of each element.
+template <class From>
+void convert_part(const char* bytes, std::size_t count, std::size_t place, double* out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    From number;
+    std::memcpy(&number, bytes + (2 * i + place) * sizeof number, sizeof number);
+    out[i] = static_cast<double>(number);
+  }
+}
+
 /// Converts integers and booleans; false if the type is another.
 template <class To>
 bool convert_integers(const NpyHeader& header, const char* bytes, std::size_t count, To* out) {
@@ -104,11 +113,7 @@ bool convert_integers(const NpyHeader& header, const char* bytes, std::size_t co
 }
 
 [[noreturn]] void fail_type(const std::string& source, const NpyHeader& header, const char* wanted) {
-  if (header.kind == 'c')
-    fail(source,
-         fmt::format("its elements are complex (c{}), and only real ones are multiplied; write .real and .imag as two "
-                     "arrays",
-                     header.item_bytes));
+  if (header.kind == 'c') fail(source, complex_vector_refused(source));
   fail(source, fmt::format("its elements have the type {}{}, which is not supported; write {}", shortened({&header.kind, 1}),
                            header.item_bytes, wanted));
 }
@@ -150,15 +155,47 @@ std::string make_npy_header(std::string_view type, const std::vector<std::int64_
   return header + dictionary;
 }
 
+void choose_part(const std::string& source, NpyHeader& header, ComplexPart part) {
+  if (part != ComplexPart::none && header.kind != 'c') fail(source, kNotComplex);
+  header.part = part;
+}
+
+namespace {
+
+/// The same elements with their lowest byte first; of complex ones each part.
+std::string reversed(const NpyHeader& header, const char* bytes, std::size_t count) {
+  const std::size_t parts = header.kind == 'c' ? 2 : 1, size = static_cast<std::size_t>(header.item_bytes) / parts;
+  std::string elements(bytes, bytes == nullptr ? 0 : count * parts * size);
+  for (auto at = elements.begin(); at != elements.end(); at += static_cast<std::ptrdiff_t>(size))
+    std::reverse(at, at + static_cast<std::ptrdiff_t>(size));
+  return elements;
+}
+
+NpyHeader little_endian(NpyHeader header) {
+  header.big_endian = false;
+  return header;
+}
+
+}  // namespace
+
 void npy_to_f64(const std::string& source, const NpyHeader& header, const char* bytes, std::size_t count, double* out) {
+  if (header.big_endian)
+    return npy_to_f64(source, little_endian(header), reversed(header, bytes, count).data(), count, out);
   if (header.kind == 'f' && header.item_bytes == 8) return convert<double, double>(bytes, count, out);
   if (header.kind == 'f' && header.item_bytes == 4) return convert<double, float>(bytes, count, out);
   if (header.kind == 'f' && header.item_bytes == 2) return convert<double, F16>(bytes, count, out);
+  if (header.kind == 'c' && header.part != ComplexPart::none) {
+    const std::size_t place = header.part == ComplexPart::imaginary ? 1 : 0;
+    if (header.item_bytes == 16) return convert_part<double>(bytes, count, place, out);
+    if (header.item_bytes == 8) return convert_part<float>(bytes, count, place, out);
+  }
   if (!convert_integers(header, bytes, count, out)) fail_type(source, header, "real numbers, .astype('<f8')");
 }
 
 void npy_to_int64(const std::string& source, const NpyHeader& header, const char* bytes, std::size_t count,
                   std::int64_t* out) {
+  if (header.big_endian)
+    return npy_to_int64(source, little_endian(header), reversed(header, bytes, count).data(), count, out);
   if (header.kind == 'b' || !convert_integers(header, bytes, count, out))
     fail_type(source, header, "integers, .astype('<i8')");
   if (header.kind == 'u' && header.item_bytes == 8 && std::any_of(out, out + count, [](auto i) { return i < 0; }))

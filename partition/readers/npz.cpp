@@ -49,12 +49,15 @@ std::unique_ptr<EntryReader> open_npz_entries(const std::filesystem::path& path,
 namespace shardmat {
 namespace {
 
-void read_csr(const NpzArchive& archive, std::int64_t nnz, HostCsr& matrix) {
+void read_csr(const NpzArchive& archive, const NpzMatrix& stored, HostCsr& matrix) {
+  const std::int64_t nnz = stored.nnz;
   matrix.row_ptr = read_pointers(archive, matrix.rows, nnz);
   matrix.col_idx.resize(static_cast<std::size_t>(nnz));
   matrix.values.resize(static_cast<std::size_t>(nnz));
   NpzMember(archive, "indices").next(matrix.col_idx.data(), nnz);
-  NpzMember(archive, "data").next(matrix.values.data(), nnz);
+  NpzMember data(archive, "data");
+  data.choose(stored.part);
+  data.next(matrix.values.data(), nnz);
 }
 
 void read_entries(const NpzArchive& archive, const NpzMatrix& stored, HostCsr& matrix) {
@@ -126,9 +129,10 @@ class NpzEntryReader final : public EntryReader {
   void in_batches(bool with_values, std::string_view phase, const Progress& after_batch, Visit&& visit,
                   HandOver&& hand_over) {
     if (!entries_) {
-      limits_.require_memory(8 * (matrix_.format == "coo"   ? 0
-                                  : matrix_.format == "csr" ? matrix_.rows
-                                                            : matrix_.cols),
+      limits_.require_memory(8 * (matrix_.format == "coo"                              ? 0
+                                  : matrix_.format == "dia" || matrix_.format == "bsr" ? matrix_.rows + 2 * matrix_.stored
+                                  : matrix_.format == "csr"                            ? matrix_.rows
+                                                                                       : matrix_.cols),
                              archive_.path());
       entries_ = std::make_unique<NpzEntries>(archive_, matrix_);
     }
@@ -157,13 +161,13 @@ class NpzEntryReader final : public EntryReader {
 HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options, const ReadLimits& limits) {
   const NpzArchive archive(path);
   const std::int64_t size = archive.file().size();
-  const NpzMatrix stored = NpzMatrix::of(archive);
+  const NpzMatrix stored = NpzMatrix::of(archive, options.choices.part);
   HostCsr matrix;
   matrix.rows = stored.rows;
   matrix.cols = stored.cols;
   limits.require_budget(stored.bytes_needed(), archive.file());
   report(options.progress, "read entries", 0, size);
-  if (stored.format == "csr") read_csr(archive, stored.nnz, matrix);
+  if (stored.format == "csr") read_csr(archive, stored, matrix);
   else read_entries(archive, stored, matrix);
   archive.file().require_unchanged();
   report(options.progress, "read entries", size, size);

@@ -42,6 +42,11 @@ class NpzMember {
   NpzMember(const NpzArchive& archive, const std::string& name);
 
   std::int64_t count() const { return header_.count; }
+  /// As choose_part().
+  void choose(ComplexPart part) { choose_part(source_, header_, part); }
+  bool complex() const { return header_.kind == 'c'; }
+  const std::vector<std::int64_t>& shape() const { return header_.shape; }
+  bool fortran_order() const { return header_.fortran_order; }
   [[noreturn]] void fail(const std::string& what) const;
 
   /// Reads the next `count` elements as f64 or int64. Compares the checksum after the last element.

@@ -1,4 +1,5 @@
 #include "partition/readers/petsc.h"
+#include "partition/readers/complex_values.h"
 
 #include <fmt/format.h>
 
@@ -156,7 +157,7 @@ class Scan {
     const std::int64_t end = end_for(kValueBytes);
     if (count > 0 && (end < 0 || !ends_at(end))) {
       if (const std::int64_t wide = end_for(2 * kValueBytes); wide >= 0 && ends_at(wide))
-        return "has complex values, which are not supported; write the real and the imaginary part as two real matrices";
+        return fmt::format("has complex values, which are not read from PETSc files; {}", kComplexElsewhere);
       if (const std::int64_t narrow = end_for(kValueBytes / 2); narrow >= 0 && ends_at(narrow))
         return "is truncated, or has values in single precision, which are not supported; write it with a PETSc of double "
                "precision";
@@ -178,6 +179,21 @@ std::string list_of(const Contents& contents) {
     text += fmt::format("{}:{} is a {}", i == 0 ? "" : "; ", i, describe(contents.objects[i]));
   if (contents.objects.size() > kShown) text += fmt::format("; and {} more", contents.objects.size() - kShown);
   return text;
+}
+
+/// The object of the wanted kind; null if there is none. Of several matrices it is the first, which PETSc's MatLoad reads.
+/// Throws Error(input) for several vectors or dense matrices.
+const Object* find_only(const InputFile& file, const Contents& contents, Wanted wanted, const char* what) {
+  const Object* found = nullptr;
+  for (const Object& object : contents.objects) {
+    if (!is_wanted(object, wanted)) continue;
+    if (wanted == Wanted::matrix) return &object;
+    if (found != nullptr)
+      fail(file, fmt::format("it has several objects of the kind {}; name one, as {}:{}: {}", what, file.path().string(),
+                             found - contents.objects.data(), list_of(contents)));
+    found = &object;
+  }
+  return found;
 }
 
 }  // namespace
@@ -223,8 +239,7 @@ std::string describe(const Object& object) {
 const Object& find(const InputFile& file, const Contents& contents, const std::string& name, Wanted wanted) {
   const char* const what = wanted == Wanted::matrix ? "matrix" : wanted == Wanted::vector ? "vector" : "dense matrix";
   if (name.empty()) {
-    for (const Object& object : contents.objects)
-      if (is_wanted(object, wanted)) return object;
+    if (const Object* const only = find_only(file, contents, wanted, what)) return *only;
     if (!contents.fault.empty()) fail(file, contents.fault + "; copy or write it again");
     fail(file, fmt::format("there is no {} in it: {}", what, list_of(contents)));
   }

@@ -68,6 +68,7 @@ HostCsr read_by_entries(EntryReader& reader, const ReadOptions& options, const R
     std::copy_backward(matrix.row_ptr.begin(), matrix.row_ptr.end() - 1, matrix.row_ptr.end());
     matrix.row_ptr.front() = 0;
     if (matrix.nnz() != nnz) fail_changed(reader);
+    reader.check_duplicates(matrix, 0);
     sort_rows_and_sum_duplicates(matrix);
     if (reader.needs_validation() || matrix.nnz() != nnz)
       validate(matrix.view(), {options.allow_nonfinite, 0, path.string()});

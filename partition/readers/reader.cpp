@@ -29,13 +29,14 @@ const Reader kReaders[] = {
     {"hypre-ij", ".00000 .00000.bin", accepts_hypre, nullptr, open_hypre_entries},
     {"abaqus", "", accepts_abaqus, nullptr, open_abaqus, nullptr, nullptr, "unknowns sorted by node and degree of freedom"},
     {"petsc", ".petsc", accepts_petsc, nullptr, nullptr, open_petsc_rows, list_petsc},
-    {"matrix-market", ".mtx .mtx.gz", accepts_matrix_market, read_matrix_market, open_matrix_market_entries},
-    {"scipy-npz", ".npz", accepts_npz, read_npz, open_npz_entries},
-    {"rank-hdf5", "", accepts_rank_hdf5, nullptr, open_rank_hdf5_entries, nullptr, nullptr, "", true},
+    {"matrix-market", ".mtx .mtx.gz .mtx.bz2 .mtx.xz .mtx.zst", accepts_matrix_market, read_matrix_market,
+     open_matrix_market_entries, nullptr, nullptr, "", true},
+    {"scipy-npz", ".npz", accepts_npz, read_npz, open_npz_entries, nullptr, nullptr, "", true},
+    {"rank-hdf5", "", accepts_rank_hdf5, nullptr, open_rank_hdf5_entries, nullptr, nullptr, "", false, true},
     {"matlab-hdf5", ".mat", accepts_matlab_hdf5, nullptr, open_matlab_hdf5_entries, nullptr, list_matlab_hdf5,
-     "stored by columns and transposed while it was read", true},
+     "stored by columns and transposed while it was read", false, true},
     {"matlab5", "", accepts_matlab5, nullptr, open_matlab5_entries, nullptr, list_matlab5,
-     "stored by columns and transposed while it was read"},
+     "stored by columns and transposed while it was read", true},
     {"harwell-boeing", ".rb .rua .rsa", accepts_harwell_boeing, nullptr, open_harwell_boeing, nullptr, list_harwell_boeing,
      "stored by columns and transposed while it was read"},
     {"freefem", "", accepts_freefem, nullptr, open_freefem},
@@ -115,14 +116,20 @@ const Reader& named_reader(const std::string& name) {
 
 }  // namespace
 
-std::string format_of(const InputChoices& choices) {
-  constexpr const char* kMapped = "rank-hdf5";
-  const bool mapped = !choices.map.empty() || choices.sum_duplicates;
-  if (mapped && !choices.format.empty() && choices.format != kMapped)
+std::string format_of(const std::string& argument, const InputChoices& choices) {
+  constexpr const char *kMapped = "rank-hdf5", *kHypre = "hypre-ij";
+  if (choices.map.empty() && !choices.sum_duplicates) return choices.format;
+  const bool sums_hypre =
+      choices.map.empty() && (choices.format == kHypre || (choices.format.empty() && accepts_hypre(argument)));
+  if (sums_hypre) return kHypre;
+  if (!choices.format.empty() && choices.format != kMapped)
     throw Error(ErrorKind::usage,
-                fmt::format("a map and sums of duplicates are for the format {}, not for {}", kMapped, choices.format),
+                choices.map.empty()
+                    ? fmt::format("sums of duplicates are for the formats {} and {}, not for {}", kMapped, kHypre,
+                                  choices.format)
+                    : fmt::format("a map is for the format {}, not for {}", kMapped, choices.format),
                 "input_format");
-  return mapped ? kMapped : choices.format;
+  return kMapped;
 }
 
 bool require_input_format(const std::string& format) {
@@ -156,6 +163,11 @@ struct Request {
 Request request_of(const std::string& argument, const ReadOptions& options) {
   ObjectName name = split_object_name(argument);
   Request request{name.file, reader_of(name.file, options.choices), options};
+  if (options.choices.part != ComplexPart::none && !request.reader.complex)
+    throw Error(ErrorKind::input,
+                fmt::format("{}: complex values are not read from {} files; write the matrix with scipy.sparse.save_npz or "
+                            "scipy.io.mmwrite",
+                            name.file, request.reader.name));
   request.options.object = std::move(name.object);
   if (!request.options.object.empty() && request.reader.list == nullptr)
     throw Error(ErrorKind::input, fmt::format("{}: a {} file holds one matrix; leave out :{}", name.file,
@@ -176,7 +188,7 @@ const Reader& reader_of(const std::filesystem::path& path, const InputChoices& c
   if (choices.format != "triplets" && (choices.base || !choices.triangle.empty()))
     throw Error(ErrorKind::usage, "the first index and the triangle count only for triplets; name that format, too",
                 "input_format");
-  if (const std::string format = format_of(choices); !format.empty()) {
+  if (const std::string format = format_of(path.string(), choices); !format.empty()) {
     const Reader& reader = named_reader(format);
     require_file(path);
     return reader;

@@ -49,13 +49,15 @@ struct Reader {
   /// What is in the file, without reading entries. Null for formats of one matrix a file.
   std::vector<FileObject> (*list)(const std::filesystem::path& path) = nullptr;
   std::string_view remark{};  ///< what reports say of a file that was read; may be empty
+  bool complex = false;       ///< reads either part of complex values, see ComplexPart
   bool hdf5 = false;          ///< its files are HDF5, so that first bytes alone do not tell it from a shard file
 };
 
 std::span<const Reader> readers();
 
-/// The format that the choices name or imply; empty if none. Throws Error(usage) for choices that exclude each other.
-std::string format_of(const InputChoices& choices);
+/// The format that the choices name or imply for FILE or FILE:OBJECT; empty if none. Throws Error(usage) for choices that
+/// exclude each other.
+std::string format_of(const std::string& argument, const InputChoices& choices);
 
 /// True if `format` is the name of a reader, false for "shard". Throws Error(usage), which lists the names, for any other.
 bool require_input_format(const std::string& format);

@@ -1,7 +1,6 @@
 #include "partition/readers/text_source.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,14 +13,13 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
+#include "partition/compression/compression.h"
 
 namespace shardmat {
 namespace {
 
 /// A line longer than this means that the file is no text.
 constexpr std::int64_t kLongestLine = 16 << 20;
-/// Deflate cannot make text more than this many times smaller.
-constexpr std::int64_t kBestCompression = 1032;
 
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
   throw Error(ErrorKind::input, fmt::format("{}: {}", path.string(), what));
@@ -32,11 +30,21 @@ constexpr std::int64_t kBestCompression = 1032;
                          human_bytes(static_cast<double>(kLongestLine))));
 }
 
-bool is_gzip(const InputFile& file) {
-  char magic[2] = {};
-  file.read(magic, 0, std::min<std::int64_t>(2, file.size()));
-  return magic[0] == '\x1f' && (file.size() < 2 || magic[1] == '\x8b');
+std::string start_of(const InputFile& file) {
+  std::string bytes(static_cast<std::size_t>(std::min<std::int64_t>(8, file.size())), '\0');
+  file.read(bytes.data(), 0, std::ssize(bytes));
+  return bytes;
 }
+
+/// The length of the text without Ctrl-Z at its end, with which DOS ends files, and without what blanks follow it.
+std::size_t without_end_mark(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n\x1a";
+  const std::size_t begin = text.find_last_not_of(kBlank) + 1;  // npos + 1 = 0
+  return std::min(text.size(), text.find('\x1a', begin));
+}
+
+/// The bytes that begin the text if an editor of Windows wrote it.
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 /// Splits a batch after the first '\n' at or behind every multiple of piece_bytes.
 std::vector<std::string_view> split(std::string_view batch, std::int64_t piece_bytes) {
@@ -81,21 +89,27 @@ class PlainText final : public TextSource {
  public:
   PlainText(const std::filesystem::path& path, const ReadLimits& limits)
       : TextSource(path), block_bytes_(std::clamp<std::int64_t>(limits.batch_bytes, 1, kBlock)) {
-    if (file_.size() > 1 && is_gzip(file_)) fail(path, "it is gzip data; rename it so that its name ends in .gz");
+    const std::string start = start_of(file_);
+    if (const Compression* const one = compression_of_bytes(start))
+      fail(path, fmt::format("it is {} data; rename it so that its name ends in {}", one->name, one->suffix));
+    if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff"))
+      fail(path, "it is text in UTF-16; save it in UTF-8 or ASCII");
+    std::string tail(static_cast<std::size_t>(std::min(kTail, file_.size())), '\0');
+    file_.read(tail.data(), file_.size() - std::ssize(tail), std::ssize(tail));
+    size_ = file_.size() - std::ssize(tail) + static_cast<std::int64_t>(without_end_mark(tail));
   }
 
   void rewind() override { position_ = 0; }
 
   std::string_view next() override {
-    const std::string_view lines =
-        lines_from(position_, position_, std::min(position_ + block_bytes_, file_.size()), block_);
-    position_ = std::min(position_ + static_cast<std::int64_t>(lines.size()), file_.size());
+    const std::string_view lines = lines_from(position_, position_, std::min(position_ + block_bytes_, size_), block_);
+    position_ = std::min(position_ + static_cast<std::int64_t>(lines.size()), size_);
     return lines;
   }
 
   void visit_pieces(const TextRange& range, const ReadLimits& limits, const PieceVisit& visit,
                     const std::function<void(std::int64_t)>& after_batch) override {
-    const std::int64_t batch = std::max<std::int64_t>(1, limits.batch_bytes), last_byte = std::min(range.to, file_.size());
+    const std::int64_t batch = std::max<std::int64_t>(1, limits.batch_bytes), last_byte = std::min(range.to, size_);
     const std::int64_t step = std::clamp<std::int64_t>(limits.piece_bytes, 1, batch);
     BufferPool buffers;
     for (std::int64_t begin = range.from; begin < last_byte; begin += batch) {
@@ -116,10 +130,11 @@ class PlainText final : public TextSource {
 
   bool is_seekable() const override { return true; }
 
-  std::int64_t most_text_bytes() const override { return file_.size() + 1; }
+  std::int64_t most_text_bytes() const override { return size_ + 1; }
 
  private:
   static constexpr std::int64_t kBlock = 1 << 18;  ///< text that next() gives
+  static constexpr std::int64_t kTail = 64;        ///< where Ctrl-Z may be
   static constexpr std::int64_t kSlack = 256;      ///< read behind a piece, for the end of its last line
 
   /// The lines that begin in [first, last) of the file, the last of them whole. The buffer gets the file from `start` on;
@@ -128,12 +143,12 @@ class PlainText final : public TextSource {
     if (first >= last) return {};
     std::int64_t filled = 0;
     const auto fill = [&](std::int64_t end) {
-      end = std::min(end, file_.size());
+      end = std::min(end, size_);
       if (const auto needed = static_cast<std::size_t>(end - start) + 1; buffer.size() < needed) buffer.resize(needed);
       file_.read(buffer.data() + filled, start + filled, end - start - filled);
       filled = end - start;
     };
-    fill(std::min(last, file_.size() - kSlack) + kSlack);
+    fill(std::min(last, size_ - kSlack) + kSlack);
     const std::string_view text(buffer.data(), static_cast<std::size_t>(last - start));
     const std::size_t begin = start == first ? 0 : text.find('\n') + 1;  // npos + 1 = 0
     if (start != first && (begin == 0 || begin == text.size())) return {};
@@ -141,7 +156,7 @@ class PlainText final : public TextSource {
     while (true) {
       const std::size_t end = std::string_view(buffer.data(), static_cast<std::size_t>(filled)).find('\n', search);
       if (end != std::string_view::npos) return {buffer.data() + begin, end + 1 - begin};
-      if (start + filled == file_.size()) break;
+      if (start + filled == size_) break;
       if (filled - static_cast<std::int64_t>(begin) > kLongestLine) fail_long_line(file_.path());
       search = static_cast<std::size_t>(filled);
       fill(start + 2 * filled);
@@ -151,31 +166,36 @@ class PlainText final : public TextSource {
   }
 
   std::int64_t block_bytes_;
+  std::int64_t size_ = 0;      ///< of the text
   std::int64_t position_ = 0;  ///< start of the next batch
   Buffer block_;
 };
 
-/// Concatenated gzip members are one text, as gzip itself has it.
-class GzipText final : public TextSource {
+/// Concatenated members are one text, as gzip and others have it. Zeros behind the last one are padding.
+class CompressedText final : public TextSource {
  public:
-  GzipText(const std::filesystem::path& path, const ReadLimits& limits) : TextSource(path) {
+  CompressedText(const std::filesystem::path& path, const ReadLimits& limits, const Compression& compression)
+      : TextSource(path), compression_(compression) {
     if (file_.size() == 0) fail(path, "the file is empty; copy or write it again");
-    if (!is_gzip(file_)) fail(path, "it is not gzip data; rename it without .gz if it is plain text");
+    const std::string start = start_of(file_);  // a file may end in the middle of it
+    if (!std::string_view(start).starts_with(compression.magic) && !compression.magic.starts_with(start))
+      fail(path,
+           fmt::format("it is not {} data; rename it without {} if it is plain text", compression.name, compression.suffix));
+    if (compression.make == nullptr)
+      fail(path, fmt::format("this build of shardmat cannot read {} data; decompress the file, or build with the package {}",
+                             compression.name, compression.package));
+    decompressor_ = compression.make();
     compressed_.resize(static_cast<std::size_t>(std::min(file_.size(), kCompressed)));
     const std::int64_t enough = std::min(limits.batch_bytes / 4, 16 * file_.size());
     buffer_.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(enough, 64, kLongestLine)));
-    if (inflateInit2(&stream_, 15 + 16) != Z_OK) throw Error(ErrorKind::resources, "zlib cannot start: out of memory");
   }
-  ~GzipText() override { inflateEnd(&stream_); }
-  GzipText(const GzipText&) = delete;
-  GzipText& operator=(const GzipText&) = delete;
 
   void rewind() override {
-    inflateReset(&stream_);
-    stream_.avail_in = 0;
-    fetched_ = 0;
+    decompressor_->reset();
+    in_ = {};
+    fetched_ = text_bytes_ = 0;
     given_ = filled_ = 0;
-    ended_ = false;
+    ended_ = in_member_ = padded_ = false;
   }
 
   std::string_view next() override {
@@ -212,17 +232,16 @@ class GzipText final : public TextSource {
   }
 
   std::int64_t most_text_bytes() const override {
-    return static_cast<std::int64_t>(std::min<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - 1,
-                                                             static_cast<std::uint64_t>(file_.size()) * kBestCompression)) +
-           1;
+    const std::int64_t most = std::numeric_limits<std::int64_t>::max() - 1 - kFreeText;
+    return std::min(most / kMostExpansion, file_.size()) * kMostExpansion + kFreeText + 1;
   }
   bool is_seekable() const override { return false; }
 
  private:
   static constexpr std::int64_t kCompressed = 1 << 18;  ///< compressed bytes read at a time
 
-  /// Bytes of the file that zlib has taken.
-  std::int64_t consumed() const { return fetched_ - static_cast<std::int64_t>(stream_.avail_in); }
+  /// Bytes of the file that were decompressed.
+  std::int64_t consumed() const { return fetched_ - std::ssize(in_); }
 
   std::string_view last_line() {
     if (filled_ == 0) return {};
@@ -236,47 +255,72 @@ class GzipText final : public TextSource {
     const std::int64_t size = std::min(std::ssize(compressed_), file_.size() - fetched_);
     file_.read(compressed_.data(), fetched_, size);
     fetched_ += size;
-    stream_.next_in = reinterpret_cast<Bytef*>(compressed_.data());
-    stream_.avail_in = static_cast<uInt>(size);
+    in_ = {compressed_.data(), static_cast<std::size_t>(size)};
   }
 
   /// Decompresses until the buffer is full or the file ends.
   void fill() {
     while (filled_ < buffer_.size() && !ended_) {
-      if (stream_.avail_in == 0) fetch();
-      const auto wanted = static_cast<uInt>(buffer_.size() - filled_);
-      stream_.next_out = reinterpret_cast<Bytef*>(buffer_.data() + filled_);
-      stream_.avail_out = wanted;
-      const int status = inflate(&stream_, Z_NO_FLUSH);
-      filled_ += wanted - stream_.avail_out;
-      const bool all_taken = consumed() == file_.size();
-      if (status == Z_STREAM_END) {
-        ended_ = all_taken;
-        if (!ended_) inflateReset(&stream_);
-      } else if (status != Z_OK || (all_taken && stream_.avail_out > 0)) {
-        fail_gzip(status);
+      if (in_.empty()) fetch();
+      if (!in_member_ && skip_padding()) continue;
+      in_member_ = true;
+      Decompressor::Step step;
+      try {
+        step = decompressor_->run(in_, buffer_.data() + filled_, buffer_.size() - filled_);
+      } catch (const DamagedData& damage) {
+        fail_data(fmt::format("is damaged near byte {} of {} ({}); copy", consumed(), file_.size(), damage.what));
       }
+      in_.remove_prefix(step.taken);
+      filled_ += step.given;
+      text_bytes_ += static_cast<std::int64_t>(step.given);
+      if (text_bytes_ > most_text_bytes())
+        fail_data("has more text than any matrix of this size; check that it is the right file, or decompress");
+      const bool all_taken = consumed() == file_.size();
+      if (step.member_ended) end_member(all_taken);
+      else if (all_taken && filled_ < buffer_.size())
+        fail_data(fmt::format("ends too early, after {} bytes; the file is truncated, copy", file_.size()));
+      else if (step.taken == 0 && step.given == 0 && !in_.empty())
+        fail_data(fmt::format("is damaged near byte {} of {}; copy", consumed(), file_.size()));
     }
   }
 
-  [[noreturn]] void fail_gzip(int status) const {
-    if (status == Z_MEM_ERROR)
-      throw Error(ErrorKind::resources, fmt::format("{}: no memory to decompress it", file_.path().string()));
-    if (consumed() == file_.size() && (status == Z_OK || status == Z_BUF_ERROR))
-      fail(file_.path(), fmt::format("the gzip data ends too early, after {} bytes; the file is truncated, copy or "
-                                     "write it again",
-                                     file_.size()));
-    fail(file_.path(), fmt::format("the gzip data is damaged near byte {} of {} ({}); copy or write it again", consumed(),
-                                   file_.size(), stream_.msg != nullptr ? stream_.msg : "unexpected data"));
+  void end_member(bool all_taken) {
+    in_member_ = false;
+    if (all_taken) end_text();
+    else decompressor_->reset();
   }
 
-  z_stream stream_{};
+  /// Between members; true if it took zeros or the file ended.
+  bool skip_padding() {
+    if (consumed() == 0 || (!padded_ && in_.front() != '\0')) return false;
+    padded_ = true;
+    in_.remove_prefix(std::min(in_.size(), in_.find_first_not_of('\0')));
+    if (!in_.empty())
+      fail_data(
+          fmt::format("is damaged near byte {} of {} (data behind a padding of zeros); copy", consumed(), file_.size()));
+    if (consumed() == file_.size()) end_text();
+    return true;
+  }
+
+  void end_text() {
+    ended_ = true;
+    filled_ = given_ + without_end_mark({buffer_.data() + given_, filled_ - given_});
+  }
+
+  [[noreturn]] void fail_data(const std::string& what) const {
+    fail(file_.path(), fmt::format("the {} data {} or write it again", compression_.name, what));
+  }
+
+  const Compression& compression_;
+  std::unique_ptr<Decompressor> decompressor_;
   Buffer compressed_;
+  std::string_view in_;       ///< of compressed_, not yet decompressed
   std::int64_t fetched_ = 0;  ///< bytes of the file read so far
+  std::int64_t text_bytes_ = 0;
   Buffer buffer_;
   std::size_t given_ = 0;   ///< end of the batch in the buffer
   std::size_t filled_ = 0;  ///< end of the text in the buffer
-  bool ended_ = false;
+  bool ended_ = false, in_member_ = false, padded_ = false;
 };
 
 /// The fault nearest to the start of the text, of all that visits have met so far.
@@ -336,7 +380,7 @@ void ReadLimits::require_plausible(std::int64_t bytes, const std::filesystem::pa
 }
 
 std::unique_ptr<TextSource> TextSource::open(const std::filesystem::path& path, const ReadLimits& limits) {
-  if (path.extension() == ".gz") return std::make_unique<GzipText>(path, limits);
+  if (const Compression* const one = compression_of(path)) return std::make_unique<CompressedText>(path, limits, *one);
   return std::make_unique<PlainText>(path, limits);
 }
 
@@ -345,10 +389,11 @@ LineCursor::LineCursor(TextSource& source) : source_(source) { source_.rewind();
 std::string_view LineCursor::next() {
   if (rest_.empty()) rest_ = source_.next();
   if (rest_.empty()) return {};
-  const std::string_view line = rest_.substr(0, rest_.find('\n') + 1);
+  std::string_view line = rest_.substr(0, rest_.find('\n') + 1);
   rest_.remove_prefix(line.size());
   offset_ += static_cast<std::int64_t>(line.size());
   ++line_;
+  if (line_ == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
   return line;
 }
 
@@ -374,7 +419,12 @@ void for_each_piece(TextSource& source, const TextRange& range, const ReadLimits
                     const std::function<void(std::int64_t)>& after_batch) {
   FirstFault fault;
   source.visit_pieces(
-      range, limits, [&](std::string_view piece, std::int64_t offset) { fault.visit(piece, offset, visit); },
+      range, limits,
+      [&](std::string_view piece, std::int64_t offset) {
+        const bool marked = offset == 0 && piece.starts_with(kByteOrderMark);
+        if (marked) piece.remove_prefix(kByteOrderMark.size());
+        fault.visit(piece, marked ? std::ssize(kByteOrderMark) : offset, visit);
+      },
       [&](std::int64_t consumed) {
         fault.throw_if_any();
         after_batch(consumed);

@@ -1,5 +1,5 @@
 // Reads text files in pieces of whole lines, in any number of passes. Each task reads its own piece of plain text into a
-// buffer that stays in its core's cache, so the copy costs almost nothing; gzip text goes through one bounded buffer. A
+// buffer that stays in its core's cache, so the copy costs almost nothing; compressed text goes through one bounded buffer. A
 // second pass reads (and decompresses) the file again, so the text is never held in memory. Line numbers are counted only
 // for an error message, so that the text can be parsed in parallel.
 #pragma once
@@ -20,7 +20,7 @@ namespace shardmat {
 /// Buffer sizes and limits of a reader. Tests use smaller sizes than the defaults.
 struct ReadLimits {
   std::int64_t piece_bytes = 1 << 20;   ///< text parsed by one task
-  std::int64_t batch_bytes = 64 << 20;  ///< text between two progress reports; a gzip buffer is at most a quarter of it
+  std::int64_t batch_bytes = 64 << 20;  ///< text between two progress reports; the buffer of compressed text is at most a quarter of it
   /// The most bytes that a matrix may take; the machine's available memory is a limit, too.
   std::int64_t memory_bytes = std::numeric_limits<std::int64_t>::max();
 
@@ -50,7 +50,8 @@ struct TextRange {
 
 class TextSource {
  public:
-  /// Opens plain text, or gzip if the name ends in ".gz".
+  /// Opens plain text, or a compressed one if the name says so (.gz, .bz2, .xz, .zst). A byte order mark at its start and
+  /// Ctrl-Z at its end are left out.
   static std::unique_ptr<TextSource> open(const std::filesystem::path& path, const ReadLimits& limits);
   virtual ~TextSource() = default;
 

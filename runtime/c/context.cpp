@@ -99,6 +99,8 @@ void make_on(MPI_Comm communicator, const shardmat_context_options* given, shard
             "MPI was started with MPI_THREAD_FUNNELED by another thread; call MPI_Init_thread(…, MPI_THREAD_SERIALIZED, …)");
     if (wrong_options) std::rethrow_exception(wrong_options);
   });
+  require_same_on_all_ranks(ranks, {option("the backend", options.backend), option("no_feeders", options.no_feeders),
+                                    option("owners", options.owners)});
   make(std::move(ranks), options, provided < MPI_THREAD_SERIALIZED, context);
 }
 
@@ -136,6 +138,12 @@ void require_own(const ContextState& context) {
           "MPI was started with MPI_THREAD_FUNNELED: only the thread that started it may use this context. Call "
           "MPI_Init_thread(…, MPI_THREAD_SERIALIZED, …)");
 }
+
+void require_same(ContextState& context, const std::function<std::vector<Given>()>& list) {
+  if (context.communicator.size() > 1) require_same_on_all_ranks(context.communicator, context.communicator.together(list));
+}
+
+Given option(const char* name, double number) { return {name, fmt::format("{:.17g}", number), {}}; }
 
 Device device_of(int on_device, const ContextState& context) {
   if (on_device == 0) return Device{};
@@ -201,6 +209,14 @@ int shardmat_context_create_fortran(int32_t communicator, const shardmat_context
 
 void shardmat_context_destroy(shardmat_context* context) {
   if (is_handle(context)) destroy(context, context->state);
+}
+
+int shardmat_context_give_up(shardmat_context* context) {
+  if (!is_handle(context)) return no_handle(context, "the context");
+  return c_status([&] {
+    context->state->context.give_up(
+        Error(ErrorKind::rank_lost, "the program gave up waiting for other ranks, because it ends"));
+  });
 }
 
 int shardmat_context_get_info(shardmat_context* context, shardmat_context_info* info) {

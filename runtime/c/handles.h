@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/same_on_all_ranks.h"
 #include "kernels/base/c_status.h"
 #include "kernels/base/error.h"
 #include "runtime/api.h"
@@ -123,6 +125,12 @@ struct Monitor {
 
 /// Rows as the caller gives them.
 OwnRows own_rows(const shardmat_rows* given, ContextState& context);
+
+/// Throws the same error on all ranks: what `list` throws on one, or Error(usage) that names what a rank was given otherwise
+/// than rank 0. Collective.
+void require_same(ContextState& context, const std::function<std::vector<Given>()>& list);
+inline Given option(const char* name, const char* text) { return {name, text == nullptr ? "" : text, {}}; }
+Given option(const char* name, double number);
 
 /// Runs `work` for a context.
 template <class F>

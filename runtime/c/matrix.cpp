@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/spmm.h"
+#include "partition/file_digest.h"
 #include "runtime/c/handles.h"
 
 namespace shardmat::c {
@@ -33,17 +34,37 @@ MatrixOptions matrix_options(const shardmat_matrix_options& given, ValueType oth
   return options;
 }
 
+/// Of the caller's options: what all ranks must give alike. A rank without entries may leave out their type.
+std::vector<Given> listed(const shardmat_matrix_options& o) {
+  return {option("columns", static_cast<double>(o.columns)),
+          option("kernel", o.kernel),
+          option("policy", o.policy),
+          option("exchange", o.exchange),
+          option("storage", o.storage),
+          option("method", o.method),
+          option("products", o.products),
+          option("reproducible", o.reproducible),
+          option("updatable", o.updatable),
+          option("transposed", o.transposed)};
+}
+
 void require_not_transposed(const shardmat_matrix_options& given) {
   require(given.transposed == 0, "only a matrix of a file can be transposed; give the transposed rows or triplets");
 }
 
 /// `give`: what the matrix is made of, as GroupMatrix takes it.
 template <class Give>
-int make(shardmat_context* context, shardmat_matrix** matrix, const Give& give) {
+int make(shardmat_context* context, const shardmat_matrix_options* options, const char* file, shardmat_matrix** matrix,
+         const Give& give) {
   if (matrix != nullptr) *matrix = nullptr;
   if (!is_handle(context)) return no_handle(context, "the context");
   if (matrix == nullptr) return c_status([] { require(false, "there is nowhere to put the matrix"); });
   return in_context(context->state, [&] {
+    require_same(*context->state, [&] {
+      std::vector<Given> list = listed(read_struct(options, "shardmat_matrix_options"));
+      list.push_back({"the file", text(file), file == nullptr ? std::string() : file_digest(file)});
+      return list;
+    });
     auto state = std::make_shared<MatrixState>();
     state->context = context->state;
     state->matrix.emplace(context->state->context, std::function([&] { return give(*context->state); }));
@@ -107,7 +128,7 @@ using namespace shardmat::c;
 
 int shardmat_matrix_from_rows(shardmat_context* context, const shardmat_rows* given, const shardmat_matrix_options* options,
                               shardmat_matrix** matrix) {
-  return make(context, matrix, [&](ContextState& state) {
+  return make(context, options, nullptr, matrix, [&](ContextState& state) {
     const shardmat_matrix_options chosen = read_struct(options, "shardmat_matrix_options");
     require_not_transposed(chosen);
     const OwnRows rows = own_rows(given, state);
@@ -117,7 +138,7 @@ int shardmat_matrix_from_rows(shardmat_context* context, const shardmat_rows* gi
 
 int shardmat_matrix_from_triplets(shardmat_context* context, const shardmat_triplets* given,
                                   const shardmat_matrix_options* options, shardmat_matrix** matrix) {
-  return make(context, matrix, [&](ContextState& state) {
+  return make(context, options, nullptr, matrix, [&](ContextState& state) {
     require(given != nullptr, "the triplets are NULL");
     const shardmat_triplets known = read_struct(given, "shardmat_triplets");
     const shardmat_matrix_options chosen = read_struct(options, "shardmat_matrix_options");
@@ -141,7 +162,7 @@ int shardmat_matrix_from_triplets(shardmat_context* context, const shardmat_trip
 
 int shardmat_matrix_from_file(shardmat_context* context, const char* file, const shardmat_matrix_options* options,
                               shardmat_matrix** matrix) {
-  return make(context, matrix, [&](ContextState& state) {
+  return make(context, options, file, matrix, [&](ContextState& state) {
     require(file != nullptr, "the name of the file is NULL");
     const shardmat_matrix_options chosen = read_struct(options, "shardmat_matrix_options");
     GivenFile given;

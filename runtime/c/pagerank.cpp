@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/matrix/csr.h"
+#include "partition/file_digest.h"
 #include "partition/row_source.h"
 #include "runtime/c/handles.h"
 #include "runtime/feeders/answer.h"
@@ -56,6 +57,7 @@ struct Ranked {
 struct Graph {
   std::function<void()> check;                       ///< throws on this rank what is wrong with the arguments
   std::function<MatrixSource(Context&, bool)> open;  ///< the source for the partition "rows"; the flag: unweighted
+  const char* file = nullptr;
 };
 
 /// On the ranks that own a device.
@@ -93,6 +95,15 @@ int rank(shardmat_context* context, const shardmat_pagerank_options* given, cons
   Ranked found;
   const int status = in_context(context->state, [&] {
     ContextState& state = *context->state;
+    require_same(state, [&] {
+      const shardmat_pagerank_options o = read_struct(given, "shardmat_pagerank_options");
+      return std::vector<Given>{option("damping", o.damping),
+                                option("tolerance", o.tolerance),
+                                option("max_iterations", static_cast<double>(o.max_iterations)),
+                                option("columns", static_cast<double>(o.columns)),
+                                option("unweighted", o.unweighted),
+                                {"the graph", text(graph.file), graph.file == nullptr ? "" : file_digest(graph.file)}};
+    });
     shardmat_pagerank_options options{};
     PageRankSettings chosen;
     const auto prepare = [&] {
@@ -147,7 +158,8 @@ int shardmat_pagerank_of_file(shardmat_context* context, const char* graph, cons
                     open.allow_nonfinite = unweighted;
                     open.method = "rows";
                     return open_matrix(graph, of, open);
-                  }});
+                  },
+                  graph});
 }
 
 int shardmat_pagerank_of_rows(shardmat_context* context, const shardmat_rows* graph,

@@ -14,6 +14,7 @@ int multiply_kept(shardmat_matrix* matrix, std::int64_t columns, double alpha, c
     GroupMatrix& of = *state.matrix;
     auto found = state.kept.find(columns);
     if (found == state.kept.end()) {
+      require_same(*state.context, [&] { return std::vector<Given>{option("columns", static_cast<double>(columns))}; });
       found = state.kept
                   .emplace(columns, of.product([&] {
                     ProductOptions options;
@@ -54,6 +55,11 @@ int shardmat_product_create(shardmat_matrix* matrix, int64_t columns, const shar
   if (product == nullptr) return c_status([] { require(false, "there is nowhere to put the product"); });
   return in_context(matrix->state->context, [&] {
     GroupMatrix& of = *matrix->state->matrix;
+    require_same(*matrix->state->context, [&] {
+      const shardmat_product_options chosen = read_struct(options, "shardmat_product_options");
+      return std::vector<Given>{option("columns", static_cast<double>(columns)), option("kernel", chosen.kernel),
+                                option("exchange", chosen.exchange)};
+    });
     GroupProduct made = of.product([&] {
       ProductOptions wanted;
       wanted.columns = columns;

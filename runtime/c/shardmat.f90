@@ -115,7 +115,7 @@ module shardmat
   ! rtol: 0 means 1e-8, for a matrix in f32 1e-5; less than 0 means none.
   ! monitor: c_funloc of a function of a module, with the interface shardmat_monitor.
   type, bind(c) :: shardmat_solver_options
-    integer(c_size_t) :: size_ = 128
+    integer(c_size_t) :: size_ = 136
     type(c_ptr) :: solver = c_null_ptr, preconditioner = c_null_ptr, null_space = c_null_ptr, residual_norm = c_null_ptr
     real(c_double) :: rtol = 0, atol = 0
     integer(c_int64_t) :: max_iterations = 0, restart = 0
@@ -124,15 +124,19 @@ module shardmat
     type(c_funptr) :: monitor = c_null_funptr
     type(c_ptr) :: user = c_null_ptr, variant = c_null_ptr
     real(c_double) :: divergence_tolerance = 0
+    type(c_ptr) :: penalty_rows = c_null_ptr
   end type
 
   type, bind(c) :: shardmat_solve_result
-    integer(c_size_t) :: size_ = 96
+    integer(c_size_t) :: size_ = 112
     integer(c_int) :: converged = 0
     integer(c_int64_t) :: iterations = 0
     real(c_double) :: residual = 0, true_residual = 0, norm_of_b = 0, seconds = 0
     type(c_ptr) :: reason = c_null_ptr, explanation = c_null_ptr
-    real(c_double) :: removed_from_b = 0, floor = 0, backward_error = 0
+    real(c_double) :: removed_from_b = 0
+    integer(c_int64_t) :: penalty_rows = 0
+    real(c_double) :: penalty_ratio = 0
+    real(c_double) :: floor = 0, backward_error = 0
   end type
 
   ! Of solvers and of PageRank: numbers(columns) are the norms of the residuals, or the changes. Returns 0 to go on; any other
@@ -181,6 +185,13 @@ module shardmat
       import :: c_ptr
       type(c_ptr), value :: context
     end subroutine
+
+    ! For a program that ends while another thread is in a call: waits for other ranks end with shardmat_rank_lost.
+    function shardmat_context_give_up(context) bind(c) result(status)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: context
+      integer(c_int) :: status
+    end function
 
     function shardmat_context_get_info(context, info) bind(c) result(status)
       import :: c_int, c_ptr, shardmat_context_info

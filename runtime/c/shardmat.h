@@ -97,6 +97,9 @@ int shardmat_context_create(const shardmat_context_options* options, shardmat_co
 int shardmat_context_create_fortran(int32_t communicator, const shardmat_context_options* options,
                                     shardmat_context** context);
 void shardmat_context_destroy(shardmat_context* context);
+/* For a program that ends while another thread is in a call of this context: waits for other ranks, now or later, end with
+ * SHARDMAT_RANK_LOST. The context is broken then. Does not wait for that call, and may be called from any thread. */
+int shardmat_context_give_up(shardmat_context* context);
 
 typedef struct {
   size_t size;
@@ -341,6 +344,10 @@ typedef struct {
   void* user;
   const char* variant; /* of cg: "classic", "single_reduction" (one sum over the ranks an iteration), "auto"; NULL: auto */
   double divergence_tolerance; /* ends when the residual is above this times the larger of |b| and the first one; 0: 1e5 */
+  /* Rows that state a known value b_i / a_ii by a diagonal above 1e8 times all else. "auto": x is that value there, and the
+   * method solves for the other rows, if such rows are at most half of all and matter little to others; "known": any number
+   * of them, and a matrix without any is refused; "keep": rows like others. NULL: auto. */
+  const char* penalty_rows;
 } shardmat_solver_options;
 
 typedef struct {
@@ -356,6 +363,10 @@ typedef struct {
   /* 2-norm of what was removed from b because it lies in the null space; 0 without one. norm_of_b and the residuals are those
    * of what is left of b: |b - A*x|^2 = true_residual^2 + removed_from_b^2. */
   double removed_from_b;
+  /* Rows whose values were taken as known. norm_of_b and the residuals are those of the other rows: true_residual is the norm
+   * of b - A*x there, norm_of_b that of b - A*(the known values). */
+  int64_t penalty_rows;
+  double penalty_ratio; /* the largest one of such a diagonal to all else; 0 without such rows */
   /* Known if the tolerance was not met and true_residual is at most a hundredth of norm_of_b, else 0. floor: the residual that
    * rounding errors allow, 2 eps | |A|*|x| |; at or below it the reason is "converged_attainable", and converged is 1.
    * backward_error: |b - A*x| / | |A|*|x| |. */

@@ -31,6 +31,7 @@ SolverOptions solver_options(const shardmat_solver_options& given) {
   if (given.null_space != nullptr) options.null_space = parse_null_space(given.null_space);
   if (given.residual_norm != nullptr) options.residual_norm = parse_residual_norm(given.residual_norm);
   if (given.variant != nullptr) options.variant = parse_cg_variant(given.variant);
+  if (given.penalty_rows != nullptr) options.penalty_rows = parse_penalty_rows(given.penalty_rows);
   if (given.rtol != 0) options.rtol = std::max(0.0, given.rtol);
   options.atol = given.atol;
   if (given.divergence_tolerance != 0) options.divergence_tolerance = given.divergence_tolerance;
@@ -41,6 +42,24 @@ SolverOptions solver_options(const shardmat_solver_options& given) {
   options.assume_symmetric = given.assume_symmetric != 0;
   if (given.columns != 0) options.columns = given.columns;
   return options;
+}
+
+/// Of the caller's options: what all ranks must give alike.
+std::vector<Given> listed(const shardmat_solver_options& o) {
+  return {option("solver", o.solver),
+          option("preconditioner", o.preconditioner),
+          option("null_space", o.null_space),
+          option("residual_norm", o.residual_norm),
+          option("variant", o.variant),
+          option("rtol", o.rtol),
+          option("atol", o.atol),
+          option("divergence_tolerance", o.divergence_tolerance),
+          option("max_iterations", static_cast<double>(o.max_iterations)),
+          option("restart", static_cast<double>(o.restart)),
+          option("block_size", static_cast<double>(o.block_size)),
+          option("degree", static_cast<double>(o.degree)),
+          option("assume_symmetric", o.assume_symmetric),
+          option("columns", static_cast<double>(o.columns))};
 }
 
 SolveControl control(Monitor& monitor) {
@@ -63,7 +82,7 @@ void write_results(const SolveResult& result, shardmat_solve_result* to) {
     write_struct(one,
                  {0, converged(column.reason) ? 1 : 0, column.iterations, column.residual, column.true_residual,
                   column.norm_of_b, result.seconds, name(column.reason).data(), result.explanation(column).data(),
-                  column.removed_from_b, column.floor, column.backward_error},
+                  column.removed_from_b, result.penalty_rows, result.penalty_ratio, column.floor, column.backward_error},
                  "there is no shardmat_solve_result with its size set");
     place += stride;
   }
@@ -72,6 +91,7 @@ void write_results(const SolveResult& result, shardmat_solve_result* to) {
 std::unique_ptr<shardmat_solver> make(const std::shared_ptr<MatrixState>& matrix, const shardmat_solver_options* given) {
   auto made = std::make_unique<shardmat_solver>();
   made->matrix = matrix;
+  require_same(*matrix->context, [&] { return listed(read_struct(given, "shardmat_solver_options")); });
   made->solver.emplace(*matrix->matrix, [&] {
     const shardmat_solver_options known = read_struct(given, "shardmat_solver_options");
     made->monitor.call = known.monitor;

@@ -49,6 +49,11 @@ GroupContext::GroupContext(Communicator& ranks, const GroupContextOptions& optio
   if (backend_ == Backend::cuda) device_ = {backend_, ordinal_of(uuid)};
 }
 
+void GroupContext::give_up(const Error& why) {
+  ranks_.give_up(why);
+  if (group_ && group_->owns()) group_->owners().give_up(why);
+}
+
 Context& GroupContext::context() {
   if (!context_)
     throw Error(

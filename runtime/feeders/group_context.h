@@ -47,6 +47,8 @@ class GroupContext {
   /// The context of the owners. Throws Error(usage) on a feeder.
   Context& context();
   const Context& context() const { return const_cast<GroupContext*>(this)->context(); }
+  /// From any thread: as Communicator::give_up(), for waits of owners and of feeders.
+  void give_up(const Error& why);
   /// This rank's group. REQUIRES: has_feeders().
   RankGroup& group() { return *group_; }
 

@@ -92,6 +92,8 @@ class DistributedMatrix {
   /// the old values: Error(usage) for a matrix that is not updatable or another number of values, Error(input) for values
   /// beyond the range of the matrix's type, and for NaN and infinity in host memory.
   void update_values(const ConstDense& values, Stream& stream);
+  /// How often the values changed.
+  std::uint64_t values_version() const { return values_version_; }
 
   /// Zeros these rows and columns of a square, updatable matrix in f64 or f32 and sets their diagonals to `diagonal`, for
   /// known values x of these rows. The pattern stays. Each rank names any rows by their original index, also more than once.
@@ -188,6 +190,7 @@ class DistributedMatrix {
   std::optional<Widths> first_widths_;
   std::unique_ptr<Exchange> first_exchange_;    ///< the first product takes it
   std::map<std::int64_t, Diagonal> diagonals_;  ///< by block size, or kPoints
+  std::uint64_t values_version_ = 0;
   bool host_rows_are_old_ = false;              ///< update_values() was called, and the host rows have the old values
   Buffer staging_;                              ///< new values on their way from the host
   Event updated_;                               ///< the last update_values() is complete

@@ -90,6 +90,7 @@ void DistributedMatrix::update_nonzeros(const ConstDense& values, Stream& stream
     }
     require_values_in_range(options_.type, from, local_nnz_, values.type, "the new values", stream);
   });
+  ++values_version_;
   if (blocks_.empty()) {  // the first product will store them
     context_.communicator().together([&] { take_host_values(from, values.type, stream); });
     return;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 
+#include "kernels/base/core_wait.h"
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/shortened.h"
@@ -164,8 +165,12 @@ ChosenPlan choose_remembered_plan(const CsrView& matrix, ValueType type, const P
   std::string trouble;
   if (!request.tune)
     if (auto chosen = recall(entry, matrix, type, request, stream, timer, trouble)) return std::move(*chosen);
+  const CoreWait wait;
   ChosenPlan chosen = choose_plan(matrix, type, request, stream);
-  if (chosen.decision == Decision::measured) {
+  const double waited = stream.device().backend == Backend::host && thread_count() > 1 ? wait.share(thread_count()) : 0;
+  if (chosen.decision == Decision::measured && waited > kBusyShare) {
+    trouble += fmt::format("; not remembered: other processes had the cores for {:.0f} % of the time", 100 * waited);
+  } else if (chosen.decision == Decision::measured) {
     try {
       entry.write(chosen);
     } catch (const std::exception& e) {

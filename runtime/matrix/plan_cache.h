@@ -23,7 +23,8 @@ struct PlanCache {
   std::string device_name;  ///< of the stream's device
 };
 
-/// Like choose_plan(), but takes the choice from the cache if it is there, and stores a new measured choice. The cache is
+/// Like choose_plan(), but takes the choice from the cache if it is there, and stores a new measured choice,
+/// unless other processes had the cores of the host's threads while they were measured. The cache is
 /// used only for kernel "auto" with measuring allowed; `tune` always measures. Throws as choose_plan(), and
 /// Error(input) if a remembered plan does not run after it released rows of the matrix (CsrView::release).
 ChosenPlan choose_remembered_plan(const CsrView& matrix, ValueType type, const PlanRequest& request, const PlanCache& cache,

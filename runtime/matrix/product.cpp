@@ -64,11 +64,17 @@ void Product::require_y(const Dense& y) const {
 
 template <class F>
 void Product::with_rows_of(const Dense& y, double beta, Stream& stream, const F& run) const {
-  if (columns_ == 1) return run(y.data, 1);
-  if (y.order == DenseOrder::row_major) return run(y.data, y.leading);
+  const auto run_and_hold = [&](void* rows, std::int64_t ld) {
+    run(rows, ld);
+    Dense view = y_view(rows);
+    view.leading = ld;
+    clear_held(view, stream);
+  };
+  if (columns_ == 1) return run_and_hold(y.data, 1);
+  if (y.order == DenseOrder::row_major) return run_and_hold(y.data, y.leading);
   const Dense by_rows = y_view(y_by_rows_->data());
   if (beta != 0) copy_matrix(y, by_rows, stream);
-  run(by_rows.data, by_rows.leading);
+  run_and_hold(by_rows.data, by_rows.leading);
   copy_matrix(by_rows, y, stream);
 }
 
@@ -139,6 +145,7 @@ void Product::multiply_with_dot(const Dense& y, double* parts, Stream& stream) c
   require_y(y);
   schedule_->move(stream);
   rows_[0].multiply_with_dot(schedule_->exchange().x(), schedule_->local_x(), y.data, parts, stream);
+  clear_held(y, stream);
 }
 
 void Product::move_x(Stream& stream) const {

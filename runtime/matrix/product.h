@@ -11,6 +11,7 @@
 
 #include "comm/exchange/exchange.h"
 #include "kernels/base/dense.h"
+#include "runtime/matrix/held_rows.h"
 
 namespace shardmat {
 
@@ -59,6 +60,14 @@ class Product {
   void multiply_with_dot(const Dense& y, double* parts, Stream& stream) const;
   /// The exchange alone, for timing. Does not wait.
   void move_x(Stream& stream) const;
+  /// From now on every Y is 0 in these rows. `held` outlives the product, and may hold other rows later.
+  void hold(const HeldRows* held) { held_ = held; }
+  /// The rows in which Y is 0, or null.
+  const HeldRows* held() const { return held_ != nullptr && held_->count() > 0 ? held_ : nullptr; }
+  /// Zeros the held rows of a vector like Y, in stream order. Not collective.
+  void clear_held(const Dense& vector, Stream& stream) const {
+    if (held_ != nullptr) held_->clear(vector, stream);
+  }
   /// As Exchange::wait().
   void wait(Stream& stream) const;
 
@@ -93,6 +102,7 @@ class Product {
   std::int64_t columns_;
   std::unique_ptr<Schedule> schedule_;
   std::vector<RowPlan> rows_;
+  const HeldRows* held_ = nullptr;
   std::optional<Buffer> y_by_rows_;  ///< copy of a column-major Y; none: such a Y is refused
 };
 

@@ -15,9 +15,12 @@ namespace {
 /// The first stands for a choice.
 constexpr std::array kMethods{"auto", "cg", "minres", "gmres", "fgmres", "bicgstab", "chebyshev"};
 
+/// The first is the default: what PETSc's own solvers do.
+constexpr std::array kPenaltyRows{"keep", "known", "auto"};
+
 /// What a solver is made of; another one is made when this changes.
 struct Settings {
-  std::string_view method, preconditioner, null_space, norm;
+  std::string_view method, preconditioner, null_space, norm, penalty_rows;
   PetscInt block_size, restart, max_it;
   PetscReal rtol, atol, dtol;
   bool symmetric;
@@ -26,6 +29,7 @@ struct Settings {
 
 struct Solver {
   PetscInt method;  ///< among kMethods, as the options say
+  PetscInt penalty;  ///< among kPenaltyRows
   PetscInt restart;
   shardmat_solver* solver;
   // For which `solver` was made:
@@ -142,6 +146,7 @@ PetscErrorCode read_settings(KSP ksp, Mat a, Settings& settings) {
                   : ksp->normtype == KSP_NORM_NATURAL      ? "natural"
                                                            : "unpreconditioned";
   const bool none = ksp->normtype == KSP_NORM_NONE || ksp->converged == KSPConvergedSkip;
+  settings.penalty_rows = kPenaltyRows[static_cast<std::size_t>(data(ksp).penalty)];
   settings.restart = data(ksp).restart;
   settings.max_it = ksp->max_it;
   settings.rtol = none || ksp->rtol == 0 ? -1 : ksp->rtol;
@@ -161,6 +166,7 @@ PetscErrorCode make_solver(KSP ksp, const AijCopy& copy, const Settings& setting
   options.preconditioner = settings.preconditioner.data();
   options.null_space = settings.null_space.data();
   options.residual_norm = settings.norm.data();
+  options.penalty_rows = settings.penalty_rows.data();
   options.rtol = settings.rtol, options.atol = settings.atol, options.divergence_tolerance = settings.dtol;
   options.max_iterations = settings.max_it, options.restart = settings.restart;
   if (settings.preconditioner == "block_jacobi") options.block_size = static_cast<int>(settings.block_size);
@@ -184,7 +190,7 @@ PetscErrorCode bring_up_to_date(KSP ksp) {
   PetscCall(require_matrices(ksp, a, p));
   PetscCall(require_known_behaviour(ksp));
   PetscCall(read_settings(ksp, a, settings));
-  PetscCall(updated_copy(a, settings.preconditioner != "none", &copy));
+  PetscCall(updated_copy(a, settings.preconditioner != "none" || settings.penalty_rows != "keep", &copy));
   if (solver.solver == nullptr || solver.copy != copy->number || !(solver.settings == settings)) {
     PetscCall(make_solver(ksp, *copy, settings));
   } else if (solver.new_values != copy->new_values) {
@@ -302,6 +308,9 @@ PetscErrorCode set_from_options(KSP ksp, PetscOptionItems* PetscOptionsObject) {
                               kMethods[static_cast<std::size_t>(solver.method)], &solver.method, nullptr));
   PetscCall(PetscOptionsInt("-ksp_shardmat_restart", "steps until gmres and fgmres begin anew", "", solver.restart,
                             &solver.restart, nullptr));
+  PetscCall(PetscOptionsEList("-ksp_shardmat_penalty_rows", "rows that state a known value by a huge diagonal", "",
+                              kPenaltyRows.data(), static_cast<PetscInt>(kPenaltyRows.size()),
+                              kPenaltyRows[static_cast<std::size_t>(solver.penalty)], &solver.penalty, nullptr));
   PetscOptionsHeadEnd();
   PetscFunctionReturn(kDone);
 }

@@ -14,6 +14,7 @@
 #include "runtime/break_on_error.h"
 #include "runtime/context.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/penalty_rows.h"
 #include "runtime/run/time_product.h"
 #include "runtime/source/matrix_source.h"
 
@@ -82,6 +83,7 @@ class EigenRun {
     options.seed = settings_.seed;
     const Timer timer;
     PowerMethod power(*matrix_, options);
+    look_for_penalty_rows(power.product());
     made(timer.seconds());
     make_vectors(1);
     phase("iterate", [&] { report_.result = power.run(*vectors_, options_.monitor, options_.stop); });
@@ -92,6 +94,7 @@ class EigenRun {
   void run_lanczos() {
     const Timer timer;
     Lanczos lanczos(*matrix_, settings_);
+    look_for_penalty_rows(lanczos.product());
     made(timer.seconds());
     settings_ = lanczos.options();
     phase("iterate", [&] { report_.result = lanczos.run(options_.monitor, options_.stop); });
@@ -100,6 +103,13 @@ class EigenRun {
       lanczos.copy_vectors(*vectors_, context_.stream());
     }
     describe(lanczos.product(), lanczos.summed_by(), lanczos.device_bytes());
+  }
+
+  /// Before the host rows are dropped.
+  void look_for_penalty_rows(const Product& product) {
+    const PenaltyFindings found = find_penalty_rows(
+        *matrix_, PenaltyRows::automatic, [&]() -> const Product& { return product; }, context_.stream());
+    report_.penalty_rows = found.count, report_.penalty_ratio = found.largest_ratio;
   }
 
   /// The method's object was made in `seconds`, with its product.

@@ -41,6 +41,8 @@ struct EigenReport : IterativeReport {
   EigenMethod method = EigenMethod::lanczos;
   LanczosOptions settings;
   EigenResult result;
+  std::int64_t penalty_rows = 0;  ///< rows that state known values (penalty_rows.h): each makes an eigenvalue of no meaning
+  double penalty_ratio = 0;       ///< the largest one of their diagonals to all else
 };
 
 /// Collective; the report is the same on all ranks. Pairs that did not converge do not throw: the report says so, and the

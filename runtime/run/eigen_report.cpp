@@ -42,6 +42,15 @@ std::string confirmed_text(const EigenReport& r) {
                             : "not checked: a multiple eigenvalue may have further copies";
 }
 
+/// What rows that state known values do to eigenvalues.
+std::string penalty_text(const EigenReport& r) {
+  if (r.penalty_rows == 0) return {};
+  return fmt::format("{} with a diagonal up to {:.2g} times all else: each makes an eigenvalue of that size, which means "
+                     "nothing, and small ones drown in its rounding errors. Write the matrix without these rows and columns "
+                     "(FreeFEM: tgv = -2 makes them rows and columns of the identity)",
+                     r.penalty_rows == 1 ? "1 row" : human_count(r.penalty_rows) + " rows", r.penalty_ratio);
+}
+
 }  // namespace
 
 std::string to_text(const EigenReport& r) {
@@ -56,6 +65,7 @@ std::string to_text(const EigenReport& r) {
   t.row("iterations", human_count(r.result.iterations) + " products" +
                           (r.result.restarts == 0 ? "" : fmt::format(", {} restarts", human_count(r.result.restarts))));
   t.row("copies", confirmed_text(r));
+  t.row("penalty rows", penalty_text(r));
   if (r.result.interrupted) t.row("interrupted", "the run was told to end; values are as far as they came");
   if (!r.output.empty()) t.row("written", r.output);
   t.line("                 eigenvalue  |Ax - value x|  relative  converged");
@@ -89,6 +99,7 @@ std::string to_json(const EigenReport& r) {
                  {"confirmed", r.result.confirmed},
                  {"norm", number(r.result.norm)},
                  {"pairs", pairs}};
+  j["penalty_rows"] = {{"count", r.penalty_rows}, {"largest_ratio", number(r.penalty_ratio)}};
   add_json_of_run(r, r.result.seconds, j);
   return j.dump(2) + "\n";
 }

@@ -71,11 +71,11 @@ class SolveRun {
       require_rows_for_files(options_.output, options_.files, source_.rows->rows());
     });
     describe_on_all_ranks(VectorFile::hdf5_input(options_.b, "b"), communicator_);
-    describe_on_all_ranks(VectorFile::hdf5_input(options_.initial_guess, "x"), communicator_);
+    describe_on_all_ranks(VectorFile::hdf5_input(options_.initial_guess, "x0"), communicator_);
     communicator_.together([&] {
       const std::int64_t rows = source_.rows->rows();
       b_source_ = open_vector(options_.b, "b", rows, options_.seed, columns());
-      guess_source_ = open_vector(options_.initial_guess, "x", rows, options_.seed + 1, columns());
+      guess_source_ = open_vector(options_.initial_guess, "x0", rows, options_.seed + 1, columns());
     });
   }
 

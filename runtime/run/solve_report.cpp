@@ -102,6 +102,19 @@ std::string null_space_text(const SolveReport& r) {
       columns.size() == 1 ? "" : " at most");
 }
 
+/// Which rows state known values, and what the residuals are of.
+std::string penalty_text(const SolveReport& r) {
+  if (r.result.penalty_rows == 0) return r.result.penalty_note;
+  const bool one = r.result.penalty_rows == 1;
+  const std::string ratio = r.result.penalty_ratio > 0
+                                ? fmt::format(" (diagonal up to {:.2g} times the others)", r.result.penalty_ratio)
+                                : "";
+  return fmt::format("{} row{} state{} known values{}: x is b / diagonal there; norms and residuals are of the other rows, "
+                     "‖b‖ of b − A·(known values){}{}",
+                     human_count(r.result.penalty_rows), one ? "" : "s", one ? "s" : "", ratio,
+                     r.result.penalty_note.empty() ? "" : "; ", r.result.penalty_note);
+}
+
 void write_columns(Table& t, const std::vector<SolvedColumn>& columns) {
   constexpr std::size_t kMost = 32;
   t.line("  column  iterations      residual  true residual  reason");
@@ -165,6 +178,7 @@ std::string to_text(const SolveReport& r) {
   t.row("ends at", fmt::format("residual ({}) ≤ max({:g}·‖b‖, {:g}), or {} iterations", r.residual_norm, *r.settings.rtol,
                                r.settings.atol, human_count(r.settings.max_iterations)));
   t.row("null space", null_space_text(r));
+  t.row("penalty rows", penalty_text(r));
   t.row("dot products", r.sums == "none" ? "" : "summed over the ranks by " + r.sums);
   write_phases(t, r.phases);
   if (r.result.iterations > 0) write_times(t, r);
@@ -225,6 +239,10 @@ std::string to_json(const SolveReport& r) {
     j["solver"]["variant"] = name(r.variant->variant);
     j["solver"]["variant_why"] = r.variant->why;
   }
+  j["penalty_rows"] = {{"choice", name(r.settings.penalty_rows)},
+                       {"count", r.result.penalty_rows},
+                       {"largest_ratio", number(r.result.penalty_ratio)}};
+  if (!r.result.penalty_note.empty()) j["penalty_rows"]["note"] = r.result.penalty_note;
   if (r.advice.advice)
     j["advice"] = {{"preconditioner", r.advice.advice->preconditioner},
                    {"preconditioner_note", r.advice.advice->note},

@@ -77,6 +77,7 @@ concept OneOf = std::is_same_v<std::remove_const_t<M>, T>;
 
 void fields(OneOf<Load> auto& m, auto& f) { f(m.matrix), f(m.source), f(m.type), f(m.exchange), f(m.updatable); }
 void fields(OneOf<Unload> auto& m, auto& f) { f(m.matrix); }
+void fields(OneOf<Adopt> auto& m, auto& f) { f(m.matrix); }
 void fields(OneOf<Place> auto& m, auto& f) { f(m.vector), f(m.offset), f(m.memory); }
 void fields(OneOf<Column> auto& m, auto& f) { fields(m.x, f), fields(m.y, f), f(m.alpha), f(m.beta); }
 void fields(OneOf<Multiply> auto& m, auto& f) { f(m.matrix), f(m.width), f(m.columns), f(m.x_block), f(m.y_block); }
@@ -90,7 +91,9 @@ void fields(OneOf<Attach> auto& m, auto& f) { f(m.memory), f(m.bytes); }
 void fields(OneOf<Detach> auto& m, auto& f) { f(m.memory); }
 void fields(OneOf<Ping> auto&, auto&) {}
 void fields(OneOf<Quit> auto&, auto&) {}
-void fields(OneOf<Hello> auto& m, auto& f) { f(m.version), f(m.rank), f(m.ranks), f(m.host), f(m.device); }
+void fields(OneOf<Hello> auto& m, auto& f) {
+  f(m.version), f(m.rank), f(m.ranks), f(m.host), f(m.device), f(m.loads_in_background), f(m.threads), f(m.cpus);
+}
 void fields(OneOf<WidthTime> auto& m, auto& f) { f(m.width), f(m.seconds); }
 void fields(OneOf<Loaded> auto& m, auto& f) {
   f(m.rows), f(m.cols), f(m.nnz), f(m.bytes), f(m.update_bytes), f(m.kernel), f(m.exchange), f(m.widths);

@@ -2,7 +2,8 @@
 // share this file; it knows neither MPI nor HTTP.
 //
 // All ranks get the same commands in the same order, with rising numbers. A rank carries out one command after the other and
-// answers each once. While a command takes long, the rank also says that it is alive.
+// answers each once. Ranks that said so in their Hello carry out a Load in the background: they answer later commands before
+// it. While a command takes long, the rank also says that it is alive.
 //
 // Threads: any thread; there is no shared state.
 #pragma once
@@ -20,9 +21,10 @@
 namespace shardmat::service {
 
 /// Front end and ranks come from one build; this catches a mix of two.
-constexpr std::uint32_t kProtocolVersion = 4;
+constexpr std::uint32_t kProtocolVersion = 5;
 
-/// Loads a matrix from the library. `matrix` is the number by which later commands name it.
+/// Loads a matrix from the library. `matrix` is the number by which later commands name it. The answer is Loaded; of a Load
+/// in the background it is Done, and Adopt has to follow.
 struct Load {
   std::uint64_t matrix = 0;
   std::string source;  ///< path below the library
@@ -30,6 +32,12 @@ struct Load {
   std::string exchange = "auto";
   bool updatable = false;  ///< PutValues may follow
   bool operator==(const Load&) const = default;
+};
+
+/// Takes over the matrix that was loaded in the background. The answer is Loaded.
+struct Adopt {
+  std::uint64_t matrix = 0;
+  bool operator==(const Adopt&) const = default;
 };
 
 struct Unload {
@@ -135,7 +143,7 @@ struct Quit {
 struct Command {
   std::uint64_t number = 0;
   std::variant<Load, Unload, Multiply, Ping, Quit, PutValues, DropValues, MakeVector, WriteVector, ReadVector, DropVector,
-               Attach, Detach>
+               Attach, Detach, Adopt>
       what;
   bool operator==(const Command&) const = default;
 };
@@ -145,6 +153,9 @@ struct Hello {
   std::uint32_t version = kProtocolVersion;
   std::int32_t rank = 0, ranks = 1;
   std::string host, device;
+  bool loads_in_background = false;
+  std::int32_t threads = 1;  ///< host threads of the rank
+  std::string cpus;          ///< numbers of the cores that it may use, as "0-3,8"
   bool operator==(const Hello&) const = default;
 };
 

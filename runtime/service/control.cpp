@@ -102,8 +102,9 @@ void Control::watch() {
     if (events < 0 && errno != EINTR) leave();
     if (watched[1].revents != 0) return;
     if (watched[0].revents != 0) leave();
-    const std::uint64_t now = working_on_;
+    const std::uint64_t now = working_on_, deferred = deferred_;
     if (events == 0 && now != 0 && now == before) send({now, Alive{}});
+    else if (events == 0 && deferred != 0) send({deferred, Alive{}});
     before = now;
   }
 }

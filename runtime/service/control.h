@@ -1,8 +1,8 @@
 // A rank's end of the control socket: takes commands, gives answers, and ends the process when the front end is gone.
 //
-// Threads: one thread calls next() and answer(), the engine's. A thread of this object watches the socket meanwhile: it says
-// that the rank is alive while a command takes long, and ends the process at the end of the stream, whatever the engine
-// does.
+// Threads: one thread calls next(), answer() and defer(), the engine's; any thread calls answer_deferred(). A thread of this
+// object watches the socket meanwhile: it says that the rank is alive while a command takes long, and ends the process at
+// the end of the stream, whatever the engine does.
 #pragma once
 
 #include <atomic>
@@ -38,6 +38,9 @@ class Control {
   int take_descriptor() { return reader_.take_descriptor(); }
   /// The answer to the last command.
   void answer(decltype(Answer::what) what);
+  /// The last command is answered later, by answer_deferred(), and others come before. One at a time.
+  void defer() { deferred_ = working_on_.exchange(0); }
+  void answer_deferred(decltype(Answer::what) what) { send({deferred_.exchange(0), std::move(what)}); }
 
  private:
   void send(const Answer& answer);
@@ -52,6 +55,7 @@ class Control {
   FrameReader reader_;
   std::optional<Arena> arena_;
   std::atomic<std::uint64_t> working_on_ = 0;  ///< number of the command that is being carried out; 0: none
+  std::atomic<std::uint64_t> deferred_ = 0;    ///< number of the one that is carried out in the background; 0: none
   std::mutex sending_;
   std::thread watcher_;  ///< last: it uses the others
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <malloc.h>
+#include <sched.h>
 
 #include <limits>
 #include <map>
@@ -14,6 +15,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "partition/partitioner.h"
+#include "runtime/service/background_load.h"
 #include "runtime/service/control.h"
 #include "runtime/service/distribution.h"
 #include "runtime/service/library.h"
@@ -27,11 +29,31 @@ namespace {
 
 using AnswerKind = decltype(Answer::what);
 
+/// The cores that this process may use, as "0-3,8".
+std::string cpus_of_process() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return "";
+  std::string text;
+  for (int first = 0; first < CPU_SETSIZE; ++first) {
+    if (!CPU_ISSET(first, &set)) continue;
+    int last = first;
+    while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set)) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", first);
+    if (last > first) text += fmt::format("-{}", last);
+    first = last;
+  }
+  return text;
+}
+
 Hello hello_of(const Context& context) {
   Hello hello;
   hello.rank = context.communicator().rank(), hello.ranks = context.communicator().size();
   const RankPlace& place = context.placement().ranks[static_cast<std::size_t>(hello.rank)];
   hello.host = place.host, hello.device = place.device;
+  hello.threads = context.threads();
+  hello.cpus = cpus_of_process();
+  hello.loads_in_background = BackgroundLoad::is_possible(context);
   return hello;
 }
 
@@ -66,6 +88,10 @@ class Engine {
     for (bool going_on = true; going_on;) {
       const Command command = control_.next();
       going_on = !std::holds_alternative<Quit>(command.what);
+      if (const auto* load = std::get_if<Load>(&command.what); load != nullptr && in_background_) {
+        load_in_background(*load);
+        continue;
+      }
       AnswerKind answer;
       try {
         answer = std::visit([&](const auto& what) { return carry_out(what); }, command.what);
@@ -77,18 +103,44 @@ class Engine {
   }
 
  private:
-  AnswerKind carry_out(const Load& load) {
-    const ContextScope scope(context_);
-    Communicator& ranks = context_.communicator();
+  /// On the thread of the engine or of a load.
+  std::unique_ptr<ResidentMatrix> make_matrix(const Load& load, Context& context) const {
+    Communicator& ranks = context.communicator();
     std::optional<LibraryFile> file;
     ranks.together([&] { file.emplace(library_, load.source, link_directory(ranks.rank())); });
     try {
-      const MatrixSource source = open_matrix(file->path().string(), context_);
-      auto matrix = std::make_unique<ResidentMatrix>(source, context_, load, distributions_, choices_);
-      return (matrices_[load.matrix] = std::move(matrix))->description();
+      const MatrixSource source = open_matrix(file->path().string(), context);
+      return std::make_unique<ResidentMatrix>(source, context, load, choices_);
     } catch (const AgreedError& error) {
       throw AgreedError(error.kind(), without_links(error.what(), load.source), error.setting(), error.missing_bytes());
     }
+  }
+
+  void load_in_background(const Load& load) {
+    const ContextScope scope(context_);
+    loading_.reset();  // one that failed
+    control_.defer();
+    loading_ = std::make_unique<BackgroundLoad>(
+        context_, [this, load](Context& context) { return make_matrix(load, context); },
+        [this](AnswerKind answer) { control_.answer_deferred(std::move(answer)); });
+  }
+
+  AnswerKind join(std::uint64_t number, OnRanks loaded) {
+    loaded.matrix->join(distributions_, context_.communicator());
+    return (matrices_[number] = std::move(loaded)).matrix->description();
+  }
+
+  AnswerKind carry_out(const Load& load) {
+    const ContextScope scope(context_);
+    return join(load.matrix, {nullptr, nullptr, make_matrix(load, context_)});
+  }
+
+  AnswerKind carry_out(const Adopt& adopt) {
+    const ContextScope scope(context_);
+    OnRanks loaded = loading_ == nullptr ? OnRanks() : loading_->take();
+    loading_.reset();
+    if (loaded.matrix == nullptr) throw AgreedError(ErrorKind::internal, "the ranks have loaded no matrix");
+    return join(adopt.matrix, std::move(loaded));
   }
 
   AnswerKind carry_out(const Unload& unload) {
@@ -110,7 +162,7 @@ class Engine {
   }
 
   AnswerKind carry_out(const DropValues& drop) {
-    if (const auto found = matrices_.find(drop.matrix); found != matrices_.end()) found->second->drop_values();
+    if (const auto found = matrices_.find(drop.matrix); found != matrices_.end()) found->second.matrix->drop_values();
     return Done{};
   }
 
@@ -162,7 +214,7 @@ class Engine {
   ResidentMatrix& matrix(std::uint64_t number) {
     const auto found = matrices_.find(number);
     if (found == matrices_.end()) throw AgreedError(ErrorKind::internal, "the ranks do not have this matrix");
-    return *found->second;
+    return *found->second.matrix;
   }
 
   /// That of the matrix, which then has a product for the vector's columns.
@@ -204,10 +256,12 @@ class Engine {
   std::string choices_;  ///< of kernels, in the service's directory
   Library library_;
   Distributions distributions_;
-  std::map<std::uint64_t, std::unique_ptr<ResidentMatrix>> matrices_;
+  std::map<std::uint64_t, OnRanks> matrices_;  ///< by number
   ResidentVectors vectors_;
   Control control_;
   Memories memories_;  ///< behind the arena, which is in control_
+  const bool in_background_ = BackgroundLoad::is_possible(context_);
+  std::unique_ptr<BackgroundLoad> loading_;  ///< last: its thread uses the others
 };
 
 }  // namespace

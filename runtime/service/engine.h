@@ -1,4 +1,5 @@
-// A rank of the service: carries out the front end's commands one after another until it is told to end.
+// A rank of the service: carries out the front end's commands one after another until it is told to end. On the host a
+// matrix is loaded on a second thread meanwhile (background_load.h).
 //
 // An idle engine waits for its socket and makes no MPI call.
 #pragma once

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "kernels/base/print_error.h"
 
 namespace shardmat::service {
 namespace {
@@ -22,7 +23,7 @@ PageLock Memories::lock(const Arena& arena, std::uint64_t bytes) {
     return PageLock(device_, arena.at(0, bytes).data(), bytes);
   } catch (const Error& why) {
     may_lock_ = false;
-    fmt::print(stderr, "shardmat: {}; copies between clients and the GPU take longer\n", why.what());
+    print_error("shardmat: {}; copies between clients and the GPU take longer\n", why.what());
     return {};
   }
 }

@@ -25,13 +25,14 @@ constexpr std::size_t kPageBytes = 4096, kCacheLineBytes = 64;
 
 double seconds_of_column(const WidthTime& time) { return time.seconds / static_cast<double>(time.width); }
 
-LoadOptions options_of(const Load& load, const std::string& choices) {
+LoadOptions options_of(const Load& load, const std::string& choices, int ranks) {
   if (is_half(load.type))
     throw Error(ErrorKind::usage, fmt::format("type {} is not served; load the matrix as f32 or f64", name(load.type)),
                 "type");
   LoadOptions options;
   options.type = load.type;
-  options.exchange = load.exchange;
+  // It may have been chosen for another number of ranks, before the service was started again.
+  options.exchange = (load.exchange == "none") == (ranks == 1) ? load.exchange : "auto";
   options.plan.reproducible = true;
   options.plan.same_bits = true;
   // On the host the model then chooses, always alike; a measured choice could give other bits after a restart. On a GPU the
@@ -44,12 +45,13 @@ LoadOptions options_of(const Load& load, const std::string& choices) {
 
 }  // namespace
 
-ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, Distributions& distributions,
-                               const std::string& choices)
+ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, const std::string& choices)
     : context_(context),
-      matrix_(source, context, options_of(load, choices)),
-      x_distribution_(distributions.find_or_add(matrix_.cols(), matrix_.x_ids(), context.communicator())),
-      y_distribution_(distributions.find_or_add(matrix_.rows(), matrix_.row_ids(), context.communicator())),
+      matrix_(source, context, options_of(load, choices, context.communicator().size())),
+      own_x_(make_distribution(matrix_.cols(), matrix_.x_ids(), context.communicator())),
+      own_y_(make_distribution(matrix_.rows(), matrix_.row_ids(), context.communicator())),
+      x_distribution_(own_x_),
+      y_distribution_(own_y_),
       transfer_(context.stream()),
       new_values_(matrix_.local_nnz(), matrix_.type(), context.communicator()) {
   for (std::int64_t width = 1; width <= kMostColumns; width *= 2) {
@@ -67,6 +69,11 @@ ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, con
   }
   keep_equal_bits();
   matrix_.drop_host_rows();
+}
+
+void ResidentMatrix::join(Distributions& distributions, Communicator& ranks) {
+  x_distribution_ = distributions.find_or_add(std::exchange(own_x_, nullptr), ranks);
+  y_distribution_ = distributions.find_or_add(std::exchange(own_y_, nullptr), ranks);
 }
 
 /// Drops the products that sum rows in another order than the fastest one, and those that take no less time for a column
@@ -338,7 +345,8 @@ std::optional<Dense> ResidentMatrix::rows_in(const Product& product, void* y) co
 
 void ResidentMatrix::put_values(const PutValues& command, const Arena& arena) {
   if (matrix_.options().values != Values::updatable)
-    throw AgreedError(ErrorKind::usage, "the matrix was loaded without room for new values; load it again as an updatable one");
+    throw AgreedError(ErrorKind::usage,
+                      "the matrix was loaded without room for new values; load it again as an updatable one");
   new_values_.take(static_cast<std::int64_t>(command.first),
                    arena.at(command.offset, command.count * size_of(matrix_.type())), context_.communicator());
   if (!new_values_.complete()) return;

@@ -35,10 +35,14 @@ class ResidentMatrix {
   /// Products whose bits differ from those of the fastest one are dropped; then the narrowest may have several columns.
   /// `choices`: where measured choices of kernels are kept (plan_cache.h), so that the same matrix gives the same bits when
   /// it is loaded again. Throws the same error on all ranks.
-  ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, Distributions& distributions,
-                 const std::string& choices);
+  /// It may be made on a thread of its own, with a context of its own, which it keeps in use.
+  ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, const std::string& choices);
   ResidentMatrix(const ResidentMatrix&) = delete;
   ResidentMatrix& operator=(const ResidentMatrix&) = delete;
+
+  /// How x and y are distributed gets the numbers that all matrices and vectors share. Comes before anything below.
+  /// Collective over `ranks`, which are those of the context.
+  void join(Distributions& distributions, Communicator& ranks);
 
   /// Not collective.
   Loaded description() const;
@@ -88,6 +92,7 @@ class ResidentMatrix {
 
   Context& context_;
   DistributedMatrix matrix_;
+  std::shared_ptr<Distribution> own_x_, own_y_;  ///< until join()
   std::shared_ptr<const Distribution> x_distribution_, y_distribution_;
   ColumnTransfer transfer_;
   NewValues new_values_;

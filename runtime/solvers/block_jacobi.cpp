@@ -9,6 +9,7 @@
 #include "kernels/base/text.h"
 #include "kernels/krylov/preconditioner_steps.h"
 #include "runtime/context.h"
+#include "runtime/matrix/vectors.h"
 #include "runtime/solvers/preconditioner.h"
 
 namespace shardmat {
@@ -27,7 +28,7 @@ void with_size(std::int64_t size, const F& f) {
 class BlockJacobi final : public Preconditioner {
  public:
   BlockJacobi(DistributedMatrix& matrix, const PreconditionerOptions& options)
-      : matrix_(matrix), size_(options.block_size > 0 ? options.block_size : matrix.unknowns_a_node(kMostUnknowns)) {
+      : matrix_(matrix), held_(options.held), size_(options.block_size > 0 ? options.block_size : matrix.unknowns_a_node(kMostUnknowns)) {
     Context& context = matrix.context();
     context.communicator().together([&] {
       if (size_ > kMostUnknowns)
@@ -42,6 +43,7 @@ class BlockJacobi final : public Preconditioner {
 
   void refresh(Stream& stream) override {
     blocks_ = matrix_.block_diagonal(size_, stream);
+    if (held_ != nullptr && held_->count() > 0) matrix_.context().communicator().together([&] { separate_held(stream); });
     double singular = 0;
     matrix_.context().communicator().together([&] {
       const Buffer on_device(matrix_.context().device(), sizeof singular);
@@ -83,6 +85,19 @@ class BlockJacobi final : public Preconditioner {
   }
 
  private:
+  /// Held rows and columns become those of the identity: the other entries of a block are inverted without them.
+  void separate_held(Stream& stream) {
+    const std::int64_t entries = blocks_.count * size_ * size_;
+    HostVector<double> values = to_host(blocks_.values.data(), entries, blocks_.type, stream);
+    for (const std::int64_t row : held_->rows()) {
+      const std::int64_t place = matrix_.local_order()[static_cast<std::size_t>(row)], at = place % size_;
+      double* const block = values.data() + place / size_ * size_ * size_;
+      for (std::int64_t k = 0; k < size_; ++k) block[at * size_ + k] = 0, block[k * size_ + at] = 0;
+      block[at * size_ + at] = 1;
+    }
+    to_device(blocks_.values.data(), values, blocks_.type, stream);
+  }
+
   /// Where the rows of blocks, which are in the order of the source, lie in vectors.
   void place_rows() {
     const HostVector<std::int64_t>& order = matrix_.local_order();
@@ -99,6 +114,7 @@ class BlockJacobi final : public Preconditioner {
   }
 
   DistributedMatrix& matrix_;
+  const HeldRows* held_;
   std::int64_t size_;
   DiagonalBlocks blocks_;
   Buffer places_;  ///< empty: rows lie in the order of the source

@@ -37,6 +37,7 @@ class ChebyshevPolynomial final : public Preconditioner {
     ProductOptions wanted = options.product;
     wanted.columns = options.columns;
     product_ = matrix.product(wanted);  // the method's product keeps its x
+    product_->hold(options.held);
     context.communicator().together([&] {
       passes_.emplace(context.device(), options.columns);
       require_memory(context.device(), static_cast<std::int64_t>(2 * product_->y_bytes()), "the polynomial's vectors");

@@ -41,9 +41,10 @@ std::int64_t MethodInputs::rows() const { return matrix().local_rows(); }
 ValueType MethodInputs::type() const { return sum_type(matrix().type()); }
 
 void MethodInputs::residual(const void* b, const void* x, Guess guess, void* r, Stream& stream) const {
-  if (guess == Guess::zero) copy_on_device(r, b, vector_bytes(), stream);
-  else if (exact != nullptr && exact->ready()) (*exact)(b, x, r, stream);
-  else residual_by_product(b, x, r, stream);
+  if (guess == Guess::zero) return copy_on_device(r, b, vector_bytes(), stream);
+  if (exact == nullptr || !exact->ready()) return residual_by_product(b, x, r, stream);
+  (*exact)(b, x, r, stream);
+  product.clear_held(view(r), stream);
 }
 
 void MethodInputs::residual_by_product(const void* b, const void* x, void* r, Stream& stream) const {

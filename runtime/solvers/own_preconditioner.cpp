@@ -10,7 +10,8 @@ namespace {
 
 class Own final : public Preconditioner {
  public:
-  Own(DistributedMatrix& matrix, const OwnPreconditioner& own, std::int64_t columns) : matrix_(matrix), own_(own) {
+  Own(DistributedMatrix& matrix, const OwnPreconditioner& own, std::int64_t columns, const HeldRows* held)
+      : matrix_(matrix), own_(own), held_(held) {
     ranks().together([&] {
       if (!own_.apply)
         throw Error(ErrorKind::usage, "a preconditioner of the program needs the function apply", "own_preconditioner");
@@ -24,8 +25,9 @@ class Own final : public Preconditioner {
     });
   }
   void apply(const Dense& r, const Dense& z, Stream& stream) const override {
-    if (own_.capturable) return own_.apply(r, z, stream);
-    ranks().together([&] { own_.apply(r, z, stream); });
+    if (own_.capturable) own_.apply(r, z, stream);
+    else ranks().together([&] { own_.apply(r, z, stream); });
+    if (held_ != nullptr) held_->clear(z, stream);
   }
   std::int64_t device_bytes() const override { return 0; }  // the program's memory is not counted
   std::string describe() const override { return "of the program"; }
@@ -35,13 +37,14 @@ class Own final : public Preconditioner {
 
   DistributedMatrix& matrix_;
   OwnPreconditioner own_;
+  const HeldRows* held_;
 };
 
 }  // namespace
 
 std::unique_ptr<Preconditioner> make_own_preconditioner(DistributedMatrix& matrix, const OwnPreconditioner& own,
-                                                        std::int64_t columns) {
-  return std::make_unique<Own>(matrix, own, columns);
+                                                        std::int64_t columns, const HeldRows* held) {
+  return std::make_unique<Own>(matrix, own, columns, held);
 }
 
 }  // namespace shardmat

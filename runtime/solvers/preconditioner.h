@@ -11,6 +11,7 @@
 
 #include "kernels/base/dense.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/held_rows.h"
 
 namespace shardmat {
 
@@ -43,6 +44,7 @@ struct PreconditionerOptions {
   int degree = 4;          ///< of the chebyshev polynomial: products an application
   bool absolute = false;   ///< takes magnitudes, so that M is positive definite
   bool mean_free = false;  ///< constant vectors are in the null space: M is applied to vectors without a mean
+  const HeldRows* held = nullptr;  ///< M works on vectors that are 0 there, and is that of the other rows and columns
   ProductOptions product;  ///< of products that the preconditioner makes; their columns are those above
 };
 

@@ -9,10 +9,13 @@
 #include "comm/communicator.h"
 #include "comm/sum_over_ranks.h"
 #include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
 #include "kernels/base/timer.h"
 #include "kernels/krylov/residual.h"
 #include "kernels/vector.h"
 #include "runtime/context.h"
+#include "runtime/matrix/vector_operations.h"
+#include "runtime/matrix/vectors.h"
 #include "runtime/solvers/square_underflow.h"
 
 namespace shardmat {
@@ -57,7 +60,8 @@ SolveLoop::SolveLoop(const SolveParts& parts, const SolverOptions& options, cons
       options_(options),
       control_(control),
       stream_(parts.product.matrix().context().stream()),
-      columns_(static_cast<std::size_t>(options.columns)) {
+      columns_(static_cast<std::size_t>(options.columns)),
+      penalty_(parts.penalty) {
   result_.columns.resize(columns_.size());
 }
 
@@ -66,12 +70,17 @@ SolveResult SolveLoop::operator()(const DistributedVector& b, DistributedVector&
   b_ = &b;
   x_ = &x;
   if (remove_mean_ != nullptr) remove_means(b, x);
+  if (penalty_ != nullptr) take_known_values(b, x);
   measure(*b_, x);
   clear_where_b_is_zero(x);
   if (control_.true_residuals) true_residual_.emplace(product_, passes_, sum_);
   while (start()) iterate();
   if (remove_mean_ != nullptr) {  // what rounding left
     (*remove_mean_)(x.view(), stream_);
+    product_.wait(stream_);
+  }
+  if (known_x_) {
+    axpy({1}, *known_x_, x, stream_);
     product_.wait(stream_);
   }
   result_.seconds = timer.seconds();
@@ -108,6 +117,33 @@ void SolveLoop::remove_means(const DistributedVector& b, DistributedVector& x) {
   }
   scale(without, factors);
   b_ = &without;
+}
+
+void SolveLoop::take_known_values(const DistributedVector& b, DistributedVector& x) {
+  Context& context = product_.matrix().context();
+  DistributedVector& known = known_x_.emplace(b.matrix(), VectorLayout::rows, b.type(), b.columns());
+  DistributedVector& reduced = reduced_b_.emplace(b.matrix(), VectorLayout::rows, b.type(), b.columns());
+  product_.wait(stream_);
+  context.communicator().together([&] {
+    const auto width = static_cast<std::size_t>(b.columns());
+    const std::int64_t entries = b.local_rows() * b.columns();
+    require_host_memory(16 * entries, "the known values of penalty rows");
+    const HostVector<double> right = shardmat::to_host(b.view().data, entries, b.type(), stream_);
+    HostVector<double> values(right.size());
+    std::fill(values.begin(), values.end(), 0.0);
+    for (std::size_t i = 0; i < penalty_->rows.size(); ++i) {
+      const auto first = static_cast<std::size_t>(penalty_->rows[i]) * width;
+      for (std::size_t at = first; at < first + width; ++at) values[at] = right[at] / penalty_->diagonal[i];
+    }
+    if (!std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); }))
+      throw Error(ErrorKind::input, "b holds NaN or infinity in a row that states a known value", "b");
+    to_device(known.view().data, values, b.type(), stream_);
+  });
+  copy_on_device(reduced.view().data, b.view().data, product_.y_bytes(), stream_);
+  product_.multiply(-1, known.view(), 1, reduced.view(), stream_);
+  product_.clear_held(x.view(), stream_);
+  product_.wait(stream_);
+  b_ = &reduced;
 }
 
 void SolveLoop::scale(DistributedVector& vector, const std::vector<double>& factors) {

@@ -21,6 +21,7 @@ struct SolveParts {
   SumOverRanks& sum;  ///< of two values a column
   MonitorMemory& monitor;
   const MeanRemover* remove_mean;  ///< null without a null space
+  const PenaltyFindings* penalty;  ///< null without penalty rows; the product holds them
 };
 
 class SolveLoop {
@@ -41,6 +42,8 @@ class SolveLoop {
 
   /// Takes a copy of b without its means.
   void remove_means(const DistributedVector& b, DistributedVector& x);
+  /// Takes a copy of b without what the known values of penalty rows make of it, and zeros these rows there and in x.
+  void take_known_values(const DistributedVector& b, DistributedVector& x);
   /// Finds the norms of b and whether x is zero.
   void measure(const DistributedVector& b, const DistributedVector& x);
   /// Throws Error(input) for a column of b that is not 0, but whose sum of squares is too small. Collective.
@@ -77,7 +80,8 @@ class SolveLoop {
   SolveResult result_;
   bool first_ = true, interrupted_ = false;
   Guess guess_ = Guess::any;
-  std::optional<DistributedVector> mean_free_b_;
+  const PenaltyFindings* penalty_;
+  std::optional<DistributedVector> mean_free_b_, known_x_, reduced_b_;
   const DistributedVector* b_ = nullptr;
   DistributedVector* x_ = nullptr;
   std::optional<TrueResidual> true_residual_;

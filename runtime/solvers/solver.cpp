@@ -88,7 +88,8 @@ std::string_view SolveResult::explanation(const SolvedColumn& column) const {
 
 double default_rtol(ValueType type) { return type == ValueType::f64 ? 1e-8 : 1e-5; }
 
-Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix_(matrix), options_(options) {
+Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
+    : matrix_(matrix), options_(options), held_(matrix.context().device(), std::max<std::int64_t>(1, options.columns)) {
   const ContextScope scope(matrix.context());
   Communicator& ranks = matrix.context().communicator();
   const bool chooses = options.solver == kAutomaticMethod;
@@ -105,16 +106,21 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix
     if (!chooses) take(find_method(options.solver));
   });
   if (!options_.rtol) options_.rtol = default_rtol(matrix.type());
-  const bool positive = !chooses || options.own_preconditioner || has_positive_diagonal(matrix, matrix.context().stream());
+  options_.product.columns = options.columns;
+  look_for_penalty_rows();
+  const bool positive = !chooses || options.own_preconditioner ||
+                        (held_.count() > 0 ? penalty_.positive_diagonal
+                                           : has_positive_diagonal(matrix, matrix.context().stream()));
+  options_.preconditioning.held = &held_;
   options_.preconditioning.columns = static_cast<int>(options.columns);
   options_.preconditioning.absolute = chooses ? !positive : method->demands == Demands::symmetric;
   options_.preconditioning.mean_free = options.null_space == NullSpace::constant;
-  options_.product.columns = options.columns;
   options_.preconditioning.product = options_.product;
   if (options.own_preconditioner && !options.own_preconditioner->capturable) options_.graph = false;
   preconditioner_ = make_preconditioner(options_.preconditioner, options_.preconditioning);  // before the host rows may go
   if (options.null_space == NullSpace::constant) remove_mean_.emplace(matrix, options.columns);
-  product_ = matrix.product(options_.product);
+  if (product_ == nullptr) product_ = matrix.product(options_.product);
+  product_->hold(&held_);
   exact_.emplace(matrix, *product_);
   if (remove_mean_) require_constant_null_space(*product_, matrix.context().stream());
   if (chooses) {
@@ -154,8 +160,40 @@ MethodInputs Solver::method_inputs(const Preconditioner& preconditioner, const k
 
 Solver::~Solver() = default;
 
+/// Before the matrix has other values, too: this decides what the preconditioner is made of.
+void Solver::look_for_penalty_rows() {
+  Stream& stream = matrix_.context().stream();
+  penalty_version_ = matrix_.values_version();
+  if (options_.penalty_rows == PenaltyRows::keep) return;
+  std::unique_ptr<Product> of_one;
+  const auto product_of_one = [&]() -> const Product& {
+    if (product_ == nullptr) product_ = matrix_.product(options_.product);
+    if (product_->columns() == 1) return *product_;
+    of_one = matrix_.product(1);
+    return *of_one;
+  };
+  const bool had_some = held_.count() > 0;
+  PenaltyFindings found = find_penalty_rows(matrix_, options_.penalty_rows, product_of_one, stream);
+  matrix_.context().communicator().together([&] {
+    if (had_some && !found.note.empty() && !matrix_.has_host_rows())
+      throw Error(ErrorKind::usage,
+                  "the matrix has penalty rows and new values, but its rows are no longer in host memory: penalty rows "
+                  "cannot be looked for again. Keep the rows, or make a new matrix",
+                  "penalty_rows");
+    if (found.count > 0 && options_.null_space != NullSpace::none)
+      throw Error(ErrorKind::usage,
+                  fmt::format("the matrix has {} penalty row{}, which state known values, so that it has no null space; "
+                              "leave the null space out",
+                              found.count, found.count == 1 ? "" : "s"),
+                  "null_space");
+    held_.set(found.rows, found.count, found.magnitudes, stream);
+  });
+  penalty_ = std::move(found);
+}
+
 void Solver::refresh() {
   const ContextScope scope(matrix_.context());
+  look_for_penalty_rows();
   if (remove_mean_) require_constant_null_space(*product_, matrix_.context().stream());
   preconditioner_->refresh(matrix_.context().stream());
   method_->refresh(matrix_.context().stream());
@@ -171,7 +209,7 @@ std::int64_t Solver::device_bytes() const {
 std::unique_ptr<Preconditioner> Solver::make_preconditioner(const std::string& name,
                                                             const PreconditionerOptions& preconditioning) const {
   std::unique_ptr<Preconditioner> made =
-      options_.own_preconditioner ? make_own_preconditioner(matrix_, *options_.own_preconditioner, options_.columns)
+      options_.own_preconditioner ? make_own_preconditioner(matrix_, *options_.own_preconditioner, options_.columns, &held_)
                                   : find_preconditioner(name).make(matrix_, preconditioning);
   if (!preconditioning.mean_free) return made;
   return make_mean_free(std::move(made), matrix_, preconditioning.columns);
@@ -190,12 +228,17 @@ void Solver::require_vectors(const DistributedVector& b, const DistributedVector
 SolveResult Solver::run(Method& method, const Preconditioner& preconditioner, const SolverOptions& options,
                         const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
   const MeanRemover* const remove_mean = remove_mean_ ? &*remove_mean_ : nullptr;
-  return SolveLoop({method, preconditioner, *product_, *passes_, *sum_, *monitor_, remove_mean}, options, control)(b, x);
+  const PenaltyFindings* const penalty = penalty_.count > 0 ? &penalty_ : nullptr;
+  SolveResult result =
+      SolveLoop({method, preconditioner, *product_, *passes_, *sum_, *monitor_, remove_mean, penalty}, options, control)(b, x);
+  result.penalty_rows = penalty_.count, result.penalty_ratio = penalty_.largest_ratio, result.penalty_note = penalty_.note;
+  return result;
 }
 
 SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
   const ContextScope scope(matrix_.context());
   require_vectors(b, x);
+  take_new_penalty_rows();
   exact_->prepare(matrix_.context().stream());
   SolveResult result = run(*method_, *preconditioner_, options_, b, x, control);
   result.why_f32 = exact_->why_not();
@@ -215,6 +258,7 @@ void Solver::judge_by_rounding(SolveResult& result, const DistributedVector& b, 
     if (c.reason == SolveReason::diverged_iterations) return has_tolerance;
     return c.reason != SolveReason::diverged_nan && c.reason != SolveReason::interrupted;
   };
+  if (result.penalty_rows > 0) return;  // their diagonals would make up all of |A|·|x|
   if (std::none_of(result.columns.begin(), result.columns.end(), may_be_there)) return;
   Stream& stream = matrix_.context().stream();
   const bool in_two_norm = options_.residual_norm == ResidualNorm::unpreconditioned;
@@ -238,8 +282,18 @@ void Solver::look_for_null_space(SolveResult& result) {
     return !converged(c.reason) && c.reason != SolveReason::interrupted &&
            (c.reason != SolveReason::diverged_iterations || c.iterations >= kMany);
   });
-  if (!may_be || options_.null_space != NullSpace::none || matrix_.rows() == 0) return;
+  if (!may_be || options_.null_space != NullSpace::none || matrix_.rows() == 0 || result.penalty_rows > 0) return;
   result.maps_constants_to_zero = probe_constants(*product_, matrix_.context().stream()).in_null_space();
+}
+
+/// After new values without refresh(): the rows with known values, and what stands in them.
+void Solver::take_new_penalty_rows() {
+  if (options_.penalty_rows == PenaltyRows::keep || penalty_version_ == matrix_.values_version()) return;
+  const bool had_some = held_.count() > 0;
+  look_for_penalty_rows();
+  if (!had_some && held_.count() == 0) return;
+  preconditioner_->refresh(matrix_.context().stream());
+  method_->refresh(matrix_.context().stream());
 }
 
 Solver::Trial Solver::try_preconditioner(const std::string& name, const PreconditionerOptions& preconditioning,

@@ -21,6 +21,8 @@
 #include "comm/sum_over_ranks.h"
 #include "kernels/base/progress.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/held_rows.h"
+#include "runtime/matrix/penalty_rows.h"
 #include "runtime/solvers/cg_variant.h"
 #include "runtime/solvers/exact_residual.h"
 #include "runtime/solvers/gram_schmidt.h"
@@ -58,6 +60,9 @@ struct SolverOptions {
   /// constant: what A maps to 0. Then the mean of each column is removed from b, from x and from what the preconditioner
   /// gives, and a b whose mean is not 0 is solved in the sense of least squares; tolerances are of the b without its mean.
   NullSpace null_space = NullSpace::none;
+  /// Rows that state a known value by a huge diagonal. Their x is b_i / a_ii; the method works on the other rows and columns,
+  /// with b − A·x of the known values. Norms and residuals are those of the other rows.
+  PenaltyRows penalty_rows = PenaltyRows::automatic;
   bool assume_symmetric = false;  ///< does not check that the matrix is symmetric
   std::int64_t columns = 1;       ///< right-hand sides that are solved at once
   bool graph = true;              ///< replays iterations from a CUDA graph where the exchange allows it
@@ -82,10 +87,12 @@ struct SolveControl {
 struct SolvedColumn {
   SolveReason reason = SolveReason::diverged_iterations;
   std::int64_t iterations = 0;
-  double norm_of_b = 0;       ///< in the norm of the options; with a null space of the b without its mean
+  /// In the norm of the options; with a null space of the b without its mean; with penalty rows of b − A·x of their known
+  /// values, in the other rows.
+  double norm_of_b = 0;
   double removed_from_b = 0;  ///< 2-norm of what was removed from b, because it lies in the null space
   double residual = 0;        ///< as the method updated it
-  double true_residual = 0;   ///< of b − A·x, computed anew; see SolveResult::why_f32
+  double true_residual = 0;   ///< of b − A·x, computed anew, penalty rows left out; see SolveResult::why_f32
   /// Known if the tolerance was not met, and the residual is at most a hundredth of b: attainable_share()·‖ |A|·|x| ‖₂, the
   /// residual that rounding errors allow, and ‖b − A·x‖₂ / ‖ |A|·|x| ‖₂, by how much the entries of A would have to change for
   /// x to be exact. Else 0.
@@ -111,6 +118,9 @@ struct SolveResult {
   /// Looked at if a column of many iterations did not converge, and no null space was named: the matrix and its transpose
   /// map constant vectors to 0 up to rounding.
   bool maps_constants_to_zero = false;
+  std::int64_t penalty_rows = 0;  ///< rows whose values were taken as known; residuals leave them out
+  double penalty_ratio = 0;       ///< PenaltyFindings::largest_ratio
+  std::string penalty_note;       ///< PenaltyFindings::note
   bool converged() const;
   /// explain() of a column's reason.
   std::string_view explanation(const SolvedColumn& column) const;
@@ -130,7 +140,8 @@ class Solver {
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
 
-  /// Takes the new values of the matrix into the preconditioner. Checks the null space again.
+  /// Takes the new values of the matrix into the preconditioner. Checks the null space again, and looks for penalty rows
+  /// again (so does solve() after new values).
   void refresh();
   /// Solves A·X = B from the X at hand. Vectors of the matrix's sum_type() and of options.columns columns. Throws
   /// Error(input) if b or x holds NaN or infinity, or b is so small that its squares cannot be formed. The bits of x and of
@@ -177,8 +188,14 @@ class Solver {
   void judge_by_rounding(SolveResult& result, const DistributedVector& b, const DistributedVector& x);
   void look_for_null_space(SolveResult& result);
 
+  void look_for_penalty_rows();
+  void take_new_penalty_rows();
+
   DistributedMatrix& matrix_;
   SolverOptions options_;
+  HeldRows held_;  ///< the penalty rows
+  PenaltyFindings penalty_;
+  std::uint64_t penalty_version_ = 0;  ///< of the values that were looked at
   std::string method_why_;
   std::unique_ptr<Preconditioner> preconditioner_;
   std::optional<MeanRemover> remove_mean_;  ///< with a null space

@@ -123,6 +123,7 @@ Spectrum estimate_spectrum(const Product& product, const Preconditioner& precond
   };
   fill_random(r, 11, Entries::fractions, stream);
   preconditioner.project(r.view(), stream);
+  product.clear_held(r.view(), stream);
   preconditioner.apply(r.view(), z.view(), stream);
   copy(z, p, stream);
   std::vector<double> diagonal, beside;

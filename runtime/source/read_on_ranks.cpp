@@ -310,6 +310,7 @@ class Reading {
     const std::int64_t nnz = part_.nnz();
     on_file([&] {
       require_host_memory(8 * part_.rows, what().c_str());
+      if (reader_) reader_->check_duplicates(part_, begin_of(starts_));
       sort_rows_and_sum_duplicates(part_);
       if (shape_.needs_validation == 1 || part_.nnz() != nnz)
         validate(part_.view(), {options_.allow_nonfinite, begin_of(starts_), path_.string()});

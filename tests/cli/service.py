@@ -60,13 +60,15 @@ def at_once(count, client):
 class Service:
     """`with Service(library, state, "--ranks", 2) as service:`"""
 
-    def __init__(self, library, state, *options, env=None):
+    def __init__(self, library, state, *options, env=None, output=None, preexec_fn=None):
+        """`output`: where the service's own log goes; by itself to a file."""
         self.state = pathlib.Path(state)
         self.socket = self.state / "http.sock"
         self.log = open(f"{state}.log", "a+")
         command = [PROGRAM, "serve", "--library", library, "--state", state, "--backend", BACKEND, *options]
         self.process = subprocess.Popen(list(map(str, command)), env=environment(**(env or {})), stdin=subprocess.DEVNULL,
-                                        stdout=self.log, stderr=self.log)
+                                        stdout=output or self.log, stderr=output or self.log,
+                                        preexec_fn=preexec_fn)
 
     def __enter__(self):
         try:

@@ -41,7 +41,7 @@ def environment(**more):
     """This one with what mpirun wants in containers, as root and with more ranks than cores."""
     ours = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                 OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none",
-                OMPI_MCA_btl_vader_single_copy_mechanism="none", OMP_NUM_THREADS="1", SHARDMAT_CACHE_DIR=_CACHE.name)
+                OMPI_MCA_btl_vader_single_copy_mechanism="none", OMPI_MCA_odls_base_sigkill_timeout="1", OMP_NUM_THREADS="1", SHARDMAT_CACHE_DIR=_CACHE.name)
     return ours | more
 
 
@@ -151,15 +151,18 @@ class CliTest(unittest.TestCase):
 
         with_growing_deadline(attempt, deadlines)
 
-    def interrupted(self, *arguments):
-        """Exit code and output of a command with --monitor that got SIGUSR1 after its first iteration."""
-        process = subprocess.Popen([PROGRAM, *map(str, arguments), "--monitor"], cwd=self.directory, env=environment(),
+    def interrupted(self, *arguments, number=signal.SIGUSR1, ranks=0, **more):
+        """Exit code and output of a command with --monitor that got a signal, or mpirun for it, after its first iteration."""
+        launcher = ["mpirun", "-n", str(ranks)] if ranks else []
+        process = subprocess.Popen([*launcher, PROGRAM, *map(str, arguments), "--monitor"], cwd=self.directory, env=environment(**more),
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
         line = process.stderr.readline()
         while line and not line.strip()[:1].isdigit():
             line = process.stderr.readline()
-        process.send_signal(signal.SIGUSR1)
+        for _ in range(20 if ranks else 0):  # then all ranks iterate
+            process.stderr.readline()
+        process.send_signal(number)
         out, _ = process.communicate(timeout=LIMIT)
         return process.returncode, out
 

@@ -3,6 +3,7 @@
 import ctypes
 import gzip
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -13,11 +14,131 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from support import (INPUT, LIMIT, OK, PROGRAM, RESOURCES, USAGE, CliTest, DATA, address_space_limit, environment,
-                     file_size_limit, write_binsparse, write_vector)
+from support import (INPUT, LIMIT, OK, PROGRAM, RANK_LOST, RESOURCES, USAGE, CliTest, DATA, address_space_limit, environment,
+                     file_size_limit, run, write_binsparse, write_vector)
 
 HEADER = "%%MatrixMarket matrix coordinate real general\n"
 SMALL = HEADER + "2 2 2\n1 1 1.5\n2 2 2.5\n"
+
+
+class Launchers(CliTest):
+    """Launchers of another MPI start processes that are each alone."""
+
+    def test_a_world_of_one_that_was_started_several_times_is_refused(self):
+        self.write("a.mtx", SMALL)
+        commands = {"multiply": ("--output", "y.npy"), "solve": ("--output", "x.npy"), "eigen": ("--vectors", "v.npy"),
+                    "pagerank": ("--output", "s.npy"), "batch": ()}
+        for variables in ({"PMI_SIZE": "2"}, {"PMI_SIZE": "2", "PMI_RANK": "0", "PMI_FD": "9"}, {"MPI_LOCALNRANKS": "2"},
+                          {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"},
+                          {"SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "0"}):
+            for command, output in commands.items() if "PMI_SIZE" in variables else [("multiply", commands["multiply"])]:
+                self.fail_with(USAGE, command, "a.mtx", *output, env=variables,
+                               says=["started 2 processes", "each is alone", " -n 2 ", f"{command} a.mtx"])
+        self.fail_with(USAGE, "bench", "scaling", "a.mtx", env={"PMI_SIZE": "2"}, says="each is alone")
+        self.fail_with(USAGE, "convert", "a.mtx", "b.npz", env={"PMI_SIZE": "2"}, says="without mpirun")
+
+    def test_allocations_and_nested_launchers_are_not(self):
+        self.write("a.mtx", SMALL)
+        for variables in ({"SLURM_NTASKS": "8", "SLURM_JOB_ID": "7", "SLURM_PROCID": "0"},
+                          {"SLURM_NTASKS": "8", "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "1"},
+                          {"PMI_SIZE": "1", "PMI_RANK": "0"}):
+            self.succeed("multiply", "a.mtx", "--backend", "host", env=variables)
+            self.assertIn('"ranks"', self.succeed("multiply", "a.mtx", "--backend", "host", "--json", ranks=2, env=variables).out)
+
+
+class DifferentRanks(CliTest):
+    """Ranks that were given different options or files: a result would belong to none of them."""
+
+    def refused(self, first, second, *says, prepare=()):
+        before = self.files()
+        result = run(["mpirun", *prepare, "-n", "1", PROGRAM, *first, ":", *prepare, "-n", "2", PROGRAM, *second], self.directory)
+        self.assertEqual(result.code, USAGE, result)
+        self.assertEqual(len(result.messages), 1, result)
+        for text in says:
+            self.assertIn(text, result.messages[0], result)
+        self.assertEqual(self.files(), before, result)
+
+    def test_options(self):
+        self.write("a.mtx", SMALL)
+        np.save(self.path("x.npy"), np.array([1.0, 2.0]))
+        np.save(self.path("z.npy"), np.array([5.0, 7.0]))
+        multiply = ("multiply", "a.mtx", "--backend", "host", "--output", "y.npy")
+        self.refused([*multiply, "--x", "x.npy"], [*multiply, "--x", "z.npy"], "rank 1", "--x is z.npy", "--x is x.npy")
+        self.refused([*multiply], [*multiply, "--alpha", "2"], "--alpha is 2", "there is no --alpha")
+        self.refused([*multiply, "--alpha", "2"], [*multiply], "there is no --alpha")
+        for command, option in (("solve", "--rtol"), ("eigen", "--tolerance"), ("pagerank", "--damping")):
+            one = (command, "a.mtx", "--backend", "host")
+            self.refused([*one, option, "0.5"], [*one, option, "0.25"], f"{option} is 0.25", f"{option} is 0.5")
+        self.refused([*multiply], ["solve", "a.mtx", "--output", "y.npy"], "the command is shardmat solve")
+        self.refused(["batch", "a.mtx", "--rhs", "2"], ["batch", "a.mtx", "--rhs", "3"], "--rhs is 3")
+
+    def test_files_of_one_name(self):
+        for folder, last in (("one", "2.5"), ("two", "3.5")):
+            self.path(folder).mkdir()
+            self.write(f"{folder}/a.mtx", SMALL.replace("2.5", last))
+        command = [PROGRAM, "multiply", "a.mtx", "--backend", "host", "--output", "y.npy"]
+        result = run(["mpirun", "-wdir", self.path("one"), "-n", "1", *command, ":", "-wdir", self.path("two"), "-n", "1", *command],
+                     self.directory)
+        self.assertEqual(result.code, USAGE, result)
+        self.assertIn("matrix names different files: a.mtx has", result.messages[0])
+        self.assertFalse(self.path("one/y.npy").exists())
+        # A file that only one rank has, and other files to write, are no difference.
+        np.save(self.path("one/x.npy"), np.array([1.0, 2.0]))
+        np.save(self.path("one/y.npy"), np.zeros(2))
+        np.save(self.path("two/y.npy"), np.ones(2))
+        self.write("two/a.mtx", SMALL)
+        result = run(["mpirun", "-wdir", self.path("one"), "-n", "1", *command, ":", "-wdir", self.path("two"), "-n", "1", *command],
+                     self.directory)
+        self.assertEqual(result.code, OK, result)
+
+
+class StandardStreams(CliTest):
+    """Closed, or on a full disk: the exit code of the same command is kept, or 4 if its report is lost."""
+
+    def code(self, streams, *arguments, ranks=0):
+        program = ("mpirun", "-n", str(ranks), PROGRAM) if ranks else (PROGRAM,)
+        command = f"ulimit -c 0; exec {shlex.join(map(str, (*program, *arguments)))} {streams}"
+        return subprocess.run(["bash", "-c", command], cwd=self.directory, env=environment(), timeout=LIMIT,
+                              stdin=subprocess.DEVNULL, capture_output=True).returncode
+
+    def test_messages_that_cannot_be_written_change_no_exit_code(self):
+        self.write("a.mtx", SMALL)
+        for streams in ("2>&-", "2>/dev/full"):
+            for wanted, command in ((INPUT, ("info", "none.mtx")), (INPUT, ("multiply", "none.mtx")), (USAGE, ("solve", "--foo")),
+                                    (OK, ("multiply", "a.mtx")), (7, ("solve", "a.mtx", "--max-iterations", "0")),
+                                    (INPUT, ("client", "status", "--state", "none")), (INPUT, ("bench", "kernels", "none.h5")),
+                                    (USAGE, ("serve", "--foo")), (INPUT, ("eigen", "none.h5")), (INPUT, ("pagerank", "none.h5"))):
+                with self.subTest(streams=streams, command=command):
+                    undisturbed = self.code("", *command)
+                    self.assertIn(undisturbed, (wanted, *([RESOURCES, RANK_LOST] if command[0] == "client" else [])))
+                    self.assertEqual(self.code(streams, *command), undisturbed)
+        for wanted, command in ((INPUT, ("multiply", "none.mtx")), (OK, ("multiply", "a.mtx"))):
+            self.assertEqual(self.code("2>/dev/full", *command, ranks=2), wanted)
+
+    def test_reports_that_cannot_be_written_are_errors_of_the_disk(self):
+        self.write("a.mtx", SMALL)
+        for streams in (">&-", ">&- 2>&-", "<&- >&- 2>&-", ">/dev/full", ">/dev/full 2>/dev/full"):
+            for command in (("info", "a.mtx"), ("multiply", "a.mtx"), ("solve", "a.mtx", "--json"), ("generate", "poisson", "--n", "3", "p.h5"),
+                            ("--version",), ("help", "solve")):
+                with self.subTest(streams=streams, command=command):
+                    self.assertIn(self.code(streams, *command), (OK, RESOURCES))
+            self.assertEqual(self.code(streams, "info", "none.mtx"), INPUT)
+
+    def test_a_file_does_not_take_the_place_of_a_closed_stream(self):
+        self.write("a.mtx", SMALL)
+        self.assertIn(self.code("<&- >&- 2>&-", "convert", "a.mtx", "b.mtx"), (OK, RESOURCES))
+        np.testing.assert_array_equal(scipy.io.mmread(str(self.path("b.mtx"))).toarray(), [[1.5, 0], [0, 2.5]])
+        self.assertEqual(self.code("<&- 2>&-", "multiply", "a.mtx", "--x", "ones", "--output", "y.npy"), OK)
+        np.testing.assert_array_equal(np.load(self.path("y.npy")), [1.5, 2.5])
+
+
+class OtherNames(CliTest):
+    def test_options_of_other_programs(self):
+        for command, option, meant in (("solve", "--algorithm", "--solver"), ("solve", "--tol", "--rtol"), ("eigen", "--tol", "--tolerance"),
+                                       ("solve", "--ksp_type", "--solver"), ("solve", "--maxiter", "--max-iterations"),
+                                       ("eigen", "--nev", "--count"), ("eigen", "--solver", "--method")):
+            self.fail_with(USAGE, command, "poisson:n=3", option, "1", says=[f"no option {option}", f"did you mean {meant}?"])
+        self.fail_with(USAGE, "solve", "poisson:n=3", "--method", "gmres", says=["how rows are divided", "did you mean --solver gmres?"])
 
 
 class Files(CliTest):

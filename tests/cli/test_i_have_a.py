@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
+import scipy.sparse.linalg
 
 from support import DATA, PROGRAM, ROOT, CliTest, environment, fem_matrix, write_harwell_boeing
 
@@ -75,6 +76,14 @@ class Page(CliTest):
                 group = file.create_group(f"rank_{rank:05d}")
                 group["rows"], group["columns"], group["values"] = [0, rank], [0, rank], [2.0, 3.0]
 
+        (code,) = [one for one in re.findall(r"```python\n(.*?)```", PAGE, re.S) if "waves" in one]
+        directory = os.getcwd()
+        os.chdir(self.directory)
+        try:
+            exec(code, {"scipy": scipy, "numpy": np})
+        finally:
+            os.chdir(directory)
+
     def shell(self, line):
         environ = environment(PATH=os.pathsep.join([os.path.dirname(PROGRAM), os.environ["PATH"]]))
         return subprocess.run(["bash", "-c", line], cwd=self.directory, env=environ, capture_output=True, text=True, timeout=600)
@@ -83,21 +92,25 @@ class Page(CliTest):
         lines = lines_of(PAGE)
         self.assertGreater(len(lines), 20)
         self.assertEqual(len(lines), PAGE.count("`shardmat ") + PAGE.count("`mpirun -n 2") - PAGE.count("`shardmat info FILE`"))
-        files = [line for line in lines if "shards" not in line]
+        in_order = [line for line in lines if "shards" in line or "waves" in line]
+        files = [line for line in lines if line not in in_order]
         with ThreadPoolExecutor(2) as pool:  # a start of MPI mostly waits
             results = list(zip(files, pool.map(self.shell, files)))
-        results += [(line, self.shell(line)) for line in lines if "shards" in line]  # each needs the one before
+        results += [(line, self.shell(line)) for line in in_order]  # each needs the one before
         for line, result in results:
             with self.subTest(line=line):
                 self.assertEqual(result.returncode, 0, result.stdout[-2000:] + result.stderr)
         np.testing.assert_array_equal((scipy.io.mmread(self.path("back.mtx")) != sp.load_npz(self.path("A.npz"))).nnz, 0)
+        waves, x = sp.load_npz(self.path("waves.npz")), np.load(self.path("waves_x.npy"))
+        expected = scipy.sparse.linalg.spsolve(waves.tocsc(), np.load(self.path("waves_b.npy")))
+        np.testing.assert_allclose(x, expected, atol=1e-5 * abs(expected).max())
         y = np.load(self.path("y.npy"))
         np.testing.assert_allclose(y, sp.load_npz(self.path("A.npz")) @ np.ones(975))
         np.testing.assert_allclose(np.frombuffer(self.path("y.petsc").read_bytes()[8:], ">f8"), y, rtol=1e-12)
 
     @unittest.skipUnless(os.path.isdir(PYTHON_PACKAGE), "this build has no Python package")
     def test_the_python_lines_work(self):
-        (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+        (code,) = [one for one in re.findall(r"```python\n(.*?)```", PAGE, re.S) if "shardmat" in one]
         code += "assert numpy.allclose(y, A @ numpy.ones(A.shape[1]))\n"
         result = subprocess.run(["/usr/bin/python3", "-c", code], cwd=self.directory, env=environment(PYTHONPATH=PYTHON_PACKAGE),
                                 capture_output=True, text=True, timeout=600)

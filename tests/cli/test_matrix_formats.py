@@ -239,6 +239,48 @@ class Hypre(Files):
         self.fail_on_every_rank(INPUT, "multiply", "bad", says=["bad.00001:3", "column"])
 
 
+    def test_entries_that_come_twice(self):
+        self.write("a.00000", "0 0 0 1\n0 0 5.0\n0 1 1.5\n")
+        self.write("a.00001", "1 1 0 1\n1 1 2.0\n1 1 7.0\n")
+        self.fail_with(INPUT, "convert", "a", "o.npz", says=["row 1, column 1", "hypre would keep", "(--sum-duplicates)"])
+        self.fail_on_every_rank(INPUT, "multiply", "a", says=["row 1, column 1", "(--sum-duplicates)"])
+        self.succeed("convert", "a", "o.npz", "--sum-duplicates")
+        np.testing.assert_array_equal(sp.load_npz(self.path("o.npz")).toarray(), [[5, 1.5], [0, 9]])
+        self.write("x.txt", "1\n2\n")
+        self.succeed("multiply", "a", "--sum-duplicates", "--x", "x.txt", "--output", "y.txt", ranks=2)
+        np.testing.assert_array_equal(np.loadtxt(self.path("y.txt")), [8, 18])
+
+
+class RolesOfVectors(Files):
+    """Of several arrays the one named as the option is taken; others are refused with their names."""
+
+    def test_every_option(self):
+        self.write("A.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 2 2\n")
+        c, two = np.array([[90.0], [70]]), np.array([[3.0], [5]])
+        product = ("multiply", "A.mtx", "--backend", "host", "--output", "y.npy", "--force")
+        for name, options, y in (("x", product + ("--x",), [3, 10]),
+                                 ("y0", product + ("--x", "ones", "--beta", 1, "--y0"), [4, 7]),
+                                 ("y", product + ("--x", "ones", "--beta", 1, "--y0"), [4, 7]),
+                                 ("b", ("solve", "A.mtx", "--solver", "gmres", "--output", "y.npy", "--force", "--b"), [3, 2.5]),
+                                 ("x0", ("solve", "A.mtx", "--b", "two.txt", "--solver", "gmres", "--output", "y.npy", "--force",
+                                         "--initial-guess"), [3, 2.5])):
+            np.savetxt(self.path("two.txt"), two)
+            scipy.io.savemat(self.path("v.mat"), {"c": c, name: two})
+            scipy.io.savemat(self.path("w.mat"), {"c": c, "d": two})
+            self.succeed(*options, "v.mat", ranks=2)
+            np.testing.assert_allclose(np.load(self.path("y.npy")), y, rtol=1e-5)
+            self.fail_with(INPUT, *options, "w.mat", says=["w.mat: it has several arrays", "w.mat:c", "d is a dense matrix"])
+        two = petsc_numbers(1211214, 2) + np.array([1.0, 2]).astype(">f8").tobytes()
+        self.write("v.petsc", two + two)
+        self.fail_with(INPUT, *product, "--x", "v.petsc", says=["several objects", "v.petsc:0", ":1 is a vector of 2 entries"])
+        self.succeed(*product, "--x", "v.petsc:1")
+        with h5py.File(self.path("v.h5"), "w") as file:
+            file["c"], file["y"] = c[:, 0], [3.0, 5]
+        self.succeed(*product, "--x", "ones", "--beta", 1, "--y0", "v.h5")
+        np.testing.assert_allclose(np.load(self.path("y.npy")), [4, 7])
+        self.fail_with(INPUT, *product, "--x", "v.h5", says="no dataset /x")
+
+
 class RankHdf5(Files):
     def test_files_of_ranks(self):
         matrix = fem_matrix("convection")

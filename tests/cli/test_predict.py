@@ -5,7 +5,7 @@ import unittest
 
 import numpy as np
 
-from support import INPUT, USAGE, CliTest, DATA, fem_matrix
+from support import INPUT, PROGRAM, USAGE, CliTest, DATA, fem_matrix, run
 
 
 class Predict(CliTest):
@@ -14,7 +14,10 @@ class Predict(CliTest):
         return json.loads(self.path("s.json").read_text())
 
     def predict(self, *options):
-        return json.loads(self.succeed("predict", "s.json", *options, "--json", "-").out)
+        found = json.loads(self.succeed("predict", "s.json", *options, "--json", "-").out)
+        for one in found:
+            one.pop("run")  # date and command line
+        return found
 
     def test_measured_points_stand_beside_the_predicted(self):
         self.succeed("partition", DATA / "stokes.mtx.gz", "stokes.h5")
@@ -29,6 +32,26 @@ class Predict(CliTest):
         text = self.succeed("predict", "s.json", "--ranks", "1,2").out
         for word in ("off by", "+0.0 %", "imbalance", "halo"):
             self.assertIn(word, text)
+
+    def test_a_study_from_another_folder_and_its_doubts(self):
+        self.path("there").mkdir()
+        self.path("elsewhere").mkdir()
+        self.succeed("partition", DATA / "stokes.mtx.gz", "there/stokes.h5")
+        result = run(["mpirun", "-n", 2, PROGRAM, "bench", "scaling", "stokes.h5", "--iterations", 3, "--backend", "host", "--json",
+                      "s.json"], self.path("there"))
+        self.assertEqual(result.code, 0, result)
+        study = json.loads(self.path("there/s.json").read_text())
+        study["cases"][1]["notes"] = ["137.0 % of perfect scaling: the baseline on 1 rank was disturbed"]
+        study["cases"][0]["notes"] = []
+        self.path("elsewhere/s.json").write_text(json.dumps(study))
+        text = self.succeed("predict", "elsewhere/s.json", "--ranks", "1,2").out
+        self.assertIn("doubtful, for the study says of 2 ranks", text)
+        self.assertIn("137.0 %", text)
+        (found,) = json.loads(self.succeed("predict", "elsewhere/s.json", "--ranks", "1,2", "--json", "-").out)
+        self.assertEqual(len(found["doubts"]), 1)
+        self.path("there").rename(self.path("moved"))
+        self.succeed("predict", "moved/s.json", "--ranks", "1,2")  # beside the study
+        self.fail_with(INPUT, "predict", "elsewhere/s.json", says=["stokes.h5", "--matrix"])
 
     def test_needs_are_those_that_scipy_counts(self):
         self.succeed("partition", DATA / "stokes.mtx.gz", "stokes.h5", "--parts", 5)

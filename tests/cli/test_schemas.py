@@ -115,6 +115,14 @@ class Schemas(CliTest):
         for mode in ("dots", "power"):
             self.check("multiply", "multiply", "poisson:n=4", "--mode", mode, *few)
 
+    def test_every_report_says_what_made_it(self):
+        run = self.check("solve", "solve", "poisson27:n=4", "--backend", "host", ranks=2, env={"OMP_NUM_THREADS": "3"})["run"]
+        self.assertEqual((run["launcher"]["ranks"], run["threads"]), (2, 3))
+        self.assertIn("solve poisson27:n=4 --backend host --json -", run["command"])
+        self.assertRegex(run["date"], r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+        self.assertTrue(run["host"] and run["version"] and run["cores"])
+        self.assertEqual(self.check("info", "info", "poisson:n=3")["run"]["launcher"], {"name": "none", "ranks": 1})
+
     def test_solve(self):
         self.check("solve", "solve", "poisson27:n=4", "--preconditioner", "block_jacobi", "--output", "x.npy", "--monitor-true-residual", ranks=2)
         self.check("solve", "solve", "poisson27:n=4", "--b", "zeros", "--rhs", 3, "--solver", "gmres")

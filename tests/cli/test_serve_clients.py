@@ -88,7 +88,7 @@ class Vectors(ServiceTest):
         x = self.vector(1, "f32", 3)
         write_vector(self.path("x.npy"), x.T)
         id = self.succeed("client", "make-vector", "bar", "--columns", 3, *at).out.removesuffix("\n")
-        self.assertRegex(id, r"^vec-\d+$")
+        self.assertRegex(id, r"^vec-[0-9a-f]{32}$")
         self.assertRegex(self.succeed("client", "vectors", *at).out, rf"^{id} +ready +f32 975 × 3, made for bar\n$")
         self.succeed("client", "put-vector", id, "x.npy", *at)
         self.assertEqual(service.get(f"/v1/vectors/{id}").body, x.tobytes())

@@ -136,6 +136,8 @@ class Origins(DoorTest):
             self.assertEqual(ask("GET", "/v1/ranks", Host=host).status, 200, host)
         for host in ("evil.example.org", "localhost.evil.org", "a b"):
             self.assert_problem(ask("GET", "/v2/health/live", Host=host), 421, "wrong_host", "--host-name")
+        self.assert_problem(ask("GET", "http://evil.example.org/v1/ranks", Host="localhost"), 421, "wrong_host")
+        self.assertEqual(ask("GET", "http://localhost/v1/ranks", Host="evil.example.org").status, 200)
         unload = ("POST", "/v1/matrices/bar/unload")
         self.assert_problem(ask(*unload, Origin="https://evil.example.org"), 403, "wrong_origin", "--origin")
         self.assert_problem(ask(*unload, Origin="https://lab.example.org"), 404, "no_matrix")
@@ -192,7 +194,7 @@ class Https(DoorTest):
             multiply(self.context("two"))
         with socket.create_connection(("127.0.0.1", port), LIMIT) as plain:  # is sent away, and harms nobody
             plain.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            self.assertNotIn(b"200", read_all(plain))
+            self.assertRegex(read_all(plain), rb"(?s)^HTTP/1.1 400 .*write https:// in place of http:// here\.\n$")
         self.path("now.key").unlink()
         os.link(self.path("two.key"), self.path("now.key"))
         service.hang_up("the old stays")  # the key is of another certificate
@@ -256,7 +258,7 @@ class Smuggling(DoorTest):
                 (GET + b": a\r\n\r\n", 400), (GET + b"X\r\n\r\n", 400), (GET + b"Host: other\r\n\r\n", 400),
                 (b"GET /v2/health/live HTTP/1.1\r\n\r\n", 400), (b"GET  /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n", 400),
                 (b"GET /v2/health/live HTTP/2.0\r\nHost: a\r\n\r\n", 400), (b"GET /v2/health/live\r\n\r\n", 400),
-                (b"\r\n" + GET + b"\r\n", 400), (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
+                (b"\n" + GET + b"\r\n", 400), (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
                 (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
                 (GET + b"X: " + b"a" * 17000 + b"\r\n\r\n", 431), (GET + b"X: a\r\n" * 101 + b"\r\n", 431)):
             with self.subTest(head=head[:100]):
@@ -292,6 +294,18 @@ class Slowness(DoorTest):
         self.assertEqual(service.get("/v1/ranks").json["arena"]["used"], 0)
         self.assertEqual(service.multiply("bar", self.vector(1)[0]).status, 200)
         service.close()
+
+    def test_the_unix_socket_and_health_have_connections_of_their_own(self):
+        service = self.start(*LISTEN, "--connections", 16)
+        open_one = lambda: socket.create_connection(("127.0.0.1", service.port()), LIMIT)
+        clients = [open_one() for _ in range(60)]  # that say nothing
+        self.assertEqual(service.get("/v1/ranks").status, 200)
+        health = self.ask(service, "GET", "/v2/health/live")
+        self.assertEqual((health.status, health.headers["Connection"]), (200, "close"))
+        self.assert_problem(self.ask(service, "GET", "/v1/ranks", token=service.token()), 503, "too_many_connections")
+        for client in clients:
+            client.close()
+        service.wait_for("a free connection", lambda: self.ask(service, "GET", "/v1/ranks", token=service.token()).status == 200)
 
     def test_too_many_connections_are_sent_away(self):
         service = self.start("--connections", 4)

@@ -1,6 +1,7 @@
 """shardmat solve against SciPy's direct solver."""
 
 import json
+import signal
 import unittest
 import xml.etree.ElementTree as ElementTree
 
@@ -45,6 +46,105 @@ class Solve(CliTest):
                            ranks=ranks)
         self.assertEqual(result.code, code, result)
         return read_vector(self.path("x.npy"), "x"), json.loads(self.path("report.json").read_text())
+
+    def test_penalty_rows(self):
+        """Known values stated by huge diagonals, against SciPy's direct solution with these rows eliminated."""
+        rng = np.random.default_rng(11)
+        cases = [("laplacian", laplacian(12), "auto", 1e30), ("convection", convection_diffusion(11, 2.0), "auto", 1e20),
+                 ("convection", convection_diffusion(11, 2.0), "bicgstab", 1e13), ("bar", fem_matrix("elasticity_bar"), "cg", 1e30)]
+        for name, a, method, tgv in cases:
+            n = a.shape[0]
+            known = np.sort(rng.choice(n, n // 5, replace=False))
+            free = np.setdiff1d(np.arange(n), known)
+            diagonal = a.diagonal()
+            diagonal[known] = tgv * rng.uniform(1, 3, known.size)
+            a = a.tolil()
+            a.setdiag(diagonal)
+            a = sp.csr_matrix(a)
+            values, b = rng.standard_normal((known.size, 2)), rng.standard_normal((n, 2))
+            b[known] = diagonal[known, None] * values
+            right = b[free] - a[free][:, known] @ values
+            expected = np.empty((n, 2))
+            expected[known] = values
+            expected[free] = scipy.sparse.linalg.spsolve(sp.csc_matrix(a[free][:, free]), right)
+            for ranks in (0, 2, 3):
+                for preconditioner in ("none", "jacobi", "block_jacobi", "chebyshev") if name != "convection" else ("jacobi",):
+                    if name == "bar" and preconditioner == "none":
+                        continue
+                    with self.subTest(name=name, method=method, ranks=ranks, preconditioner=preconditioner):
+                        size = ("--block-size", "1") if preconditioner == "block_jacobi" and ranks > 0 else ()
+                        x, column = self.solution(a, b, "--solver", method, "--preconditioner", preconditioner, *size,
+                                                  "--rtol", "1e-11", "--rhs", "2", ranks=ranks)
+                        np.testing.assert_allclose(x, expected, atol=1e-7 * np.abs(expected).max())
+                        report = json.loads(self.path("report.json").read_text())
+                        self.assertEqual(report["penalty_rows"]["count"], known.size)
+                        self.assertGreater(report["penalty_rows"]["largest_ratio"], tgv / 1000)
+                        for j, column in enumerate(report["columns"]):  # what the caller computes is explained
+                            norm = np.linalg.norm(right[:, j])
+                            self.assertAlmostEqual(column["norm_of_b"] / norm, 1, 10)
+                            self.assertAlmostEqual(column["true_residual"] / norm,
+                                                   np.linalg.norm((b - a @ x)[free, j]) / norm, 13)
+
+    def test_large_diagonals_that_are_no_penalty_rows(self):
+        """Scaling makes large diagonals, too: such rows matter to others."""
+        n = 60
+        a = laplacian(8)[:n, :n] + sp.eye(n)
+        x = np.random.default_rng(3).standard_normal(n)
+        one, spread = np.ones(n), 10.0 ** np.linspace(0, 13, n)
+        one[17] = one[40] = 1e9
+        for name, left, right in (("both", one, one), ("columns", np.ones(n), one * one), ("spread", spread, np.ones(n))):
+            with self.subTest(name):
+                scaled = sp.csr_matrix(sp.diags(left) @ a @ sp.diags(right))
+                self.solution(scaled, scaled @ (x / right), "--solver", "gmres", "--restart", "60", "--preconditioner", "jacobi",
+                              "--max-iterations", "0", code=NOT_CONVERGED)
+                report = json.loads(self.path("report.json").read_text())["penalty_rows"]
+                self.assertEqual(report["count"], 0)
+                self.assertEqual("badly scaled" in report.get("note", ""), name != "spread")
+
+    def test_choices_of_penalty_rows(self):
+        n = 30
+        a = sp.csr_matrix(sp.diags([-1.0, 2.5, -1.0], [-1, 0, 1], shape=(n, n))).tolil()
+        b = np.linspace(1, 2, n)
+        few, most = a.copy(), a.copy()
+        few[3, 3], b[3] = 1e20, 7e20
+        for i in range(20):
+            most[i, i] = 1e20
+        x, _ = self.solution(sp.csr_matrix(few), b, "--penalty-rows", "known", "--preconditioner", "jacobi")
+        self.assertEqual(x[3], 7)
+        self.solution(sp.csr_matrix(few), b, "--penalty-rows", "keep", "--preconditioner", "jacobi")
+        self.assertEqual(json.loads(self.path("report.json").read_text())["penalty_rows"],
+                         {"choice": "keep", "count": 0, "largest_ratio": 0})
+        self.solution(sp.csr_matrix(most), b, "--max-iterations", "0", code=NOT_CONVERGED)
+        self.assertEqual(json.loads(self.path("report.json").read_text())["penalty_rows"]["count"], 0)
+        c = np.ones(n)
+        c[:20] = 1e20 * np.arange(20)
+        x, _ = self.solution(sp.csr_matrix(most), c, "--penalty-rows", "known", "--rtol", "1e-12")
+        self.assertEqual(json.loads(self.path("report.json").read_text())["penalty_rows"]["count"], 20)
+        np.testing.assert_array_equal(x[:20], np.arange(20))
+        write_binsparse(self.path("plain.h5"), sp.csr_matrix(a))
+        self.fail_with(USAGE, "solve", "plain.h5", "--penalty-rows", "known", says=["no penalty rows"])
+        c[0] = np.nan
+        write_binsparse(self.path("most.h5"), sp.csr_matrix(most))
+        write_vector(self.path("nan.npy"), c)
+        self.fail_with(INPUT, "solve", "most.h5", "--b", "nan.npy", "--penalty-rows", "known", says=["must be finite"])
+
+    def test_info_and_eigen_name_penalty_rows(self):
+        a = sp.lil_matrix(laplacian(8))
+        a[5, 5], a[40, 40] = 1e30, 3e20
+        write_binsparse(self.path("tgv.h5"), sp.csr_matrix(a))
+        write_binsparse(self.path("plain.h5"), laplacian(8))
+        for options in ([], ["--stream"]):
+            found = self.json_of("info", "tgv.h5", *options)["penalty_rows"]
+            self.assertEqual([found["count"], found["first"]], [2, 5])
+            self.assertAlmostEqual(found["largest_ratio"] / 2.5e29, 1, 12)
+            self.assertAlmostEqual(found["least_ratio"] / 7.5e19, 1, 12)
+            self.assertIn("penalty rows 2 (first: row 5)", self.succeed("info", "tgv.h5", *options).out)
+            self.assertEqual(self.json_of("info", "plain.h5", *options)["penalty_rows"], {"count": 0})
+        for ranks in (0, 2):
+            result = self.call("eigen", "tgv.h5", "--json", "e.json", ranks=ranks)
+            self.assertIn("2 rows with a diagonal up to", result.out)
+            self.assertEqual(json.loads(self.path("e.json").read_text())["penalty_rows"]["count"], 2)
+        self.assertNotIn("penalty", self.succeed("eigen", "plain.h5").out)
 
     def test_answers_of_scipy(self):
         spd = {"laplacian": laplacian(12), "badly scaled": badly_scaled(5), "one row": sp.csr_matrix([[4.0]]),
@@ -333,11 +433,28 @@ class Solve(CliTest):
             np.testing.assert_allclose(column["true_history"][-1], np.linalg.norm(b[:, j] - matrix @ x), rtol=1e-3)
 
     def test_ends_early_on_a_signal(self):
-        code, out = self.interrupted("solve", "elasticity:n=24", "--solver", "gmres", "--restart", 2, "--max-iterations", 10**8, "--rtol", "1e-14",
-                                     "--output", "x.npy", "--no-measure")  # thousands of iterations: the signal comes long before the end
-        self.assertEqual(code, NOT_CONVERGED, out)
-        self.assertIn("interrupted", out)
+        for number, ranks in ((signal.SIGUSR1, 0), (signal.SIGINT, 0), (signal.SIGTERM, 0), (signal.SIGUSR1, 2)):
+            with self.subTest(number=number, ranks=ranks):
+                self.path("x.npy").unlink(missing_ok=True)
+                code, out = self.interrupted("solve", "elasticity:n=24", "--solver", "gmres", "--restart", 2, "--max-iterations", 10**8, "--rtol", "1e-14",
+                                             "--output", "x.npy", "--no-measure", number=number, ranks=ranks)  # thousands of iterations: the signal comes long before the end
+                self.assertEqual(code, NOT_CONVERGED, out)
+                self.assertIn("interrupted", out)
+                self.assertTrue(self.path("x.npy").exists())
+
+    def test_ranks_write_x_before_mpirun_kills_them(self):
+        code, _ = self.interrupted("solve", "elasticity:n=24", "--solver", "gmres", "--restart", 2, "--max-iterations", 10**8, "--rtol", "1e-14",
+                                     "--output", "x.npy", "--json", "r.json", "--no-measure", number=signal.SIGINT, ranks=2,
+                                     OMPI_MCA_odls_base_sigkill_timeout="10")
+        self.assertNotEqual(code, 0)
+        self.assertIn("interrupted", self.path("r.json").read_text())  # mpirun passes no more output on
         self.assertTrue(self.path("x.npy").exists())
+
+    def test_progress_on_a_terminal_shows_the_iteration(self):
+        result = self.call("solve", "elasticity:n=24", "--solver", "gmres", "--restart", 2, "--max-iterations", 4000, "--rtol", "1e-14",
+                           "--no-measure", "--no-advice", env={"SHARDMAT_PROGRESS": "on"})
+        self.assertRegex(result.err, r"solving +iteration [\d,]+, residual \d\.\d+e[-+]\d+, [\d.e+]+ iterations/s")
+        self.assertNotRegex(result.err, r"solving +\[")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,17 @@ for schema in "$here"/../../tools/schemas/*.schema.json; do
   cmp "$schema" "$work/prefix/share/shardmat/schemas/$(basename "$schema")"
 done
 
+# Projects without C++.
+if [[ $* != *-fsanitize=* ]]; then
+  languages=(c)
+  if command -v gfortran > /dev/null; then languages+=(fortran); fi
+  for language in "${languages[@]}"; do
+    quietly cmake -S "$here/${language}_only" -B "$work/${language}_only" -DShardmat_DIR="$(dirname "$config")"
+    quietly cmake --build "$work/${language}_only"
+    "$work/${language}_only/${language}_only"
+  done
+fi
+
 # The C interface by pkg-config, and the Python package, where they are installed.
 pc=$(find "$work/prefix" -name shardmat.pc)
 if command -v pkg-config > /dev/null && [[ $* != *-fsanitize=* ]]; then

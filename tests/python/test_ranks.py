@@ -26,6 +26,47 @@ def has_one_owner(context):
     return comm.allreduce(not context.info()["feeder"]) == 1
 
 
+def penalty_rows(context):
+    """Rows that state known values; new values make other rows of them, with refresh() and without."""
+    rows = np.arange(FIRST, LAST)
+    base = sp.csr_matrix(sp.diags([-1.0, 2.5, -1.5], [-1, 0, 1], shape=(N, N)))
+    right = np.random.default_rng(5).standard_normal((N, 2))
+
+    def with_known(known):
+        a = base.tolil()
+        for i in known:
+            a[i, i] = 1e30
+        return sp.csr_matrix(a)
+
+    def expected(a, known, b):
+        free = np.setdiff1d(np.arange(N), known)
+        x = b / a.diagonal()[:, None]
+        x[free] = np.linalg.solve(a[free][:, free].toarray(), b[free] - a[free][:, known] @ x[known])
+        return x
+
+    first, second = np.array([0, 7, N // 2, N - 1]), np.array([5, 7, 100])
+    with shardmat.Matrix.from_rows(with_known(first)[FIRST:LAST], context=context, updatable=True) as m:
+        for preconditioner in ("none", "jacobi"):
+            m.update_values(with_known(first)[FIRST:LAST].data)
+            solver = m.solver("gmres", preconditioner, columns=2, rtol=1e-12)
+            for known, refreshes in ((first, False), (second, True), ([], False), (first, False)):
+                a = with_known(known)
+                m.update_values(a[FIRST:LAST].data)
+                if refreshes:
+                    solver.refresh()
+                b = right.copy()
+                b[known] *= 1e30
+                x = solver.solve(b[FIRST:LAST])
+                np.testing.assert_allclose(x, expected(a, known, b)[FIRST:LAST], atol=1e-9)
+                assert [result["penalty_rows"] for result in solver.results] == [len(known)] * 2, solver.results
+                np.testing.assert_allclose(m @ right[FIRST:LAST, 0], (a @ right)[FIRST:LAST, 0], rtol=1e-12, atol=1e-12)
+        keep = m.solver("gmres", "jacobi", penalty_rows="keep")
+        keep.solve(np.ones(rows.size))
+        assert keep.results[0]["penalty_rows"] == 0
+        m.update_values(base[FIRST:LAST].data)
+        refused(ValueError, "no penalty rows", lambda: m.solver("gmres", penalty_rows="known"))
+
+
 def own_rows(context):
     own = A[FIRST:LAST]
     for method in (None, "nnz"):
@@ -40,6 +81,19 @@ def own_rows(context):
             m.update_values(2 * own.data)
             np.testing.assert_allclose(m @ X[FIRST:LAST], 2 * (A @ X)[FIRST:LAST], atol=1e-12)
     refused(NotImplementedError, "transpose", lambda: shardmat.Matrix.from_rows(own, context=context).T)
+
+
+def different_options(context):
+    """What ranks were given differently is named, on all ranks, and they go on together."""
+    own, last = A[FIRST:LAST], comm.rank == comm.size - 1
+    if comm.size == 1:
+        return
+    refused(Exception, "exchange is", lambda: shardmat.Matrix.from_rows(own, context=context, exchange="halo" if last else "allgather"))
+    m = shardmat.Matrix.from_rows(own, context=context)
+    refused(Exception, "rtol is", lambda: m.solve(X[FIRST:LAST, 0], solver="bicgstab", rtol=1e-3 if last else 1e-6))
+    refused(Exception, "solver is gmres", lambda: m.solve(X[FIRST:LAST, 0], solver="gmres" if last else "bicgstab"))
+    m.product(2)
+    np.testing.assert_allclose(m @ X[FIRST:LAST], (A @ X)[FIRST:LAST], atol=1e-12)
 
 
 def arrays_of_the_context(context):
@@ -116,7 +170,8 @@ def main():
                 assert context.info()["ranks"] == comm.size > 1
                 if backend == "host":
                     assert context.info()["feeder"] == (owners > 0 and comm.rank == comm.size - 1)
-                for step in (own_rows, arrays_of_the_context, triplets, boundary_values, solving, files, errors):
+                for step in (own_rows, different_options, arrays_of_the_context, triplets, boundary_values, solving, penalty_rows, files,
+                             errors):
                     step(context)
     except BaseException:
         sys.stderr.write(f"rank {comm.rank}: {traceback.format_exc()}")

@@ -8,9 +8,10 @@
 #include <system_error>
 
 #include "kernels/base/error.h"
+#include "kernels/base/print_error.h"
 #include "tools/bench/plot.h"
 #include "tools/checks.h"
-#include "tools/write_text.h"
+#include "tools/write_report.h"
 
 namespace shardmat::tools {
 
@@ -39,18 +40,18 @@ std::string document(const nlohmann::ordered_json& report, bool complete) {
 }
 
 void GrowingReport::save(const std::function<nlohmann::ordered_json()>& report) const {
-  if (is_rewritable(outputs_.json)) write_text(outputs_.json, document(report(), false));
+  if (is_rewritable(outputs_.json)) write_report(outputs_.json, document(report(), false));
 }
 
 void GrowingReport::finish(const nlohmann::ordered_json& report) const {
   const std::string text = document(report, true);
-  if (!outputs_.json.empty()) write_text(outputs_.json, text);
+  if (!outputs_.json.empty()) write_report(outputs_.json, text);
   if (!outputs_.plot.empty()) plot(script_, text, outputs_.plot);
 }
 
 int exit_code(std::int64_t wrong) {
   if (wrong == 0) return 0;
-  fmt::print(stderr, "shardmat: {} of the results are wrong\n", wrong);
+  print_error("shardmat: {} of the results are wrong\n", wrong);
   return static_cast<int>(ErrorKind::verification);
 }
 

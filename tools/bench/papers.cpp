@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/print_error.h"
 #include "kernels/matrix/symmetry.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/machine.h"
@@ -245,7 +246,7 @@ class PapersBench {
 
 int code_of(const std::set<std::string>& wrong) {
   if (wrong.empty()) return 0;
-  fmt::print(stderr, "shardmat: wrong results of: {}\n", fmt::join(wrong, "; "));
+  print_error("shardmat: wrong results of: {}\n", fmt::join(wrong, "; "));
   return static_cast<int>(ErrorKind::verification);
 }
 

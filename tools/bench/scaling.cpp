@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -172,6 +173,8 @@ void describe(ScalingStudy& study, const Communicator& all) {
   study.command = command_line();
   study.date = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
   study.host = all.host();
+  std::error_code ignored;
+  study.folder = std::filesystem::current_path(ignored).string();
   study.ranks = all.size();
   const bool gpu = std::any_of(study.cases.begin(), study.cases.end(),
                                [](const ScalingCase& one) { return one.measured() && one.report.backend == "cuda"; });

@@ -228,6 +228,7 @@ ordered_json to_json(const ScalingStudy& study) {
   return {{"command", study.command},
           {"date", study.date},
           {"host", study.host},
+          {"folder", study.folder},
           {"software", study.software},
           {"ranks", study.ranks},
           {"threads_per_rank", study.threads == 0 ? ordered_json() : ordered_json(study.threads)},

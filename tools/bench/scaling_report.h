@@ -47,6 +47,7 @@ struct ScalingCase {
 
 struct ScalingStudy {
   std::string command, date, host, software;  ///< date: UTC, ISO 8601
+  std::string folder;                         ///< in which names of matrices are looked for
   int ranks = 1;                              ///< that were started
   std::string type;
   int threads = 0;  ///< host threads of each rank in all cases; 0: on GPUs, each case's share of the cores

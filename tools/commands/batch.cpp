@@ -8,6 +8,7 @@
 #include "comm/communicator.h"
 #include "comm/long_wait.h"
 #include "kernels/base/error.h"
+#include "kernels/base/print_error.h"
 #include "partition/atomic_file.h"
 #include "partition/batched/batch_file.h"
 #include "partition/batched/batch_source.h"
@@ -20,6 +21,7 @@
 #include "tools/progress_bar.h"
 #include "tools/report_option.h"
 #include "tools/run_owners.h"
+#include "tools/write_report.h"
 #include "tools/write_text.h"
 
 namespace shardmat::tools {
@@ -174,12 +176,12 @@ int run(const Options& o, Communicator& communicator) {
   communicator.together([&] {
     if (communicator.rank() != 0) return;
     if (o.json != "-") write_text("-", to_text(report));
-    if (!o.json.empty()) write_text(o.json, to_json(report));
+    if (!o.json.empty()) write_report(o.json, to_json(report));
     std::fflush(stdout);
   });
   if (!report.verification || report.verification->passed) return 0;
   if (communicator.rank() == 0)
-    fmt::print(stderr, "shardmat: {}: {} of {} rows are wrong, the worst in matrix {}, row {}\n", report.batch,
+    print_error("shardmat: {}: {} of {} rows are wrong, the worst in matrix {}, row {}\n", report.batch,
                report.verification->wrong_rows, report.verification->rows_checked, report.verification->worst_matrix,
                report.verification->worst_row);
   return static_cast<int>(ErrorKind::verification);

@@ -21,6 +21,7 @@
 #include "tools/commands/client_vectors.h"
 #include "tools/environment.h"
 #include "tools/report_option.h"
+#include "tools/write_report.h"
 #include "tools/write_text.h"
 
 namespace shardmat::tools {
@@ -74,32 +75,57 @@ void require_ready(const json& matrix) {
                                               name));
 }
 
+/// What the service did, and could not write down.
+void warn(const json& answer) {
+  if (answer.contains("warning"))
+    std::fputs(fmt::format("WARNING: {}\n", answer["warning"].get<std::string>()).c_str(), stderr);
+}
+
 int load(const Options& o) {
   HttpClient client = connect(o);
   const std::string body =
       json{{"source", o.source}, {"type", o.type}, {"updatable", o.updatable}, {"pinned", o.pinned}}.dump();
   const HttpReply reply = ask(client, "POST", path_of(o.name) + "/load?wait=1", std::as_bytes(std::span(body)));
-  fmt::print("{}", text_of(json::parse(reply.text())));
+  const json loaded = json::parse(reply.text());
+  fmt::print("{}", text_of(loaded));
+  warn(loaded);
   return 0;
 }
 
 int unload(const Options& o) {
   HttpClient client = connect(o);
-  ask(client, "POST", path_of(o.name) + "/unload");
+  warn(json::parse(ask(client, "POST", path_of(o.name) + "/unload").text()));
   return 0;
+}
+
+/// ", 4 threads on 8 cores (0-7)".
+std::string threads_text(const json& rank) {
+  if (!rank.contains("threads")) return "";  // an older service
+  return fmt::format(", {} on {} ({})", human_count(rank["threads"], "thread"), human_count(rank["cores"], "core"),
+                     rank["cpus"].get<std::string>());
+}
+
+std::string loss_text(const json& loss) {
+  std::string text = fmt::format("  last loss, {}: {}", loss["time"].get<std::string>(), loss["reason"].get<std::string>());
+  if (loss.contains("host")) text += " on " + loss["host"].get<std::string>();
+  if (const std::string signal = fmt::format("signal {}", loss.value("signal", 0));
+      loss.contains("signal") && text.find(signal) == std::string::npos)
+    text += ", " + signal;
+  return text + "\n";
 }
 
 int status(const Options& o) {
   HttpClient client = connect(o);
   json report{{"service", ask_json(client, "/v1/ranks")}, {"matrices", ask_json(client, "/v1/matrices")["matrices"]}};
-  if (!o.json.empty()) write_text(o.json, report.dump(2) + "\n");
+  if (!o.json.empty()) write_report(o.json, report.dump(2));
   if (o.json == "-") return 0;
   const json& service = report["service"];
   fmt::print("Service {}, {} ranks, {} restarts\n", service["state"].get<std::string>(), service["ranks"].size(),
              service["restarts"].get<int>());
   for (const json& rank : service["ranks"])
-    fmt::print("  rank {} on {}: {}\n", rank["rank"].get<int>(), rank["host"].get<std::string>(),
-               rank["device"].get<std::string>());
+    fmt::print("  rank {} on {}: {}{}\n", rank["rank"].get<int>(), rank["host"].get<std::string>(),
+               rank["device"].get<std::string>(), threads_text(rank));
+  if (service.contains("last_loss")) fmt::print("{}", loss_text(service["last_loss"]));
   for (const json& matrix : report["matrices"]) fmt::print("{}", text_of(matrix));
   return 0;
 }
@@ -189,7 +215,7 @@ int multiply(const Options& o) {
   const json matrix = ask_json(client, path_of(o.name));
   require_ready(matrix);
   const HostVector<double> x = read_rows(o.x, "x", o, matrix, "cols", o.rhs);
-  const HostVector<double> y0 = o.y0.empty() ? HostVector<double>() : read_rows(o.y0, "y", o, matrix, "rows", o.rhs);
+  const HostVector<double> y0 = o.y0.empty() ? HostVector<double>() : read_rows(o.y0, "y0", o, matrix, "rows", o.rhs);
   const bool f32 = matrix["type"] == "f32";
   const HostVector<double> y = f32 ? product<float>(client, o, matrix, x, y0) : product<double>(client, o, matrix, x, y0);
   VectorWriter writer(o.y, "y", matrix["rows"], f32, o.rhs);
@@ -242,7 +268,7 @@ std::function<int()> add_client(const CommandLine& program) {
   app.footer(
       "\nExamples:\n  shardmat client load bar bar.h5\n  shardmat client multiply bar x.npy y.npy\n"
       "  shardmat client put-values bar new.npy\n  shardmat client status --json\n"
-      "  shardmat client make-vector bar\n  shardmat client put-vector vec-1 x.npy\n");
+      "  shardmat client make-vector bar\n  shardmat client put-vector ID x.npy\n");
   return [=] {
     require_single_process("client");
     for (const ClientCommand& one : vectors)

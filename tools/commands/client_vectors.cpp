@@ -25,6 +25,7 @@ using json = nlohmann::ordered_json;
 
 struct Options : ServiceAddress {
   std::string id, matrix, type, file;
+  std::vector<std::string> shared;
   std::int64_t entries = 0, columns = 1;
   bool rows = false, force = false;
 
@@ -33,7 +34,7 @@ struct Options : ServiceAddress {
 
 std::string text_of(const json& vector) {
   const std::string id = vector["id"], state = vector["state"], type = vector["type"];
-  std::string text = fmt::format("{:<16} {:<8} {} {} × {}", id, state, type, human_count(vector["n"]),
+  std::string text = fmt::format("{:<36} {:<8} {} {} × {}", id, state, type, human_count(vector["n"]),
                                  vector["columns"].get<std::int64_t>());
   if (vector.contains("matrix")) text += ", made for " + vector["matrix"].get<std::string>();
   return text + "\n";
@@ -55,6 +56,7 @@ int make(const Options& o) {
   else wanted["n"] = o.entries;
   if (o.rows) wanted["layout"] = "rows";
   if (!o.type.empty()) wanted["type"] = o.type;
+  if (!o.shared.empty()) wanted["shared"] = o.shared;
   const std::string body = wanted.dump();
   HttpClient client = connect(o);
   const HttpReply reply = ask(client, "POST", "/v1/vectors", std::as_bytes(std::span(body)));
@@ -138,7 +140,7 @@ std::vector<ClientCommand> add_client_vectors(const CommandLine& client) {
     return app;
   };
   const auto add_id = [&](const CommandLine& app) {
-    app.add_option("id", o->id, "id of the vector, as vec-1")->required()->check(name_in_service());
+    app.add_option("id", o->id, "id of the vector, as make-vector prints it")->required()->check(name_in_service());
   };
   add("vectors", "List the vectors that stay on the ranks", list);
   const CommandLine make_app = add("make-vector", "Make a vector of zeros that stays on the ranks, and print its id", make);
@@ -150,6 +152,8 @@ std::vector<ClientCommand> add_client_vectors(const CommandLine& client) {
   make_app.add_flag("--rows", o->rows, "y of the matrix in place of x");
   make_app.add_option("--type", o->type, "type of its numbers (default: the matrix's, else f64)")
       ->check(one_of({"f64", "f32"}));
+  make_app.add_option("--shared", o->shared, "pattern of the names of tokens that have the vector, too; *: all of them")
+      ->type_name("PATTERN");
   const CommandLine put_app = add("put-vector", "Write the numbers of a file to a vector", put);
   add_id(put_app);
   put_app.add_option("x", o->file, "file with x (" + vector_suffixes() + ")")->required();

@@ -10,12 +10,14 @@
 #include "kernels/base/timer.h"
 #include "kernels/choose/registry.h"
 #include "partition/atomic_files.h"
+#include "partition/complex_equivalent.h"
 #include "partition/hdf5_kind.h"
 #include "partition/new_values.h"
 #include "partition/rank_files.h"
 #include "partition/replaceable.h"
 #include "partition/shard_file.h"
 #include "partition/unknowns.h"
+#include "partition/vector_file.h"
 #include "partition/writers/writer.h"
 #include "tools/checks.h"
 #include "tools/command.h"
@@ -28,7 +30,7 @@ namespace shardmat::tools {
 namespace {
 
 struct Options {
-  std::string input, output, format, values, type = "f64", backend = "auto";
+  std::string input, output, format, values, complex, type = "f64", backend = "auto";
   std::int64_t files = 1;
   bool allow_nonfinite = false, force = false;
   InputChoices choices;
@@ -72,7 +74,16 @@ void convert_file(const Options& options) {
   const bool shard = has_hdf5_suffix(options.output);
   if (!shard) find_writer(options.output);
   check_output(options);  // before reading for minutes
-  const auto source = open_input(options.input, options.allow_nonfinite, true, options.choices).rows;
+  std::unique_ptr<RowSource> source;
+  if (options.complex.empty()) {
+    source = open_input(options.input, options.allow_nonfinite, true, options.choices).rows;
+  } else {
+    ReadOptions read;
+    read.allow_nonfinite = options.allow_nonfinite;
+    read.progress = make_progress_bar();
+    read.choices = options.choices;
+    source = real_equivalent(options.input, read);
+  }
   if (shard) {
     FileOptions file;
     file.output = options.output;
@@ -88,6 +99,24 @@ void convert_file(const Options& options) {
   if (has_unknowns) fmt::print("{}: node.dof of each row, {} lines\n", list, human_count(source->rows()));
   else if (std::filesystem::exists(list, none))
     fmt::print("{}: not of this matrix, which names no nodes; remove it\n", list);
+}
+
+/// Vectors of the real equivalent of a complex system.
+void convert_vector(const Options& options) {
+  const bool as_real = options.complex == "as-real";
+  if (!options.force) require_replaceable(options.output, Output::vector);
+  if (as_real) check_vector_writable(options.output);
+  else check_writable(options.output);
+  const Timer timer;
+  const std::int64_t n = (as_real ? write_real_vector : write_complex_vector)(options.input, options.output);
+  fmt::print("{}: {} numbers a column, {}, written in {}\n", options.output, human_count(as_real ? 2 * n : n),
+             as_real ? "real and imaginary parts in turn" : "complex", human_seconds(timer.seconds()));
+}
+
+void convert_complex(const Options& options) {
+  if (options.complex == "from-real") return convert_vector(options);
+  if (is_dense_file(options.input)) return convert_vector(options);
+  convert_file(options);
 }
 
 void convert_values(const Options& options) {
@@ -194,6 +223,13 @@ std::function<int()> add_convert(const CommandLine& program) {
       ->check(output_name())
       ->type_name("FILE")
       ->excludes(format);
+  app.add_option(
+         "--complex", options->complex,
+         "as-real: write the real equivalent of a complex matrix, with a 2 x 2 block for each value, or of a complex "
+         "vector (.npy, .mtx). from-real: write such a vector as complex numbers again")
+      ->check(one_of({"as-real", "from-real"}))
+      ->excludes(format)
+      ->excludes("--values");
   output->excludes(format);
   std::string names;
   for (const Format& f : formats()) names += fmt::format("  {:<12}  {}\n", f.name, f.help);
@@ -209,16 +245,24 @@ std::function<int()> add_convert(const CommandLine& program) {
       "\nThe nodes and degrees of freedom of an Abaqus or CalculiX matrix go with it. A shard file has them as "
       "/shardmat/unknowns: two integers for each row. Beside any other output, OUTPUT.dof is written: a line node.dof for "
       "each row, as in CalculiX's .dof files.\n"
+      "\n--complex as-real turns each value a + ib of a complex matrix into the block [a -b; b a], and each number of a "
+      "vector "
+      "into its real and imaginary part, one behind the other. Rows and columns become twice as many. Products and solvers "
+      "then take the blocks as two unknowns a node. Matrices come from Matrix Market, .npz and .mat files of versions 5 to "
+      "7.\n"
       "\nExamples:\n  shardmat convert bar.mtx.gz bar.npz\n  shardmat convert bar.h5 bar.mtx\n"
       "  shardmat convert job.sti K.npz                       # and K.npz.dof\n"
       "  shardmat convert bar.h5 IJ.bar.00000 --files 4\n"
       "  shardmat convert elasticity:n=20 --format all --type f32\n"
-      "  shardmat convert bar.h5 new.h5 --values new.npy\n");
+      "  shardmat convert bar.h5 new.h5 --values new.npy\n"
+      "  shardmat convert --complex as-real waves.npz waves.h5\n  shardmat convert --complex as-real b.npy b_real.npy\n"
+      "  shardmat convert --complex from-real x_real.npy x.npy\n");
   return [options] {
     require_single_process("convert");
     if (options->output.empty() == options->format.empty())
       throw Error(ErrorKind::usage, "convert wants a file to write, or --format; see: shardmat convert --help");
-    if (!options->values.empty()) convert_values(*options);
+    if (!options->complex.empty()) convert_complex(*options);
+    else if (!options->values.empty()) convert_values(*options);
     else if (options->format.empty()) convert_file(*options);
     else convert_storage(*options);
     return 0;

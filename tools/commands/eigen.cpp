@@ -8,6 +8,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
+#include "kernels/base/print_error.h"
 #include "partition/partitioner.h"
 #include "partition/replaceable.h"
 #include "tools/checks.h"
@@ -93,8 +94,9 @@ void add_options(const CommandLine& app, Options& o) {
   add_kernel_options(app, o);
   add_rank_options(app, o, "--partition");
   app.footer(
-      "\nExit code 7: an eigenvalue did not converge; the report says which. SIGUSR1 ends the iterations early in the same "
-      "way.\n"
+      "\nExit code 7: an eigenvalue did not converge; the report says which. Ctrl-C, SIGTERM\n"
+      "and SIGUSR1 end the iterations early in the same way; a second Ctrl-C ends the program at once. Below mpirun:\n"
+      "kill -USR1 its process, or set OMPI_MCA_odls_base_sigkill_timeout=5, which deploy/environment.sh does.\n"
       "\nExamples:\n"
       "  mpirun -n 4 shardmat eigen bar.h5 --count 6 --which smallest --vectors modes.npy\n"
       "  shardmat eigen elasticity:n=20,clamp=0.05 --which both --json report.json\n"
@@ -130,7 +132,8 @@ void finish_options(const CommandLine& app, Options& o) {
 void print_pairs(std::int64_t iteration, const std::vector<Eigenpair>& pairs) {
   std::string line = fmt::format("{:>6}", iteration);
   for (const Eigenpair& pair : pairs) line += fmt::format(" {:.15e} {:.3e}", pair.value, pair.residual);
-  fmt::print(stderr, "{}\n", line);
+  note_iterations();
+  print_error("{}\n", line);
 }
 
 int run(Options& o, Communicator& communicator) {

@@ -13,6 +13,7 @@
 #include "tools/progress_bar.h"
 #include "tools/report_option.h"
 #include "tools/spy.h"
+#include "tools/write_report.h"
 #include "tools/write_text.h"
 
 namespace shardmat::tools {
@@ -68,7 +69,7 @@ void inform(const Options& options) {
   found.objects = objects;
   if (spy) spy->write_png(options.spy);
   if (options.json != "-") write_text("-", to_text(found));
-  if (!options.json.empty()) write_text(options.json, to_json(found));
+  if (!options.json.empty()) write_report(options.json, to_json(found));
 }
 
 }  // namespace

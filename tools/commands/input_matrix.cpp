@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "kernels/base/print_error.h"
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "partition/generators/generator.h"
@@ -32,7 +33,7 @@ void add_input_options(const CommandLine& app, InputChoices& choices) {
   app.add_option("--input-format", choices.format,
                  "format of the matrix file: " + names + " (default: found by its first bytes, else by its suffix)")
       ->type_name("NAME");
-  choices.warn = [app](const Error& what) { fmt::print(stderr, "shardmat: warning: {}\n", message_of(what, app)); };
+  choices.warn = [app](const Error& what) { print_error("shardmat: warning: {}\n", message_of(what, app)); };
   const auto set_base = [&choices](const std::string& text) { choices.base = text == "0" ? 0 : 1; };
   app.add_option_function("--base", set_base, "with --input-format triplets: the first index")
       ->check(one_of({"0", "1"}))
@@ -47,7 +48,8 @@ void add_input_options(const CommandLine& app, InputChoices& choices) {
          "of a rank")
       ->type_name("NAMES");
   app.add_flag("--sum-duplicates", choices.sum_duplicates,
-               "HDF5 files of ranks: sum entries that several ranks have, instead of refusing them");
+               "sum entries that come twice instead of refusing them: in HDF5 files of ranks those that several ranks have, in "
+               "hypre's IJ files all");
 }
 
 Option add_files_option(const CommandLine& app, std::int64_t& files) {

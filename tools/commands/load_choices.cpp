@@ -71,7 +71,7 @@ void add_rank_options(const CommandLine& app, LoadChoices& o, const std::string&
       ->check(whole_number(2, 1 << 20))
       ->excludes(overlap);
   app.add_flag("--no-graph", o.no_graph, "launch the kernels in every iteration instead of replaying a CUDA graph");
-  app.add_option("--timeout", o.timeout, "stop if a rank has not answered for X seconds")
+  app.add_option("--timeout", o.timeout, "stop if a rank has not answered for X seconds; to start, ranks have at least 30")
       ->check(positive_number())
       ->capture_default_str();
   add_sharing_options(app, o.sharing);

@@ -30,14 +30,19 @@ struct Counters {
                                             human_bytes(static_cast<double>(bytes)), human_count(report.rows.nnz)));
     }
     for (const ValueType type : kTypes) locality.emplace_back(line_bits(type));
+    if (report.rows.rows != cols) return;
+    require_host_memory(24 * cols, "the diagonal");
+    penalty.emplace(cols);
   }
   void add(std::int64_t first_row, const CsrView& slice) {
     if (pattern) pattern->add(first_row, slice);
+    if (penalty) penalty->add(first_row, slice);
     for (ColumnLocality& lines : locality) lines.add(slice.col_idx);
     packing = joined(packing, find_runs(slice).statistics);
   }
   void finish(MatrixReport& report) const {
     if (pattern) report.pattern = pattern->result();
+    if (penalty) report.penalty = penalty->result();
     for (std::size_t i = 0; i < locality.size(); ++i)
       report.locality.push_back({kTypes[i], locality[i].mean(), {}, {}, {}, {}});
     report.packing = packing;
@@ -47,6 +52,7 @@ struct Counters {
   static constexpr std::int64_t kFreeBytes = 1'000'000'000;
 
   std::optional<PatternScan> pattern;
+  std::optional<PenaltyScan> penalty;
   std::vector<ColumnLocality> locality;
   RunStatistics packing;
 };

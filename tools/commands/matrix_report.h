@@ -11,6 +11,7 @@
 #include "kernels/base/progress.h"
 #include "kernels/choose/format_guide.h"
 #include "kernels/matrix/pattern.h"
+#include "kernels/matrix/penalty_scan.h"
 #include "kernels/matrix/runs.h"
 #include "kernels/matrix/statistics.h"
 #include "kernels/matrix/symmetry.h"
@@ -54,6 +55,7 @@ struct MatrixReport {
   Histogram row_lengths;
   std::optional<PatternStatistics> pattern;
   std::optional<Symmetry> symmetry;  ///< of square matrices
+  std::optional<PenaltyStatistics> penalty;  ///< likewise
   std::vector<Locality> locality;
   std::optional<RunStatistics> packing;  ///< what row block packing makes of the runs
   std::int64_t fold_width = 0;           ///< nonzeros of a piece of a folded row

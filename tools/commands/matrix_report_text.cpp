@@ -40,6 +40,14 @@ std::string bar_chart(const Histogram& histogram) {
   return text;
 }
 
+/// Rows that state known values, as those of FreeFEM's tgv.
+std::string penalty_text(const PenaltyStatistics& penalty) {
+  return fmt::format("  penalty rows {} (first: row {}), with a diagonal {:.2g}{} times the other entries and the median "
+                     "diagonal: they state known values, b / diagonal, and solve takes them so (--penalty-rows)\n",
+                     human_count(penalty.count), human_count(penalty.first), penalty.least_ratio,
+                     penalty.largest_ratio > penalty.least_ratio ? fmt::format(" to {:.2g}", penalty.largest_ratio) : "");
+}
+
 std::string symmetry_text(const Symmetry& symmetry) {
   const std::int64_t all = symmetry.off_diagonal;
   std::string text = all == 0 ? "no entries beside the diagonal" : "pattern and values";
@@ -74,6 +82,7 @@ std::string pattern_text(const MatrixReport& report) {
                   human_count(p.upper_bandwidth), shape.empty() ? "" : fmt::format(" ({})", shape), human_count(p.profile));
   text += fmt::format("  diagonals    {} of {} occupied; {} entries on the main one\n", human_count(p.diagonals),
                       human_count(std::max<std::int64_t>(0, p.rows + p.cols - 1)), human_count(p.main_diagonal));
+  if (report.penalty && report.penalty->count > 0) text += penalty_text(*report.penalty);
   if (report.symmetry) text += fmt::format("  symmetry     {}\n", symmetry_text(*report.symmetry));
   for (const BlockStatistics& block : p.blocks)
     text += fmt::format("  blocks {0} × {0} {1:>11} occupied, filled to {2:.1f} %; {3:.1f} % of the nonzeros in full ones\n",
@@ -297,6 +306,13 @@ std::string to_json(const MatrixReport& report) {
         {"count", report.unknowns->count}, {"nodes", report.unknowns->nodes}, {"dofs", report.unknowns->dofs}};
   if (report.file != nullptr) json["partitions"] = partitions_json(*report.file);
   if (report.pattern) add_pattern(json, *report.pattern);
+  if (const auto& p = report.penalty)
+    json["penalty_rows"] = {{"count", p->count}};
+  if (report.penalty && report.penalty->count > 0) {
+    json["penalty_rows"]["first"] = report.penalty->first;
+    json["penalty_rows"]["least_ratio"] = report.penalty->least_ratio;
+    json["penalty_rows"]["largest_ratio"] = report.penalty->largest_ratio;
+  }
   if (const auto& s = report.symmetry)
     json["symmetry"] = {{"exact", s->exact},
                         {"off_diagonal", s->off_diagonal},

@@ -10,6 +10,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
+#include "kernels/base/print_error.h"
 #include "partition/replaceable.h"
 #include "runtime/context.h"
 #include "runtime/matrix/distributed_matrix.h"
@@ -152,7 +153,7 @@ int run_several(const Options& o, Communicator& communicator) {
   if (communicator.rank() == 0)
     for (const SeveralItem& item : report.items)
       if (item.verification && !item.verification->passed)
-        fmt::print(stderr, "shardmat: {}: verification {}\n", item.matrix, item.verification->text());
+        print_error("shardmat: {}: verification {}\n", item.matrix, item.verification->text());
   return static_cast<int>(ErrorKind::verification);
 }
 
@@ -170,7 +171,7 @@ int run(const Options& o, Communicator& communicator) {
   const MultiplyReport report = multiply(communicator, o.multiply);
   print_report(report, o.json, communicator);
   if (!report.verification || report.verification->passed) return 0;
-  if (communicator.rank() == 0) fmt::print(stderr, "shardmat: verification {}\n", report.verification->text());
+  if (communicator.rank() == 0) print_error("shardmat: verification {}\n", report.verification->text());
   return static_cast<int>(ErrorKind::verification);
 }
 

@@ -7,6 +7,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
+#include "kernels/base/print_error.h"
 #include "partition/replaceable.h"
 #include "tools/checks.h"
 #include "tools/command.h"
@@ -87,7 +88,9 @@ void add_options(const CommandLine& app, Options& o) {
   app.footer(
       "\nVertices are numbered from 0. Where a vertex has no outgoing weight, walks restart. Exit code 7: the scores did "
       "not\n"
-      "converge; the last ones are written. SIGUSR1 ends the iterations early in the same way.\n"
+      "converge; the last ones are written. Ctrl-C, SIGTERM and SIGUSR1 end the iterations early in\n"
+      "the same way; a second Ctrl-C ends the program at once. Below mpirun: kill -USR1 its process, or set\n"
+      "OMPI_MCA_odls_base_sigkill_timeout=5, which deploy/environment.sh does.\n"
       "\nExamples:\n"
       "  mpirun -n 4 shardmat pagerank web.mtx.gz --output scores.npy --top 20\n"
       "  shardmat pagerank web.h5 --seeds 3,17,42 --json report.json\n"
@@ -112,7 +115,8 @@ void finish_options(const CommandLine& app, Options& o) {
 void print_changes(std::int64_t iteration, const std::vector<double>& changes) {
   std::string line = fmt::format("{:>6}", iteration);
   for (const double change : changes) line += fmt::format(" {:.9e}", change);
-  fmt::print(stderr, "{}\n", line);
+  note_iterations();
+  print_error("{}\n", line);
 }
 
 int run(Options& o, Communicator& communicator) {

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
+#include "partition/generators/generator.h"
+#include "partition/object_name.h"
 #include "partition/partitioner.h"
 #include "tools/checks.h"
 #include "tools/command.h"
@@ -17,6 +20,7 @@
 #include "tools/forecast.h"
 #include "tools/help_text.h"
 #include "tools/report_option.h"
+#include "tools/write_report.h"
 #include "tools/write_text.h"
 
 namespace shardmat::tools {
@@ -54,6 +58,7 @@ void print(const StudiedMatrix& studied, const RowSource& matrix, const std::vec
                f.forecast.moved_by, human_seconds(f.forecast.iteration), percent(efficiency(f, one)),
                seconds ? human_seconds(*seconds) : "", seconds ? human_change(f.forecast.iteration / *seconds - 1) : "");
   }
+  for (const std::string& doubt : studied.doubts) fmt::print("  doubtful, for the study says of {}\n", doubt);
 }
 
 ordered_json to_json(const StudiedMatrix& studied, const RowSource& matrix, const std::vector<RanksForecast>& found,
@@ -75,7 +80,7 @@ ordered_json to_json(const StudiedMatrix& studied, const RowSource& matrix, cons
                     {"efficiency", efficiency(f, one)}});
     if (const auto seconds = measured(studied, f.ranks)) list.back()["measured_s"] = *seconds;
   }
-  return {{"matrix", matrix.name()}, {"model", tools::to_json(studied.model)}, {"ranks", list}};
+  return {{"matrix", matrix.name()}, {"model", tools::to_json(studied.model)}, {"ranks", list}, {"doubts", studied.doubts}};
 }
 
 /// 1, 2, 4 … and all that were measured, or with a network up to 1024.
@@ -95,12 +100,21 @@ ValueCheck per_second() {
   });
 }
 
+/// The matrix as it is found here, in the folder where the study was made, or beside the study.
+std::string find_studied(const std::string& matrix, const Options& options) {
+  namespace fs = std::filesystem;
+  if (!options.matrix.empty() || fs::path(matrix).is_absolute() || is_generator_specification(matrix)) return matrix;
+  for (const fs::path& folder : {fs::path(), fs::path(folder_of_study(options.report)), fs::path(options.report).parent_path()})
+    if (const std::string name = folder / matrix; names_input_file(split_object_name(name).file)) return name;
+  return matrix;
+}
+
 InputMatrix open_studied(const std::string& matrix, const Options& options) {
   try {
-    return open_input(matrix, true, false);
+    return open_input(find_studied(matrix, options), true, false);
   } catch (const Error& error) {
     if (!options.matrix.empty() || error.kind() != ErrorKind::input) throw;
-    throw Error(ErrorKind::input, fmt::format("{} ({} names it: run predict in the folder of the study, or give --matrix)",
+    throw Error(ErrorKind::input, fmt::format("{} ({} names it: it is neither here, nor where the study was made, nor beside it; give --matrix)",
                                               error.what(), options.report));
   }
 }
@@ -112,7 +126,7 @@ void predict(const Options& options) {
   if (!options.matrix.empty()) {  // another one, at the speed of the first
     report.resize(1);
     report[0].matrix = options.matrix;
-    report[0].seconds.clear();
+    report[0].seconds.clear();  // its doubts stay: they are of the speed
   }
   ordered_json list = ordered_json::array();
   for (StudiedMatrix& studied : report) {
@@ -126,7 +140,7 @@ void predict(const Options& options) {
     if (options.json != "-") print(studied, *input.rows, found, one);
     list.push_back(to_json(studied, *input.rows, found, one));
   }
-  if (!options.json.empty()) write_text(options.json, list.dump(2) + "\n");
+  if (!options.json.empty()) write_report(options.json, list.dump(2) + "\n");
 }
 
 }  // namespace

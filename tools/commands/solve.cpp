@@ -11,6 +11,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
+#include "kernels/base/print_error.h"
 #include "kernels/base/text.h"
 #include "partition/replaceable.h"
 #include "runtime/solvers/method.h"
@@ -34,7 +35,7 @@ namespace {
 struct Options : LoadChoices {
   SolveOptions solve;
   std::string backend = "auto", residual_norm = "unpreconditioned", gram_schmidt = "classical", variant = "auto",
-              null_space = "none", json, plot;
+              null_space = "none", penalty_rows = "auto", json, plot;
   bool force = false, monitor = false;
 };
 
@@ -116,6 +117,12 @@ void add_solver_options(const CommandLine& app, Options& o) {
                  "removed, and the x of mean 0 is found")
       ->check(one_of({"none", "constant"}))
       ->capture_default_str();
+  app.add_option("--penalty-rows", o.penalty_rows,
+                 "rows that state a known value by a diagonal above 1e8 times all else, as FreeFEM's tgv: auto takes x = b / "
+                 "diagonal there and solves for the other unknowns, if they are at most half of the rows and matter little to "
+                 "others; known takes any number and refuses a matrix without any; keep takes them as rows like others")
+      ->check(one_of({"keep", "known", "auto"}))
+      ->capture_default_str();
   app.add_flag("--assume-symmetric", s.assume_symmetric,
                "do not check that the matrix is symmetric, for methods that need it");
   app.add_flag(
@@ -155,9 +162,9 @@ void add_options(const CommandLine& app, Options& o) {
   add_kernel_options(app, o);
   add_rank_options(app, o);
   app.footer(
-      "\nExit code 7: the solver did not converge; the report names the reason, and the last x is written. SIGUSR1 ends "
-      "the\n"
-      "solver early in the same way.\n"
+      "\nExit code 7: the solver did not converge; the report names the reason, and the last x is written. Ctrl-C,\n"
+      "SIGTERM and SIGUSR1 end the solver early in the same way; a second Ctrl-C ends the program at once. Below mpirun:\n"
+      "kill -USR1 its process, or set OMPI_MCA_odls_base_sigkill_timeout=5, which deploy/environment.sh does.\n"
       "\nOptions of PETSc and their names here:\n"
       "  -ksp_type cg|minres|gmres|fgmres|bcgs|chebyshev   --solver cg|minres|gmres|fgmres|bicgstab|chebyshev\n"
       "  -pc_type none|jacobi|pbjacobi      --preconditioner none|jacobi|block_jacobi\n"
@@ -197,6 +204,9 @@ void require_used_options(const CommandLine& app, const SolverOptions& s) {
 }
 
 void finish_options(Options& o) {
+  if (const auto names = names_of(methods()); std::find(names.begin(), names.end(), o.load.method) != names.end())
+    throw Error(ErrorKind::usage, fmt::format("--method is how rows are divided among the ranks; did you mean --solver {}?",
+                                              o.load.method));
   finish_load_choices(o);
   SolveOptions& s = o.solve;
   s.load = o.load;
@@ -204,6 +214,7 @@ void finish_options(Options& o) {
   s.backend = parse_backend_choice(o.backend);
   s.solver.residual_norm = parse_residual_norm(o.residual_norm);
   s.solver.null_space = parse_null_space(o.null_space);
+  s.solver.penalty_rows = parse_penalty_rows(o.penalty_rows);
   s.solver.gram_schmidt = o.gram_schmidt == "modified" ? GramSchmidt::modified : GramSchmidt::classical;
   s.solver.variant = parse_cg_variant(o.variant);
   s.solver.graph = !o.no_graph;
@@ -216,7 +227,19 @@ void print_residuals(std::int64_t iteration, const std::vector<double>& norms, c
     line += fmt::format(" {:.9e}", norms[j]);
     if (!true_norms.empty()) line += fmt::format(" {:.9e}", true_norms[j]);
   }
-  fmt::print(stderr, "{}\n", line);
+  note_iterations();
+  print_error("{}\n", line);
+}
+
+/// Shows the iterations on a terminal where --monitor does not.
+void show_iterations(SolveControl& control, IterationLine& line) {
+  if (!IterationLine::is_wanted()) return;
+  control.progress = [bar = control.progress](std::string_view phase, std::int64_t done, std::int64_t total) {
+    if (phase != "solving") report(bar, phase, done, total);
+  };
+  control.monitor = [&line](std::int64_t iteration, const std::vector<double>& norms, const std::vector<double>&) {
+    line.update(iteration, *std::max_element(norms.begin(), norms.end()));
+  };
 }
 
 int run(Options& o, Communicator& communicator) {
@@ -233,8 +256,11 @@ int run(Options& o, Communicator& communicator) {
     if (!o.force && !o.solve.output.empty()) require_replaceable(o.solve.output, Output::vector, "x", o.solve.files);
   });
   if ((o.monitor || o.solve.control.true_residuals) && communicator.rank() == 0) o.solve.control.monitor = print_residuals;
+  IterationLine line("solving");
+  if (communicator.rank() == 0 && !o.solve.control.monitor) show_iterations(o.solve.control, line);
   o.solve.control.stop = stop_on_signal();
   const SolveReport report = solve(communicator, o.solve);
+  line.end();
   print_report(report, o.json, communicator);
   if (!o.plot.empty())
     communicator.together([&] {

@@ -1,3 +1,5 @@
+#include <malloc.h>
+
 #include <csignal>
 #include <memory>
 
@@ -11,6 +13,14 @@ namespace {
 
 /// Ranks wait so long for each other. The front end notices a lost rank earlier.
 constexpr double kTimeoutSeconds = 60;
+
+/// One heap for all threads, as those of MPI and of loads: each further heap takes 64 MiB of addresses, and gives freed memory
+/// back late. It must be said before another thread allocates.
+void keep_one_heap() {
+#ifdef __GLIBC__
+  mallopt(M_ARENA_MAX, 1);
+#endif
+}
 
 struct Options {
   service::EngineOptions engine;
@@ -29,6 +39,7 @@ std::function<int()> add_worker(const CommandLine& program) {
       ->capture_default_str();
   app.footer("\nExample:\n  mpirun -n 2 shardmat worker --control PATH --library DIR\n");
   return [app, o] {
+    keep_one_heap();
     // The front end says when ranks end: a signal to the whole group must not end them while it answers requests.
     std::signal(SIGINT, SIG_IGN);
     std::signal(SIGTERM, SIG_IGN);

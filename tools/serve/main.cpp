@@ -1,4 +1,5 @@
 // shardmat-serve: the front end of the service. It links neither MPI nor CUDA nor HDF5, and survives the death of any rank.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
+#include "kernels/base/print_error.h"
 #include "runtime/service/arena.h"
 #include "runtime/service/library.h"
 #include "tools/help_formatter.h"
@@ -25,6 +27,7 @@
 #include "tools/serve/http/http_server.h"
 #include "tools/serve/observe/access_log.h"
 #include "tools/serve/observe/events.h"
+#include "tools/serve/observe/log.h"
 #include "tools/serve/observe/metrics.h"
 #include "tools/serve/paths/api.h"
 #include "tools/serve/serve_options.h"
@@ -63,6 +66,20 @@ HttpLimits http_limits(const ServeOptions& o) {
           o.body_timeout};
 }
 
+/// Open MPI binds each of two ranks to one core, and those of every service to the same ones. Host threads need all cores.
+/// A setting of the user stays; other launchers ignore these.
+void leave_ranks_unbound(const ServeOptions& o) {
+  if (o.backend == "cuda" || !o.launcher.empty()) return;
+  setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 0);     // Open MPI 4
+  setenv("PRTE_MCA_hwloc_default_binding_policy", "none", 0);  // Open MPI 5
+}
+
+/// A log that is closed must not become the next file that is opened.
+void open_standard_streams() {
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream)
+    if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", stream == STDIN_FILENO ? O_RDONLY : O_WRONLY) < 0) return;
+}
+
 /// Connections need descriptors, and shells allow few by default.
 void allow_many_descriptors() {
   rlimit limit{};
@@ -77,6 +94,7 @@ int run(const ServeOptions& o) {
   { const service::Library readable(o.library); }  // says at once what workers would say later
   StateDirectory state(o.state.empty() ? default_state_directory() : std::filesystem::path(o.state));
   const service::Arena arena = service::Arena::create(arena_bytes(o));
+  leave_ranks_unbound(o);
   setenv("OMP_WAIT_POLICY", "passive", 0);  // the ranks' idle threads leave the cores to this process and to clients
   EventLoop loop;
   Service service(loop, service_options(o), state, arena);
@@ -86,24 +104,36 @@ int run(const ServeOptions& o) {
   service.on_event = [&](const ServiceEvent& event) { metrics.add(event), events.publish(event); };
   service.dispatcher().on_product = [&](const FinishedProduct& product) { metrics.add(product); };
   const auto access_log = o.access_log.empty() ? nullptr : std::make_unique<AccessLog>(o.access_log);
+  if (access_log) metrics.lost_access_lines = [&] { return access_log->lost_lines(); };
   const auto record = [&](const RequestRecord& request) {
     metrics.add(request);
     if (access_log) access_log->write(request);
   };
   Api api(Parts{service, metrics, events}, doors.gate());
   HttpServer server(
-      loop, http_limits(o), [&](RequestHead& head) { return api.route(head); }, record);
+      loop, http_limits(o), [&](RequestHead& head) { return api.route(head); }, Api::check_again, record);
   bool draining = false, second = false;
+  Timer leaving(loop);
+  const auto drain = [&] {
+    log_line("ending: requests that were accepted are answered first");
+    service.drain();
+    server.drain([&] { service.finish(); });
+  };
   loop.on_signals({SIGHUP}, [&] {
     doors.reload();
+    server.check_rights();
+    service.drop_unowned_vectors([&](const std::string& owner) { return doors.gate().has_tenant(owner); });
     if (access_log) read_again("access log", [&] { access_log->reopen(); });
   });
   loop.on_signals({SIGTERM, SIGINT}, [&] {
     if (draining) return second = true, loop.stop();
     draining = true;
-    log_line("ending: requests that were accepted are answered first");
-    service.drain();
-    server.drain([&] { service.finish(); });
+    if (o.drain_seconds == 0) return drain();
+    log_line(
+        fmt::format("ending in {:g} s: until then requests are taken, and /v2/health/ready answers 503 (--drain-seconds)",
+                    o.drain_seconds));
+    service.leave();
+    leaving.start(o.drain_seconds, drain);
   });
   service.start();
   doors.open(server);
@@ -143,7 +173,8 @@ int parse_and_run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace shardmat;
   std::signal(SIGPIPE, SIG_IGN);
-  const auto say = [](const std::string& message) { fmt::print(stderr, "shardmat: {}\n", message); };
+  serve::open_standard_streams();
+  const auto say = [](const std::string& message) { serve::error_line(message); };
   try {
     return serve::parse_and_run(argc, argv);
   } catch (const Error& error) {

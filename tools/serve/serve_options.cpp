@@ -27,9 +27,9 @@ void add_door_options(const CommandLine& app, ServeOptions& o) {
   app.add_option("--tls-key", o.tls_key, "PEM file with the key of the certificate")->type_name("FILE");
   app.add_option("--host-name", o.host_names, "name by which clients call this service, besides localhost and its addresses")
       ->type_name("NAME");
-  app.add_option("--origin", o.origins, "web pages of this origin may change something, as https://lab.example.org")
+  app.add_option("--origin", o.origins, "web pages of this origin may use the service, as https://lab.example.org")
       ->type_name("URL");
-  app.add_option("--connections", o.connections, "most connections at a time")
+  app.add_option("--connections", o.connections, "most connections at a time; loopback addresses together have half of them")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--connections-per-address", o.connections_per_address, "most connections of another host at a time")
@@ -93,6 +93,12 @@ void add_serve_options(const CommandLine& app, ServeOptions& o) {
       ->check(number_from(0))
       ->capture_default_str();
   app.add_option("--max-queue-ms", o.max_queue_ms, "refuse requests (429) that would wait longer for their product")
+      ->check(number_from(0))
+      ->capture_default_str();
+  app.add_option(
+         "--drain-seconds", o.drain_seconds,
+         "after SIGTERM or SIGINT, say for X seconds that the service is not ready, and still take requests: balancers "
+         "send them elsewhere before the service refuses any")
       ->check(number_from(0))
       ->capture_default_str();
   app.add_flag("--no-merge", o.no_merge, "give every request a product of its own; slower, for comparison");

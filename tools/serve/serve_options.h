@@ -31,6 +31,7 @@ struct ServeOptions {
   int restarts = 5;
   double restart_delay = 0.5;
   double max_queue_ms = 2000;
+  double drain_seconds = 0;
   bool no_merge = false;
 };
 

@@ -6,7 +6,10 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
+#include "tools/serve/observe/utc.h"
+#include "tools/serve/ranks/cores.h"
 #include "tools/serve/state/eviction.h"
 #include "tools/serve/state/problem.h"
 
@@ -25,6 +28,14 @@ bool is_same(const WantedMatrix& a, const WantedMatrix& b) {
 bool is_loading(const Matrix& matrix) {
   return matrix.state == MatrixState::loading || (matrix.next && matrix.next->state == MatrixState::loading);
 }
+
+/// Seconds until a state file that could not be written is written again, at first and at most.
+constexpr double kSaveDelay = 1, kLongestSaveDelay = 60;
+/// A matrix is not loaded again after so many losses of ranks during its load.
+constexpr int kMostLosses = 2;
+/// What is kept of loads that failed.
+constexpr double kFailedSeconds = 3600;
+constexpr std::size_t kMostFailed = 100;
 
 /// `1.2 GB on rank 3`, where most is missing.
 std::string lacking(const std::vector<std::int64_t>& missing) {
@@ -45,13 +56,15 @@ Service::Service(EventLoop& loop, const ServiceOptions& options, StateDirectory&
             loop_.post([this, number] { dispatcher_.command(service::Detach{number}, [](const auto&, const auto&) {}); });
           }),
       numbers_(state.path() / "numbers"),
-      vectors_(numbers_.first()),
       ranks_(loop, rank_options(options, state), arena,
              {[this] { on_ready(); }, [this](const RankLoss& loss) { on_lost(loss); }, [this] { on_gone(); }}),
-      dispatcher_(ranks_, matrices_, options.max_queue_seconds),
+      dispatcher_(loop, ranks_, matrices_, options.max_queue_seconds),
       merging_(options.merging),
       policy_(options.restarts, options.restart_delay),
-      restart_(loop) {}
+      restart_(loop),
+      background_(loop),
+      save_again_(loop),
+      drop_later_(loop) {}
 
 Matrix* Service::find(const std::string& name) const {
   const auto found = matrices_.find(name);
@@ -63,6 +76,7 @@ void Service::start() {
     auto matrix = std::make_unique<Matrix>();
     matrix->id = ++last_matrix_, matrix->wanted = wanted, matrix->kept = true;
     matrices_[wanted.name] = std::move(matrix);
+    saved_[wanted.name] = wanted;
   }
   start_ranks();
 }
@@ -73,8 +87,9 @@ void Service::start_ranks() {
 }
 
 void Service::on_ready() {
-  for (const service::Hello& hello : ranks_.hellos())
-    log_line(fmt::format("rank {} of {} on {}: {}", hello.rank, hello.ranks, hello.host, hello.device));
+  const std::vector<service::Hello> hellos = ranks_.hellos();
+  for (const service::Hello& hello : hellos) log_line(place_text(hello));
+  if (const std::string warning = core_warning(hellos, usable_cores()); !warning.empty()) log_line("WARNING: " + warning);
   reload();
 }
 
@@ -94,11 +109,13 @@ void Service::reload() {
     ++reloads_;
     attach(memory, one_done);
   }
-  for (const auto& [name, matrix] : matrices_)
+  for (const auto& [name, matrix] : matrices_) {
     if (matrix->state != MatrixState::failed && matrix->state != MatrixState::unloaded) {
       ++reloads_;
       send_load(*matrix, one_done);
     }
+    if (matrix->next && matrix->next->state == MatrixState::loading) send_load(*matrix->next, nullptr);
+  }
   one_done(std::nullopt);
 }
 
@@ -113,7 +130,7 @@ void Service::attach(const std::shared_ptr<ClientMemory>& memory, Loaded attache
 }
 
 void Service::share_memory(std::uint64_t bytes, const Shared& shared) {
-  if (auto problem = why_not_ready()) return shared(std::move(*problem));
+  if (auto problem = why_no_new_work()) return shared(std::move(*problem));
   auto made = memories_.make(bytes);
   if (std::holds_alternative<Problem>(made)) return shared(std::move(made));
   const auto memory = std::get<1>(std::move(made));
@@ -123,10 +140,24 @@ void Service::share_memory(std::uint64_t bytes, const Shared& shared) {
   });
 }
 
+void Service::drop_vector(std::uint64_t number, std::function<void()> dropped) {
+  vectors_.erase(number);
+  const auto finished = [dropped = std::move(dropped)](const auto&, const auto&) {  // lost ranks have no vector either
+    if (dropped) dropped();
+  };
+  dispatcher_.add({service::DropVector{number}, {{Claim::Kind::vector, number, true}}, nullptr, finished});
+}
+
+void Service::drop_unowned_vectors(const std::function<bool(const std::string& owner)>& exists) {
+  for (const std::uint64_t number : vectors_.erase_unowned(exists)) drop_vector(number, nullptr);
+}
+
 std::optional<Problem> Service::why_not_ready() const {
-  if (draining_) return make_problem(503, "draining", "the service is shutting down", start_seconds_);
+  if (leaving_) return make_problem(503, "draining", "the service is shutting down", start_seconds_);
   return why_not_running();
 }
+
+std::optional<Problem> Service::why_no_new_work() const { return draining_ ? why_not_ready() : why_not_running(); }
 
 std::optional<Problem> Service::why_not_running() const {
   if (ready_) return std::nullopt;
@@ -138,30 +169,45 @@ std::optional<Problem> Service::why_not_running() const {
 }
 
 void Service::on_lost(const RankLoss& loss) {
-  log_line(fmt::format("a rank was lost: {}", loss.why));
+  log_line(fmt::format("a rank was lost: {}{}", loss.why, loss.host.empty() ? "" : fmt::format(" on {}", loss.host)));
   ready_ = false;
   loss_ = loss;
+  last_loss_ = {seconds_since_1970(), loss};
   started_ = now();
-  tell(ServiceEvent{"rank_lost", "", "", loss.why, loss.rank});
-  const std::uint64_t loading = dispatcher_.loading();
+  tell(ServiceEvent{"rank_lost", "", "", loss.why, loss.rank, loss.end});
   for (const auto& [name, matrix] : matrices_) {
     const MatrixState before = matrix->state;
     if (matrix->is_loaded()) matrix->state = MatrixState::loading;
     matrix->upload = 0;
-    matrix->next.reset();
-    if (matrix->id == loading) {
-      matrix->state = MatrixState::failed;
-      matrix->reason = "a rank was lost while it was loaded: " + loss.why;
-    }
+    lose_load(*matrix, loss);
+    if (matrix->next) lose_load(*matrix->next, loss);
     if (matrix->state != before) tell(*matrix);
   }
+  drop_failed();
   vectors_.lose_all();
   dispatcher_.fail_all(*why_not_running());
   ranks_.kill();
 }
 
+/// If the ranks were loading this matrix, it may be what ended one: after the second time it is not loaded again.
+void Service::lose_load(Matrix& matrix, const RankLoss& loss) {
+  if (matrix.id != dispatcher_.loading() || ++matrix.losses < kMostLosses) return;
+  fail(matrix, fmt::format("a rank was lost {} times while it was loaded: {}", matrix.losses, loss.why));
+}
+
+/// Once the launcher has ended, too: it may have named the signal that nobody else knew.
+void Service::explain_last_loss() {
+  const auto& found = ranks_.signalled();
+  if (!last_loss_ || !found || last_loss_->loss.end || (last_loss_->loss.rank >= 0 && last_loss_->loss.rank != found->rank))
+    return;
+  last_loss_->loss.rank = found->rank;
+  last_loss_->loss.end = ProcessEnd{found->signal, 0};
+  log_line(fmt::format("rank {} was ended by {}, as its launcher says", found->rank, last_loss_->loss.end->text()));
+}
+
 void Service::on_gone() {
   if (finishing_) return end(0);
+  explain_last_loss();
   if (!was_ready_) {
     log_line("the ranks did not start; this is not tried again");
     return end(static_cast<int>(ErrorKind::rank_lost));
@@ -176,15 +222,15 @@ void Service::on_gone() {
     ++all_restarts_;
     try {
       start_ranks();
-    } catch (const Error& error) {
-      log_line(error.what());
-      end(error.exit_code());
+    } catch (const Error& error) {  // a full disk, or no descriptors: tried again as often as other losses
+      log_line(fmt::format("the ranks cannot be started: {}", error.what()));
+      on_gone();
     }
   });
 }
 
 std::optional<Problem> Service::load(const WantedMatrix& wanted, Loaded loaded) {
-  if (auto problem = why_not_ready()) return problem;
+  if (auto problem = why_no_new_work()) return problem;
   auto& place = matrices_[wanted.name];
   if (place && is_loading(*place))
     return make_problem(409, "loading", fmt::format("{} is being loaded", wanted.name), start_seconds_);
@@ -256,7 +302,7 @@ bool Service::make_room(const Matrix& incoming, const std::vector<std::int64_t>&
   const std::vector<Matrix*> evicted = to_evict(evictable(incoming), missing);
   for (Matrix* matrix : evicted) {
     matrix->state = MatrixState::unloaded;
-    matrix->reason = fmt::format("evicted: {} needed its memory", incoming.wanted.name);
+    matrix->reason = "evicted: another matrix needed its memory";  // whose name not everybody may know
     matrix->ranks.clear();
     matrix->next.reset();  // one that failed
     matrix->kept = false;
@@ -290,10 +336,10 @@ void Service::replace(std::unique_ptr<Matrix>& place) {
 void Service::take_loaded(Matrix& matrix, const std::vector<service::Answer>& answers,
                           const std::optional<Problem>& problem) {
   if (problem) {
-    matrix.state = MatrixState::failed;
-    matrix.reason = problem->text;
     log_line(fmt::format("{} was not loaded: {}", matrix.wanted.name, problem->text));
-    return is_next(matrix) ? void() : tell(matrix);
+    fail(matrix, problem->text);
+    if (!is_next(matrix)) tell(matrix);
+    return drop_failed();
   }
   matrix.ranks.clear();
   for (const service::Answer& answer : answers) matrix.ranks.push_back(std::get<service::Loaded>(answer.what));
@@ -302,6 +348,7 @@ void Service::take_loaded(Matrix& matrix, const std::vector<service::Answer>& an
   matrix.state = matrix.wanted.has_new_values ? MatrixState::values_lost : MatrixState::ready;
   matrix.reason = matrix.wanted.has_new_values ? "its new values were lost with the ranks; put them again" : "";
   matrix.kept = true;
+  matrix.losses = 0;
   matrix.last_used = now();
   if (is_next(matrix)) replace(matrices_.at(matrix.wanted.name));
   remember();
@@ -311,7 +358,7 @@ void Service::take_loaded(Matrix& matrix, const std::vector<service::Answer>& an
 }
 
 std::optional<Problem> Service::unload(const std::string& name, Loaded unloaded) {
-  if (auto problem = why_not_ready()) return problem;
+  if (auto problem = why_no_new_work()) return problem;
   Matrix* matrix = find(name);
   if (matrix == nullptr) return make_problem(404, "no_matrix", fmt::format("there is no matrix {}", name));
   if (is_loading(*matrix)) return make_problem(409, "loading", fmt::format("{} is being loaded", name), start_seconds_);
@@ -336,11 +383,59 @@ std::optional<Problem> Service::pin(const std::string& name, bool pinned) {
   return std::nullopt;
 }
 
-void Service::write_state() const {
+void Service::fail(Matrix& matrix, const std::string& reason) {
+  matrix.state = MatrixState::failed;
+  matrix.reason = reason;
+  matrix.failed_at = now();
+}
+
+/// Forgets loads that failed long ago, and the oldest of too many. Those that the state file has stay.
+void Service::drop_failed() {
+  std::vector<Matrix*> failed;
+  const double too_old = now() - kFailedSeconds;
+  for (const auto& [name, matrix] : matrices_) {
+    if (matrix->next && matrix->next->state == MatrixState::failed && matrix->next->failed_at <= too_old)
+      matrix->next.reset();
+    if (matrix->state == MatrixState::failed && !matrix->kept) failed.push_back(matrix.get());
+  }
+  std::sort(failed.begin(), failed.end(), [](const Matrix* a, const Matrix* b) { return a->failed_at < b->failed_at; });
+  for (std::size_t i = 0; i < failed.size(); ++i) {
+    if (failed[i]->failed_at > too_old && failed.size() - i <= kMostFailed) break;
+    const std::string name = failed[i]->wanted.name;
+    matrices_.erase(name);
+    tell(ServiceEvent{"matrix", name, "unloaded", "its load failed, and that is forgotten now"});
+  }
+  drop_later_.start(kFailedSeconds / 60, [this] { drop_failed(); });
+}
+
+bool Service::is_saved(const std::string& name) const {
+  const auto there = saved_.find(name);
+  const Matrix* matrix = find(name);
+  if (matrix == nullptr || !matrix->kept) return there == saved_.end();
+  return there != saved_.end() && there->second == matrix->wanted;
+}
+
+void Service::write_state() {
   std::vector<WantedMatrix> wanted;
   for (const auto& [name, matrix] : matrices_)
     if (matrix->kept) wanted.push_back(matrix->wanted);
-  state_.write_matrices(wanted);
+  try {
+    state_.write_matrices(wanted);
+  } catch (const Error& error) {
+    ++failed_saves_;
+    if (why_unsaved_.empty())
+      log_line(fmt::format("the list of matrices is not saved; this is tried again: {}", error.what()));
+    why_unsaved_ = error.what();
+    save_delay_ = std::clamp(2 * save_delay_, kSaveDelay, kLongestSaveDelay);
+    save_again_.start(save_delay_, [this] { remember(); });
+    throw;
+  }
+  saved_.clear();
+  for (const WantedMatrix& one : wanted) saved_[one.name] = one;
+  if (!why_unsaved_.empty()) log_line("the list of matrices is saved again");
+  why_unsaved_.clear();
+  save_delay_ = 0;
+  save_again_.cancel();
 }
 
 std::optional<Problem> Service::begin_new_values(Matrix& matrix) {
@@ -370,26 +465,25 @@ void Service::end_new_values(Matrix& matrix, std::uint64_t generation, bool had_
     if (!had_new_values) remember();
     return;
   }
-  matrix.state = MatrixState::failed;
-  matrix.reason = problem->text;
+  fail(matrix, problem->text);
   log_line(fmt::format("{} failed: {}", matrix.wanted.name, problem->text));
   tell(matrix);
   dispatcher_.fail(matrix, make_problem(409, "failed", fmt::format("{} failed: {}", matrix.wanted.name, problem->text)));
   dispatcher_.command(service::Unload{matrix.id}, [](const auto&, const auto&) {});
 }
 
-/// Writes the state file. Without it the service goes on, but not after a restart of its own.
-void Service::remember() const {
+/// Writes the state file, now or as soon as that is possible. Until then, the service goes on.
+void Service::remember() {
   try {
     write_state();
-  } catch (const Error& error) {
-    log_line(error.what());
+  } catch (const Error&) {  // has been said, and is tried again
   }
 }
 
 void Service::finish() {
   finishing_ = true;
   restart_.cancel();
+  if (!why_unsaved_.empty()) remember();
   if (ranks_.ready()) return ranks_.quit();
   ranks_.kill();
 }

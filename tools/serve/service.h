@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "runtime/service/arena.h"
+#include "tools/serve/http/background.h"
 #include "tools/serve/observe/log.h"
 #include "tools/serve/ranks/dispatcher.h"
 #include "tools/serve/ranks/ranks.h"
@@ -20,6 +22,7 @@
 #include "tools/serve/state/matrix.h"
 #include "tools/serve/state/numbers.h"
 #include "tools/serve/state/state_directory.h"
+#include "tools/serve/state/token_memory.h"
 #include "tools/serve/state/vectors.h"
 
 namespace shardmat::serve {
@@ -38,6 +41,7 @@ struct ServiceEvent {
   std::string type;
   std::string matrix, state, reason;
   int rank = -1;
+  std::optional<ProcessEnd> end = {};  ///< of the rank's process, if it is known
 };
 
 class Service {
@@ -48,8 +52,10 @@ class Service {
 
   /// Throws Error if the ranks cannot be started or the state file cannot be read.
   void start();
+  /// Says that it is not ready any more, and still takes new work: those who ask go elsewhere before drain().
+  void leave() { leaving_ = true; }
   /// Refuses everything new. Requests that wait are served.
-  void drain() { draining_ = true; }
+  void drain() { leaving_ = draining_ = true; }
   /// Ends the ranks; then the event loop stops.
   void finish();
   /// What the process should return once the event loop has stopped.
@@ -58,6 +64,8 @@ class Service {
   /// Why the ranks cannot multiply now; nothing while they can.
   std::optional<Problem> why_not_running() const;
   /// The same, and that the service is ending: then it takes no new work, but finishes what it has.
+  std::optional<Problem> why_no_new_work() const;
+  /// The same, and that the service will end soon: those who can should ask another one.
   std::optional<Problem> why_not_ready() const;
 
   using Loaded = std::function<void(const std::optional<Problem>&)>;
@@ -82,11 +90,32 @@ class Service {
   void share_memory(std::uint64_t bytes, const Shared& shared);
   const ClientMemories& memories() const { return memories_; }
 
+  /// True if the state file has the matrix as it is now, or does not have it if there is none that stays.
+  bool is_saved(const std::string& name) const;
+  /// Why the state file could not be written when that was last tried; empty if it could.
+  const std::string& why_unsaved() const { return why_unsaved_; }
+  /// Failed attempts to write the state file.
+  std::uint64_t failed_saves() const { return failed_saves_; }
+
+  /// When ranks were lost the last time.
+  struct PastLoss {
+    double time = 0;  ///< seconds since 1970
+    RankLoss loss;
+  };
+  const std::optional<PastLoss>& last_loss() const { return last_loss_; }
+
   /// A number for a request that brings new values.
   std::uint64_t new_upload() { return ++last_upload_; }
   Numbers& numbers() { return numbers_; }
+  TokenMemory& token_memory() { return token_memory_; }
+  const TokenMemory& token_memory() const { return token_memory_; }
+  Background& background() { return background_; }
   Vectors& vectors() { return vectors_; }
   const Vectors& vectors() const { return vectors_; }
+  /// The ranks drop the vector once earlier work is done that uses it; then `dropped` is called. Its id is gone at once.
+  void drop_vector(std::uint64_t number, std::function<void()> dropped);
+  /// Drops the vectors of owners that are no longer.
+  void drop_unowned_vectors(const std::function<bool(const std::string& owner)>& exists);
   std::function<void(const ServiceEvent&)> on_event;  ///< called after each, if it is set
 
   Dispatcher& dispatcher() { return dispatcher_; }
@@ -116,8 +145,12 @@ class Service {
   Problem no_room(Problem problem, const Matrix& incoming) const;
   void replace(std::unique_ptr<Matrix>& place);
   void take_loaded(Matrix& matrix, const std::vector<service::Answer>& answers, const std::optional<Problem>& problem);
-  void remember() const;
-  void write_state() const;
+  void fail(Matrix& matrix, const std::string& reason);
+  void drop_failed();
+  void lose_load(Matrix& matrix, const RankLoss& loss);
+  void explain_last_loss();
+  void remember();
+  void write_state();
   void tell(const ServiceEvent& event) const;
   void tell(const Matrix& matrix) const;
   void end(int exit_code);
@@ -125,6 +158,7 @@ class Service {
   EventLoop& loop_;
   StateDirectory& state_;
   const service::Arena& arena_;
+  TokenMemory token_memory_;  ///< before what is charged
   ArenaSpace space_;
   ClientMemories memories_;  ///< before the dispatcher, whose requests keep some
   Numbers numbers_;
@@ -135,11 +169,18 @@ class Service {
   Merging merging_;
   RestartPolicy policy_;
   Timer restart_;
+  Background background_;  ///< after what its work keeps
+  Timer save_again_, drop_later_;
   std::optional<RankLoss> loss_;  ///< why the ranks are being started again
   std::uint64_t last_matrix_ = 0, last_upload_ = 0;
   double started_ = 0, start_seconds_ = 2;  ///< of the last start with its loads; a guess before the first
   std::size_t reloads_ = 0;                 ///< matrices still to be loaded before the service is ready
-  bool ready_ = false, was_ready_ = false, draining_ = false, finishing_ = false;
+  bool ready_ = false, was_ready_ = false, leaving_ = false, draining_ = false, finishing_ = false;
+  std::map<std::string, WantedMatrix> saved_;  ///< what the state file has, by name
+  std::string why_unsaved_;
+  double save_delay_ = 0;  ///< seconds until the next attempt to write the state file
+  std::uint64_t failed_saves_ = 0;
+  std::optional<PastLoss> last_loss_;
   int all_restarts_ = 0, exit_code_ = 0;
 };
 

@@ -53,7 +53,7 @@ TEST_F(FreeFemTest, ProductsAreThoseOfFreeFem) {
     }
   }
   expect_same(read_matrix(data("R.txt")), csr(2, 3, {0, 2, 3}, {0, 2, 1}, {1.5, -2, 3}));
-  EXPECT_SAYS(error_of([] { read_matrix(data("C.txt")); }), "C.txt:4: its values are complex", "two matrices");
+  EXPECT_SAYS(error_of([] { read_matrix(data("C.txt")); }), "C.txt:4: its values are complex", "--complex as-real");
 }
 
 TEST_F(FreeFemTest, BothForms) {

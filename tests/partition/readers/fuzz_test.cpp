@@ -150,18 +150,22 @@ TEST_F(FuzzTest, FreeFem) {
 }
 
 TEST_F(FuzzTest, HarwellBoeing) {
-  const std::string title(72, 't'), line2 = "\n             4             1             1             1             0\n",
+  const std::string title(72, 't'), line2 = "\n             3             1             1             1             0\n",
                                     formats = "\n(8I3)           (8I3)           (4E10.3)            \n";
   const std::string real = title + line2 + "RSA                       3             3             4             0" +
                            formats + "  1  3  4  5\n  1  3  2  3\n 1.500E+00 2.000D+00    -3.0+1  4.00\n";
   std::string pattern = real;
   pattern.replace(pattern.find("RSA"), 3, "pua");
+  pattern.replace(pattern.find("3             1             1             1"), 43,
+                  "2             1             1             0");
+  pattern.resize(pattern.find(" 1.500E"));
   ReadOptions options;
   options.choices.format = "harwell-boeing";
   mutate(
       "f.rb", {real, pattern}, [&](const Path& file) { validate(read_matrix(file, options).view()); }, {}, 2000);
   std::string vectors = real;
-  vectors.replace(vectors.find("1             0\n"), 15, "1             2");
+  vectors.replace(vectors.find("3             1             1             1             0"), 57,
+                  "5             1             1             1             2");
   const std::size_t formats_end = vectors.find("  1  3  4  5");
   vectors.insert(formats_end - 1, "(4F6.2)");
   vectors.insert(vectors.find("  1  3  4  5"), "F X                       1             0\n");

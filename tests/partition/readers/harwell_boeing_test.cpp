@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "partition/readers/reader.h"
@@ -20,9 +21,11 @@ const std::string kFormats = "(40I2)          (40I2)          (3E25.16)         
 
 class HarwellBoeingTest : public test::FilesTest {
  protected:
-  static std::string header(const std::string& type, const std::string& sizes, const std::string& formats = kFormats) {
-    return kTitle + "             4             1             1             2             0\n" + type + "           " +
-           sizes + "\n" + formats;
+  static std::string header(const std::string& type, const std::string& sizes, const std::string& formats = kFormats,
+                            const std::vector<int>& lines = {1, 1, 2, 0}) {
+    std::string second = fmt::format("{:14}", lines[0] + lines[1] + lines[2] + lines[3]);
+    for (const int count : lines) second += fmt::format("{:14}", count);
+    return kTitle + second + "\n" + type + "           " + sizes + "\n" + formats;
   }
   /// Values in fields of (3E25.16).
   static std::string values(const std::vector<double>& numbers) {
@@ -49,7 +52,7 @@ TEST_F(HarwellBoeingTest, ReadsColumns) {
   small.replace(small.find("RUA"), 3, "rua");
   expect_same(read(small), expected);
   const std::string with_b = kTitle +
-                             "             6             1             1             2             2\nRUA           " +
+                             "             5             1             1             2             1\nRUA           " +
                              kSizes + "\n" + kFormats + "F                          1             0\n" + kStructure +
                              values({1.5, 4, 3, 2, 1e-3}) + values({1, 2, 3});
   expect_same(read(with_b), expected);
@@ -66,17 +69,17 @@ TEST_F(HarwellBoeingTest, SymmetricSkewPatternAndInteger) {
   const std::string sizes = "             3             3             4             0", structure = " 1 3 4 5\n 1 3 2 3\n";
   expect_same(read(header("RSA", sizes) + structure + values({1, 2, 3, 4})),
               csr(3, 3, {0, 2, 3, 5}, {0, 2, 1, 0, 2}, {1, 2, 3, 2, 4}));
-  expect_same(read(header("PSA", sizes, "(40I2)          (40I2)\n") + structure),
+  expect_same(read(header("PSA", sizes, "(40I2)          (40I2)\n", {1, 1, 0, 0}) + structure),
               csr(3, 3, {0, 2, 3, 5}, {0, 2, 1, 0, 2}, {1, 1, 1, 1, 1}));
-  expect_same(
-      read(header("iua", sizes, "(40I2)          (40I2)          (4I3)               \n") + structure + "  1 -2  3  4\n"),
-      csr(3, 3, {0, 1, 2, 4}, {0, 1, 0, 2}, {1, 3, -2, 4}));
-  expect_same(
-      read(header("RZA", "             3             3             1             0") + " 1 2 2 2\n 3\n" + values({2})),
-      csr(3, 3, {0, 1, 1, 2}, {2, 0}, {-2, 2}));
-  expect_same(
-      read(header("RRA", "             2             3             2             0") + " 1 1 2 3\n 2 1\n" + values({5, 6})),
-      csr(2, 3, {0, 1, 2}, {2, 1}, {6, 5}));
+  expect_same(read(header("iua", sizes, "(40I2)          (40I2)          (4I3)               \n", {1, 1, 1, 0}) + structure +
+                   "  1 -2  3  4\n"),
+              csr(3, 3, {0, 1, 2, 4}, {0, 1, 0, 2}, {1, 3, -2, 4}));
+  expect_same(read(header("RZA", "             3             3             1             0", kFormats, {1, 1, 1, 0}) +
+                   " 1 2 2 2\n 3\n" + values({2})),
+              csr(3, 3, {0, 1, 1, 2}, {2, 0}, {-2, 2}));
+  expect_same(read(header("RRA", "             2             3             2             0", kFormats, {1, 1, 1, 0}) +
+                   " 1 1 2 3\n 2 1\n" + values({5, 6})),
+              csr(2, 3, {0, 1, 2}, {2, 1}, {6, 5}));
 }
 
 /// A 3 × 3 matrix with two right-hand sides, guesses and solutions as `type` says, in fields of (4F6.2).
@@ -86,9 +89,10 @@ class HarwellBoeingVectors : public HarwellBoeingTest {
                           const std::string& format = "(4F6.2)") {
     std::string formats = kFormats;
     formats.insert(formats.size() - 1, format);
-    return kTitle + "            10             1             1             2             6\nRUA           " + kSizes +
-           "\n" + formats + type + fmt::format("{:>25}{:>14}\n", count, 0) + kStructure + values({1.5, 4, 3, 2, 1e-3}) +
-           vectors;
+    const auto lines = std::count(vectors.begin(), vectors.end(), '\n');
+    return kTitle + fmt::format("{:14}             1             1             2{:14}\nRUA           ", lines + 4, lines) +
+           kSizes + "\n" + formats + type + fmt::format("{:>25}{:>14}\n", count, 0) + kStructure +
+           values({1.5, 4, 3, 2, 1e-3}) + vectors;
   }
   HostVector<double> vector(const std::string& object, std::int64_t columns = 1) const {
     const VectorFile read(path("a.rb" + object), "x", columns);
@@ -108,10 +112,12 @@ TEST_F(HarwellBoeingVectors, OfTheSameFile) {
   write("a.rb", file("FGX", kSixes + kGuesses + kSolutions));
   EXPECT_EQ(vector(":rhs1"), (HostVector<double>{1, 2, 3}));
   EXPECT_EQ(vector(":rhs2"), (HostVector<double>{4, 5, -60}));
-  EXPECT_EQ(vector(":guess2"), (HostVector<double>{0.4, 0.5, 0.6}));
+  EXPECT_EQ(vector(":guess2"), (HostVector<double>{0.4, 0.5, 0.006}));
   EXPECT_EQ(vector(":solution1"), (HostVector<double>{7, 8, 9}));
   EXPECT_EQ(vector(":rhs", 2), (HostVector<double>{1, 4, 2, 5, 3, -60}));
-  EXPECT_EQ(vector("", 2), vector(":rhs", 2));
+  EXPECT_EQ(VectorFile(path("a.rb"), "b", 2).read(0, 3), vector(":rhs", 2));
+  EXPECT_EQ(VectorFile(path("a.rb"), "x0", 2).read(0, 3), vector(":guess", 2));
+  EXPECT_SAYS(vector_error("", "", 2), "vectors of several kinds", "rhs1 to rhs2, guess1 to guess2 or solution1 to");
   EXPECT_EQ(vector(":solution", 2), (HostVector<double>{7, 10, 8, 11, 9, 12}));
   EXPECT_SAYS(vector_error(":rhs"), "a.rb: it has 2 vectors rhs", "rhs1 to rhs2");
   EXPECT_SAYS(vector_error(":rhs3"), "no vector rhs3", "rhs1 to rhs2, guess1 to guess2 or solution1 to solution2");
@@ -122,7 +128,7 @@ TEST_F(HarwellBoeingVectors, OfTheSameFile) {
   expect_same(read_matrix(path("a.rb")), read(header("RUA", kSizes) + kStructure + values({1.5, 4, 3, 2, 1e-3})));
   EXPECT_SAYS(error_of([&] { read_matrix(path("a.rb:rhs1")); }), "its vectors", "leave out :rhs1");
   write("a.rb", file("f x", "  1.00  2.00  3.00\n  4.00  5.00  6.00\n", "1"));
-  EXPECT_EQ(vector(""), (HostVector<double>{1, 2, 3}));
+  EXPECT_EQ(VectorFile(path("a.rb"), "b").read(0, 3), (HostVector<double>{1, 2, 3}));
   EXPECT_EQ(vector(":solution"), (HostVector<double>{4, 5, 6}));
   EXPECT_SAYS(vector_error(":guess"), "it has rhs or solution");
 }
@@ -135,7 +141,7 @@ TEST_F(HarwellBoeingVectors, AreListed) {
     return text;
   };
   EXPECT_EQ(listed(header("RUA", kSizes)), " matrix, harwell-boeing true; ");
-  EXPECT_EQ(listed(file("F X", "", "1")),
+  EXPECT_EQ(listed(file("F X", "\n\n", "1")),
             " matrix, harwell-boeing true; rhs vector, 3 × 1 false; solution vector, 3 × 1 false; ");
   EXPECT_EQ(listed(file("F", kSixes)), " matrix, harwell-boeing true; rhs1 vector, 3 × 1 false; rhs2 vector, 3 × 1 false; ");
   EXPECT_SAYS(listed(file("M", kSixes)), "vectors that are not read: its right-hand sides have the form of the matrix (M)");
@@ -145,12 +151,17 @@ TEST_F(HarwellBoeingVectors, AreListed) {
 TEST_F(HarwellBoeingVectors, DamageNamesTheLine) {
   EXPECT_SAYS(vector_error(":rhs1", file("MGX", kSixes)), "have the form of the matrix (M)", "write them in full");
   EXPECT_SAYS(vector_error(":rhs2", file("F", "  1.00  2.00  3.00  4.00\n")),
-              "a.rb:10: the file ends where a value of a vector");
+              "a.rb:5: the header promises 1 lines of vectors, and their format and sizes ask for 2");
   EXPECT_SAYS(vector_error(":rhs2", file("F", "  1.00  2.00  3.00  4.00\n  5.00\n")),
               "a.rb:11: a value of a vector is missing");
-  EXPECT_SAYS(vector_error(":solution1", file("F X", kSixes)), "the file ends where");
+  EXPECT_SAYS(vector_error(":solution1", file("F X", kSixes)), "promises 2 lines of vectors", "ask for 4");
+  std::string cut = file("F", kSixes);
+  cut.resize(cut.size() - 14);
+  EXPECT_SAYS(vector_error(":rhs1", cut), "a.rb:10: the file has 10 lines, and its header promises 11");
+  EXPECT_SAYS(vector_error(":rhs2", cut), "a.rb:10: the file ends where a value of a vector");
+  EXPECT_SAYS(vector_error(":rhs1", file("F", kSixes) + "  9.00\n"), "the file has 12 lines", "promises 11");
   EXPECT_SAYS(vector_error(":rhs1", header("RUA", kSizes) + kStructure), "holds a matrix, and no right-hand side");
-  EXPECT_SAYS(vector_error(":rhs1", file("F", "  1.00     x  3.00  4.00\n")), "a.rb:10: the value \"x\"");
+  EXPECT_SAYS(vector_error(":rhs1", file("F", "  1.00     x  3.00  4.00\n  5.00  6.00\n")), "a.rb:10: the value \"x\"");
   EXPECT_SAYS(vector_error(":rhs1", file("F", kSixes, "2", "(4A6)")), "a.rb:5: the format \"(4A6)\" of the vectors");
   EXPECT_SAYS(vector_error(":rhs1", file("F", kSixes, "0")), "a.rb:5: the type of the right-hand sides");
   EXPECT_SAYS(vector_error(":rhs1", file("Q", kSixes)), "a.rb:5: the type of the right-hand sides");
@@ -178,7 +189,7 @@ TEST_F(HarwellBoeingVectors, RutherfordBoeingHasFilesOfTheirOwn) {
 }
 
 TEST_F(HarwellBoeingTest, RefusesByName) {
-  EXPECT_SAYS(error(header("CUA", kSizes)), "a.rb:3: complex matrices (CUA)", "two real files");
+  EXPECT_SAYS(error(header("CUA", kSizes)), "a.rb:3: complex matrices (CUA)", "--complex as-real");
   EXPECT_SAYS(error(header("RHA", kSizes)), "complex matrices (RHA)");
   EXPECT_SAYS(error(header("RSE", kSizes)), "elemental matrices (RSE)", "RSA");
   EXPECT_SAYS(error(header("RUA", kSizes, "(40I2)          (40A2)          (3E25.16)\n") + kStructure),
@@ -211,9 +222,77 @@ TEST_F(HarwellBoeingTest, DamageNamesTheLine) {
   EXPECT_SAYS(error(good + " 1 3 4 6\n 1 3 2\n"), "a.rb:6: a row index is missing", "truncated");
   EXPECT_SAYS(error(good + kStructure + values({1.5, 4, 3})), "the file ends where a value should be");
   EXPECT_SAYS(error(good + kStructure + "                      x\n"), "a.rb:7: the value \"x\"");
-  EXPECT_SAYS(error(header("RUA", "             3             3     500000000             0")),
+  EXPECT_SAYS(error(header("RUA", "             3             3     500000000             0", kFormats,
+                           {1, 12500000, 166666667, 0})),
               "more than the file has room");
   EXPECT_SAYS(error(header("RSA", kSizes) + kStructure), "row 1 of column 3 is above the diagonal");
+}
+
+TEST_F(HarwellBoeingTest, ComparesAllNumbersOfLines) {
+  const std::string body = kStructure + values({1.5, 4, 3, 2, 1e-3});
+  const auto with = [&](const std::vector<int>& lines) { return error(header("RUA", kSizes, kFormats, lines) + body); };
+  EXPECT_SAYS(with({2, 1, 2, 0}), "a.rb:4: line 2 of the header promises 2 lines of pointers", "ask for 1");
+  EXPECT_SAYS(with({1, 2, 2, 0}), "2 lines of row indices", "ask for 1");
+  EXPECT_SAYS(with({1, 1, 3, 0}), "3 lines of values", "ask for 2");
+  EXPECT_SAYS(with({1, 1, 2, -1}), "-1 lines of vectors");
+  std::string total = header("RUA", kSizes);
+  total.replace(kTitle.size() + 13, 1, "5");
+  EXPECT_SAYS(error(total + body), "5 lines in all", "ask for 4");
+  const std::string good = header("RUA", kSizes) + body;
+  EXPECT_EQ(read(good + "\n  \n").nnz(), 5);  // empty lines at the end
+  EXPECT_SAYS(error(good + "   1.0\n"), "the file has 9 lines, and its header promises 8", "comes twice");
+  std::string twice = good;  // the first line of values: all others move by three
+  const std::size_t at = good.size() - body.size() + kStructure.size();
+  twice.insert(at, good.substr(at, 76));
+  EXPECT_SAYS(error(twice), "a.rb:8: there is text in column 54");
+  EXPECT_SAYS(error(good.substr(0, at) + good.substr(at + 76)), "a value is missing");
+}
+
+TEST_F(HarwellBoeingTest, FortransFormats) {
+  const auto with = [&](const std::string& formats, const std::string& text, const std::vector<int>& lines) {
+    return read(header("RUA", kSizes, formats + "\n", lines) + text);
+  };
+  const HostCsr m = csr(3, 3, {0, 2, 3, 5}, {0, 2, 1, 0, 2}, {1.5, 2, 3, 4, -0.001});
+  // Columns: 1.5, 4 | 3 | 2, -0.001.
+  const std::string pointers = "        1        3        4        6\n",
+                    indices = "        1        3        2        1        3\n";
+  const std::string implied = "    1500    4000    3000    2000      -1\n";
+  expect_same(with("(8I9)           (8I9)           (5F8.3)             ", pointers + indices + implied, {1, 1, 1, 0}), m);
+  expect_same(with("(1X,8I9)        (1x, 8i9)       (2X,5F8.3)          ", " " + pointers + "*" + indices + "AB" + implied,
+                   {1, 1, 1, 0}),
+              m);
+  // The decimals count with an exponent, too, the scale does not.
+  expect_same(with("(8I9)           (8I9)           (1P,5E8.3)          ",
+                   pointers + indices + "  1500+0  4000D0   30000    20.0     -10\n", {1, 1, 1, 0}),
+              m);
+  expect_same(with("(8I9)           (8I9)           (3(2P,ES12.3E3))    ",
+                   pointers + indices + "  1.500E+000    4.0D+00         300.\n    2.00E+00      -1.E-3\n", {1, 1, 2, 0}),
+              m);
+  // The lines behind the first begin with the last group.
+  expect_same(with("(8I9)           (8I9)           (1X,F8.3,2(F8.3))   ",
+                   pointers + indices + "*    1500    4000    3000\n    2000      -1\n", {1, 1, 2, 0}),
+              m);
+  // Numbers of lines from column 73 on.
+  expect_same(with("(8I9)           (8I9)           (3G24.3)            ",
+                   pointers + indices +
+                       fmt::format("{:>24}{:>24}{:>24}{:>8}\n{:>24}{:>24}\n", "1500", "4000", "3000", "7", "+2.0", "-.001"),
+                   {1, 1, 2, 0}),
+              m);
+  for (const char* format : {"(4A6)", "(2F8.3,I8)", "(F8.3,F9.3)", "(F8.3,1P,F8.3)", "(F8.3/F8.3)", "(T3,F8.3)", "(F0.3)",
+                             "(F8.3", "F8.3", "(0F8.3)", "(-3F8.3)", "()", "((((((((((F8.3))))))))))", "(999(999F8.3))"})
+    EXPECT_SAYS(error(header("RUA", kSizes, fmt::format("(8I9)           (8I9)           {:20}\n", format)) + kStructure),
+                "of the values is not known");
+  EXPECT_SAYS(error(header("RUA", kSizes, "(8F9.0)         (8I9)           (5F8.3)             \n") + kStructure),
+              "of the pointers");
+  EXPECT_SAYS(error(header("RUA", kSizes, "(8I9)           (8I9)           (2F8.3)             \n", {1, 1, 3, 0}) +
+                    pointers + indices + "  1.0     2.0     3.0\n"),
+              "there is text in column 19", "no value");
+}
+
+TEST_F(HarwellBoeingTest, SkewDiagonalIsZero) {
+  const std::string head = header("RZA", "             3             3             2             0", kFormats, {1, 1, 1, 0});
+  expect_same(read(head + " 1 3 3 3\n 1 3\n" + values({0, 2})), csr(3, 3, {0, 2, 2, 3}, {0, 2, 0}, {0, -2, 2}));
+  EXPECT_SAYS(error(head + " 1 3 3 3\n 1 3\n" + values({5, 2})), "the diagonal entry in row 1 is 5", "skew-symmetric");
 }
 
 }  // namespace

@@ -176,6 +176,30 @@ TEST_F(HypreTest, AnOutputInSeveralFilesAppearsWholeOrNotAtAll) {
               "something else than an IJ matrix");
 }
 
+TEST_F(HypreTest, EntriesThatComeTwice) {
+  ReadOptions sum;
+  sum.choices.sum_duplicates = true;
+  const std::string text = "1 2 1 2\n1 1 5\n2 2 2\n1 1 7\n";
+  write("a.00000", text);
+  EXPECT_SAYS(error("a"), "a: the entry in row 1, column 1 comes twice", "hypre would keep the last",
+              "have duplicates summed");
+  for (const char* name : {"a", "a.00000"}) expect_same(read_matrix(path(name), sum), csr(2, 2, {0, 1, 2}, {0, 1}, {12, 2}));
+  sum.choices.format = "hypre-ij";
+  expect_same(read_matrix(path("a"), sum), csr(2, 2, {0, 1, 2}, {0, 1}, {12, 2}));
+  sum.choices.format = "petsc";
+  EXPECT_SAYS(error_of([&] { read_matrix(path("a"), sum); }, ErrorKind::usage), "rank-hdf5 and hypre-ij, not for petsc");
+  // hypre adds what a file has of rows of other ranks.
+  write("b.00000", "0 0 0 1\n0 1 3\n1 0 4\n1 0 5\n");
+  write("b.00001", "1 1 0 1\n1 0 6\n");
+  expect_same(read_matrix(path("b")), csr(2, 2, {0, 1, 2}, {1, 0}, {3, 15}));
+  write("b.00001", "1 1 0 1\n1 0 6\n1 0 6\n");
+  EXPECT_SAYS(error("b"), "row 1, column 0 comes twice");
+  const auto word = [](double value) { return std::bit_cast<std::uint64_t>(value); };
+  write("c.00000.bin",
+        bytes_of(std::vector<std::uint64_t>{1, 8, 8, 1, 1, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, word(1.5), word(2)}));
+  EXPECT_SAYS(error("c"), "row 0, column 0 comes twice");
+}
+
 TEST_F(HypreTest, DamageNamesFileAndLine) {
   write("a.00000", "0 1 0 2\n0 0 1\n1 1 2\n");
   const auto with = [&](const std::string& text) {

@@ -68,8 +68,12 @@ TEST_F(Matlab5Test, ReadsWhatOctaveWrote) {
                 "double(A)");
     EXPECT_SAYS(error_of([&] { VectorFile(name + ":text", "x"); }), "text");
   }
-  EXPECT_SAYS(error_of([] { read_matrix(data("octave7.mat:C")); }), "variable C", "complex", "two real matrices");
+  EXPECT_SAYS(error_of([] { read_matrix(data("octave7.mat:C")); }), "variable C", "complex", "--complex as-real");
   EXPECT_SAYS(error_of([] { VectorFile(data("octave7.mat:model"), "x"); }), "model");
+  EXPECT_EQ(VectorFile(data("octave7.mat"), "b").read(0, 3), (HostVector<double>{1, 2, 3}));         // has the role's name
+  EXPECT_EQ(VectorFile(data("octave7.mat"), "s0").read(0, 3), (HostVector<double>{1.5, 2.5, 3.5}));  // s in place of s0
+  EXPECT_SAYS(error_of([] { VectorFile(data("octave7.mat"), "x"); }), "several arrays, and none is named x",
+              "octave7.mat:", "b is a dense matrix, 3 × 1");
   EXPECT_SAYS(error_of([] { read_matrix(data("octave7.mat:model")); }), "variable model: it is a struct; ",
               "A = model.A; save('a.mat', 'A')");
 }

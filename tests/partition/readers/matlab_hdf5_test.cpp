@@ -76,6 +76,10 @@ TEST_F(MatlabHdf5Test, ReadsItsVectors) {
   EXPECT_EQ(VectorFile(data("v73.mat:B"), "x", 2).read(1, 3), (HostVector<double>{3, 4, 5, 6}));
   EXPECT_SAYS(error_of([] { VectorFile(data("v73.mat:B"), "x", 3); }), "its shape is (3, 2)");
   EXPECT_SAYS(error_of([] { VectorFile(data("v73.mat:x"), "x"); }), "no dataset /x");
+  EXPECT_EQ(VectorFile(data("v73.mat"), "b").read(0, 3), (HostVector<double>{1, 2, 3}));
+  EXPECT_EQ(VectorFile(data("v73.mat"), "b0").read(0, 3), (HostVector<double>{1, 2, 3}));
+  EXPECT_SAYS(error_of([] { VectorFile(data("v73.mat"), "x"); }), "several arrays, and none is named x", "v73.mat:/",
+              "/row");
 }
 
 TEST_F(MatlabHdf5Test, KindsOfHdf5) {

@@ -122,8 +122,8 @@ TEST_F(MatrixMarketTest, NonfiniteOnlyWhenAllowed) {
 
 TEST_F(MatrixMarketTest, RefusesOtherKindsByName) {
   const auto banner = [&](const std::string& words) { return error("%%MatrixMarket " + words + "\n1 1 1\n1 1 1\n"); };
-  EXPECT_SAYS(banner("matrix coordinate complex general"), "a.mtx:1: ", "complex", "two real files");
-  EXPECT_SAYS(banner("matrix coordinate real hermitian"), "a.mtx:1: ", "hermitian", "two real files");
+  EXPECT_SAYS(banner("matrix coordinate complex general"), "a.mtx:1: ", "complex", "--complex as-real");
+  EXPECT_SAYS(banner("matrix coordinate real hermitian"), "a.mtx:1: ", "hermitian", "declare it symmetric");
   EXPECT_SAYS(banner("matrix coordinate double general"), "a.mtx:1: ", "double", "real, integer or pattern");
   EXPECT_SAYS(banner("matrix coordinate real symetric"), "a.mtx:1: ", "did you mean symmetric?");
   EXPECT_SAYS(banner("matrix coordinat real general"), "a.mtx:1: ", "did you mean coordinate?");

@@ -53,8 +53,8 @@ TEST_F(NpzTest, SumsDuplicates) {
 TEST_F(NpzTest, ReadsAMatrixWithoutRows) { expect_same(read_matrix(data("no_rows")), csr(0, 3, {0}, {}, {})); }
 
 TEST_F(NpzTest, RefusesWhatIsNoValidMatrix) {
-  EXPECT_SAYS(error_of([&] { read_matrix(data("bsr")); }), "bsr.npz", "bsr", "tocsr()");
-  EXPECT_SAYS(error_of([&] { read_matrix(data("csr_complex")); }), "csr_complex.npz", "c16");
+  EXPECT_GT(read_matrix(data("bsr")).nnz(), 0);
+  EXPECT_SAYS(error_of([&] { read_matrix(data("csr_complex")); }), "csr_complex.npz", "--complex as-real");
   EXPECT_SAYS(error_of([&] { read_matrix(data("csr_outside")); }), "csr_outside.npz", "row 3", "column 9");
   EXPECT_SAYS(error_of([&] { read_matrix(data("csr_nan")); }), "csr_nan.npz", "row 2", "nan", "not finite");
   EXPECT_EQ(setting_of([&] { read_matrix(data("csr_nan")); }), "allow_nonfinite");

@@ -64,11 +64,13 @@ TEST_F(PetscTest, ReadsWhatPetscWrote) {
 TEST_F(PetscTest, ReadsItsVectors) {
   HostVector<double> x(5);
   for (int i = 0; i < 5; ++i) x[static_cast<std::size_t>(i)] = 0.1 * i - 0.2;
-  const VectorFile file(data("objects.petsc"), "x");
+  const VectorFile file(data("objects.petsc:1"), "x");
   EXPECT_EQ(file.read(0, file.size()), x);
   const VectorFile product(data("objects.petsc:3"), "y");
   EXPECT_EQ(product.size(), 7);
   EXPECT_EQ(product.read(3, 4), HostVector<double>{0});
+  EXPECT_SAYS(error_of([] { VectorFile(data("objects.petsc"), "x"); }), "several objects of the kind vector",
+              "objects.petsc:1", ":3 is a vector of 7 entries");
   EXPECT_SAYS(error_of([&] { VectorFile(data("objects.petsc:2"), "x"); }), "object 2 is no vector", ":1 is a vector of 5");
   const VectorFile columns(data("dense.petsc"), "x", 3);
   EXPECT_EQ(columns.read(1, 2), (HostVector<double>{10.5, 11.5, 12.5}));

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/world.h"
 
@@ -19,6 +20,7 @@ namespace fs = std::filesystem;
 
 class PlanCacheTest : public ::testing::Test {
  protected:
+  const ThreadCount one_{1};  // measurements of several threads on a busy machine are not remembered
   PlanCacheTest() {
     for (const test::NamedMatrix& zoo : test::matrix_zoo())
       if (zoo.name == "node blocks") matrix_ = zoo.matrix;

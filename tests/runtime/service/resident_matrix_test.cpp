@@ -55,8 +55,8 @@ template <class T>
 void expect_same_bits(const std::string& matrix_name, const Case& c, double beta) {
   Context& context = context_of(c);
   Distributions distributions;
-  ResidentMatrix matrix(open_matrix(matrix_name, context), context, Load{1, matrix_name, c.type, c.exchange}, distributions,
-                        "");
+  ResidentMatrix matrix(open_matrix(matrix_name, context), context, Load{1, matrix_name, c.type, c.exchange}, "");
+  matrix.join(distributions, context.communicator());
   const Loaded loaded = matrix.description();
   const Arena arena = make_shared_arena(context.communicator(), std::uint64_t{16} << 20);
   Memories memories(arena, context.device());
@@ -93,7 +93,8 @@ template <class T>
 std::vector<std::vector<T>> product_of_a_load(const std::string& name, const Case& c, const std::string& choices) {
   Context& context = context_of(c);
   Distributions distributions;
-  ResidentMatrix matrix(open_matrix(name, context), context, Load{1, name, c.type, c.exchange}, distributions, choices);
+  ResidentMatrix matrix(open_matrix(name, context), context, Load{1, name, c.type, c.exchange}, choices);
+  matrix.join(distributions, context.communicator());
   const Loaded loaded = matrix.description();
   const Arena arena = make_shared_arena(context.communicator(), std::uint64_t{4} << 20);
   Memories memories(arena, context.device());
@@ -126,19 +127,15 @@ TEST(ResidentMatrix, WhatIsNotThereIsRefusedAlike) {
   Context& context = context_of(kHost64);
   if (const std::string why_not = why_no_service(context); !why_not.empty()) GTEST_SKIP() << why_not;
   Communicator& ranks = context.communicator();
-  Distributions distributions;
   const ResidentVectors vectors(context);
-  ResidentMatrix matrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f64, "auto"}, distributions,
-                        "");
+  ResidentMatrix matrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f64, "auto"}, "");
   const Arena arena = make_shared_arena(ranks, 1 << 16);
   Memories memories(arena);
   EXPECT_THROW(matrix.multiply({1, 3, {}}, memories, vectors), AgreedError);
   EXPECT_THROW(matrix.multiply({1, 1, {Column{{5, 0}, {}, 1, 0}}}, memories, vectors), AgreedError);
   EXPECT_THROW(matrix.multiply({1, 2, {Column{}, Column{}}, 5, 0}, memories, vectors), AgreedError);
   EXPECT_THROW(matrix.put_values({1, 0, 1, 0}, arena), AgreedError);
-  EXPECT_THROW(
-      ResidentMatrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f16, "auto"}, distributions, ""),
-      Error);
+  EXPECT_THROW(ResidentMatrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f16, "auto"}, ""), Error);
 }
 
 }  // namespace

@@ -44,6 +44,28 @@ TEST(ArenaSpace, LowRangesAreTakenFirst) {
   EXPECT_EQ(space.take(0)->offset(), 64u);
 }
 
+TEST(ArenaSpace, WhatIsReservedAndNotHeldGoesToOthers) {
+  ArenaSpace space(1024);
+  auto slow = space.reserve(1024);
+  EXPECT_EQ(space.used(), 0u);
+  ASSERT_TRUE(slow->hold(64));
+  auto quick = space.take(512);
+  ASSERT_NE(quick, nullptr);
+  EXPECT_EQ(space.used(), 64u + 512u);
+  EXPECT_FALSE(slow->hold(128));  // the place behind it is taken
+  quick.reset();
+  EXPECT_TRUE(slow->hold(128));
+  EXPECT_TRUE(slow->hold(64));
+  EXPECT_EQ(space.used(), 128u);
+  auto one = space.reserve(512), two = space.reserve(512);  // the second one has the place of the first
+  ASSERT_NE(two, nullptr);
+  EXPECT_FALSE(one->hold(1));
+  EXPECT_TRUE(two->hold(512));
+  slow.reset(), one.reset(), two.reset();
+  EXPECT_EQ(space.used(), 0u);
+  EXPECT_NE(space.take(1024), nullptr);
+}
+
 TEST(ArenaSpace, WhatDoesNotFitIsRefused) {
   ArenaSpace space(1024);
   EXPECT_EQ(space.take(1025), nullptr);

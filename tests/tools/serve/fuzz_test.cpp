@@ -75,8 +75,13 @@ class RequestFuzzTest : public test::MutationTest {
     Reply reply;
     if (auto* job = std::get_if<std::unique_ptr<Job>>(&accepted)) {
       bool done = false;
-      const auto to = (*job)->body();
-      std::memcpy(to.data(), body.data(), std::min(to.size(), body.size()));
+      for (std::size_t at = 0; at < body.size();) {
+        const auto to = (*job)->body();
+        std::memcpy(to.data(), body.data() + at, std::min(to.size(), body.size() - at));
+        at += to.size();
+        if ((*job)->rest() == 0) break;
+        (*job)->take_piece([](const auto& problem) { EXPECT_FALSE(problem); });
+      }
       (*job)->start([&](Reply answer) { reply = std::move(answer), done = true; });
       EXPECT_TRUE(done) << head.target;
     } else {

@@ -4,7 +4,9 @@
 #include "kernels/base/error.h"
 #include "tools/serve/access/gate.h"
 #include "tools/serve/http/connection_count.h"
+#include "tools/serve/http/head_parser.h"
 #include "tools/serve/http/header_scan.h"
+#include "tools/serve/http/reply_header.h"
 
 namespace shardmat::serve {
 namespace {
@@ -76,9 +78,10 @@ TEST(TcpAddresses, AreReadAndRefused) {
   EXPECT_FALSE(is_loopback(parse_tcp_address("[::]:1")));
 }
 
-TEST(ConnectionCount, LimitsAllAndEachAddress) {
-  ConnectionCount count(5, 2);
-  const Peer a{"192.0.2.1", false, false}, b{"192.0.2.2", false, false}, here{"127.0.0.1", false, true}, file;
+TEST(ConnectionCount, LimitsAllAndEachAddressAndKeepsPlacesForTheUnixSocket) {
+  ConnectionCount count(8, 2);  // of which two are kept for the Unix socket
+  const Peer a{"192.0.2.1", false, false}, b{"192.0.2.2", false, false}, c{"192.0.2.3", false, false};
+  const Peer here{"127.0.0.1", false, true}, here_too{"::1", false, true}, file;
   EXPECT_TRUE(count.add(a));
   EXPECT_TRUE(count.add(a));
   EXPECT_FALSE(count.add(a));
@@ -86,9 +89,36 @@ TEST(ConnectionCount, LimitsAllAndEachAddress) {
   count.remove(a);
   EXPECT_TRUE(count.add(a));
   EXPECT_TRUE(count.add(here));
+  EXPECT_TRUE(count.add(here_too));
+  EXPECT_TRUE(count.add(here));
+  EXPECT_FALSE(count.add(c));
   EXPECT_TRUE(count.add(file));
-  EXPECT_FALSE(count.add(here));
-  EXPECT_EQ(count.all(), 5u);
+  EXPECT_TRUE(count.add(file));
+  EXPECT_FALSE(count.add(file));
+  EXPECT_EQ(count.all(), 8u);
+  ConnectionCount loopback(20, 2);
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(loopback.add(i % 2 == 0 ? here : here_too));
+  EXPECT_FALSE(loopback.add(here));
+  EXPECT_TRUE(loopback.add(a));
+}
+
+TEST(ParseHead, AbsoluteTargetsNameTheHost) {
+  const auto parsed = [](const std::string& target) {
+    return parse_head("GET " + target + " HTTP/1.1\r\nHost: other\r\n\r\n");
+  };
+  const ParsedHead one = parsed("http://localhost:80/v2?a=b");
+  ASSERT_FALSE(one.problem);
+  EXPECT_EQ(one.head.target, "/v2?a=b");
+  EXPECT_EQ(one.head.field("Host"), "localhost:80");
+  EXPECT_EQ(parsed("HTTPS://localhost").head.target, "/");
+  EXPECT_EQ(parsed("http://localhost?a=b").head.target, "/?a=b");
+  EXPECT_EQ(parsed("/v2").head.field("Host"), "other");
+  for (const char* bad : {"http://", "http:///v2", "http://user@localhost/v2"}) EXPECT_TRUE(parsed(bad).problem) << bad;
+}
+
+TEST(HttpDate, IsOfTheStandard) {
+  EXPECT_EQ(http_date(784111777), "Sun, 06 Nov 1994 08:49:37 GMT");
+  EXPECT_EQ(http_date(1709164800), "Thu, 29 Feb 2024 00:00:00 GMT");
 }
 
 RequestHead head(bool is_unix, const std::string& method, Fields fields) {
@@ -123,6 +153,11 @@ TEST(Gate, HostAndOrigin) {
   EXPECT_EQ(from(false, "POST", "null"), 403);
   EXPECT_EQ(from(true, "DELETE", "https://evil.org"), 403);
   EXPECT_EQ(from(false, "GET", "https://evil.org"), 200);
+  const auto fields = [&](const char* origin) { return gate.fields_for_pages(head(false, "GET", {{"Origin", origin}})); };
+  EXPECT_EQ(fields("https://lab.example.org").at(1).second, "https://lab.example.org");
+  EXPECT_EQ(fields("https://evil.org").size(), 1u);  // Vary alone
+  const Fields preflight{{"Host", "localhost"}, {"Origin", "https://evil.org"}, {"Access-Control-Request-Method", "PUT"}};
+  EXPECT_EQ(status(head(false, "OPTIONS", preflight)), 403);
 }
 
 TEST(Gate, TokensAndScopes) {
@@ -139,12 +174,19 @@ TEST(Gate, TokensAndScopes) {
   auto request = head(false, "GET", {{"authorization", "bearer good"}});
   ASSERT_FALSE(gate.identify(request));
   EXPECT_EQ(request.rights->name(), "g");
-  const Route read{"GET", "/x", Scope::read, "x", {}}, admin{"POST", "/x", Scope::admin, "x", {}};
+  const Scope read = Scope::read, admin = Scope::admin;
   EXPECT_FALSE(Gate::check_rights(*request.rights, read, ""));
   EXPECT_FALSE(Gate::check_rights(*request.rights, read, "abc"));
   EXPECT_EQ(Gate::check_rights(*request.rights, read, "b")->code, "wrong_matrix");
   EXPECT_EQ(Gate::check_rights(*request.rights, admin, "a")->text, "the token g has no scope admin");
+  TokenTable changed;
+  changed.add({sha256("good"), std::make_shared<Rights>("g", std::vector{Scope::admin}, std::vector<std::string>{"b"})});
+  gate.set_tokens(changed);
+  EXPECT_TRUE(request.rights->may(Scope::admin));  // the request under way has the new rights
+  EXPECT_FALSE(request.rights->may(Scope::read));
   gate.set_tokens({});
+  EXPECT_TRUE(request.rights->is_revoked());
+  EXPECT_FALSE(request.rights->may(Scope::admin));
   EXPECT_TRUE(gate.identify(request));
   auto local = head(true, "GET", {});
   EXPECT_FALSE(gate.identify(local));

@@ -11,7 +11,7 @@ namespace {
 
 class MultiplyShapeTest : public testing::Test {
  protected:
-  MultiplyShapeTest() : vectors_(1) {
+  MultiplyShapeTest() {
     matrix_.wanted.name = "m", matrix_.state = MatrixState::ready, matrix_.generation = 5;
     service::Loaded loaded;
     loaded.rows = 10, loaded.cols = 20, loaded.x_distribution = 1, loaded.y_distribution = 2;
@@ -23,7 +23,8 @@ class MultiplyShapeTest : public testing::Test {
   void add(std::uint64_t number, std::int64_t size, std::int64_t columns, std::uint64_t distribution,
            ValueType type = ValueType::f64) {
     Vector vector;
-    vector.number = number, vector.size = size, vector.columns = columns, vector.distribution = distribution;
+    vector.number = number, vector.id = "vec-" + std::to_string(number), vector.size = size, vector.columns = columns,
+    vector.distribution = distribution;
     vector.type = type;
     vectors_.add(vector);
   }
@@ -32,7 +33,7 @@ class MultiplyShapeTest : public testing::Test {
     const Target target = parse_target("/v1/matrices/m/multiply?" + query).value();
     auto read = read_multiply_query(head, target);
     if (auto* problem = std::get_if<Problem>(&read)) return *problem;
-    return shape_of(std::get<MultiplyQuery>(read), matrix_, vectors_, bytes);
+    return shape_of(std::get<MultiplyQuery>(read), matrix_, vectors_, Rights::of_owner("o"), bytes);
   }
   MultiplyShape shape(const std::string& query, std::uint64_t bytes) {
     const auto answer = ask(query, bytes);
@@ -77,7 +78,7 @@ TEST_F(MultiplyShapeTest, PlacesInTheClientsMemory) {
   const auto place = [&](const std::string& query, std::uint64_t bytes) {
     const Target target = parse_target("/v1/matrices/m/multiply?" + query).value();
     const auto read = std::get<MultiplyQuery>(read_multiply_query({}, target));
-    const auto found = std::get<MultiplyShape>(shape_of(read, matrix_, vectors_, 0));
+    const auto found = std::get<MultiplyShape>(shape_of(read, matrix_, vectors_, Rights::of_owner("o"), 0));
     const auto problem = check_places(read, found, 8, bytes);
     return problem ? problem->code : "";
   };

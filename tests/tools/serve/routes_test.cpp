@@ -10,6 +10,7 @@ Routes some_routes() {
   const auto nothing = [](const Call&) -> Accepted { return Reply{}; };
   Routes routes;
   routes.add({"GET", "/v1/things", Scope::read, "list", nothing});
+  routes.add({"GET", "/v2", Scope::read, "server", nothing});
   routes.add({"GET", "/v1/things/{thing}", Scope::read, "get", nothing});
   routes.add({"DELETE", "/v1/things/{thing}", Scope::vectors, "delete", nothing});
   routes.add({"POST", "/v1/matrices/{matrix}/rows/{row}", Scope::multiply, "rows", nothing, true});
@@ -37,6 +38,7 @@ class Find : public testing::Test {
 
 TEST_F(Find, ByMethodAndPath) {
   EXPECT_EQ(match("GET", "/v1/things")->route->op, "list");
+  EXPECT_EQ(match("GET", "/v2/")->route->op, "server");
   EXPECT_EQ(match("GET", "/v1/things/a")->route->op, "get");
   EXPECT_EQ(match("DELETE", "/v1/things/a")->call.parameters, std::vector<std::string>{"a"});
   EXPECT_EQ(match("DELETE", "/v1/things/a")->call.matrix, "");

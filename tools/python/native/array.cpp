@@ -24,7 +24,7 @@ class NativeArray {
     call([&] { return shardmat_context_allocate(context_.get(), bytes, &data_); });
   }
   ~NativeArray() {
-    if (interpreter_ends() && threads_in_calls > 0) return;
+    if (left_calls_behind()) return;
     const WithoutLock without;
     shardmat_context_free(context_.get(), data_);
   }

@@ -45,6 +45,7 @@ class NativeBatch {
 /// Ends what runs by Ctrl-C.
 struct Interruptible {
   static int called(void* user, std::int64_t, const double*, std::int64_t) {
+    if (ends_here()) return 1;
     const WithLock lock;
     if (PyErr_CheckSignals() == 0) return 0;
     static_cast<Interruptible*>(user)->error.emplace();

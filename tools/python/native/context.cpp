@@ -17,6 +17,7 @@ NativeContext::NativeContext(const std::string& backend, int threads, double tim
                         : shardmat_context_create(&options, &made);
   });
   handle_.reset(made, Destroyer<shardmat_context, shardmat_context_destroy>{});
+  note_context(handle_);
 }
 
 py::dict NativeContext::info() const {

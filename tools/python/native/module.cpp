@@ -27,6 +27,7 @@ PYBIND11_MODULE(_shardmat, module) {
     }
   });
   module.def("version", &shardmat_version);
+  shardmat::python::add_ending(module);
   shardmat::python::add_array(module);
   shardmat::python::add_batch(module);
   shardmat::python::add_context(module);

@@ -2,7 +2,7 @@
 //
 // Up to Python 3.13, a daemon thread that wants the lock of an interpreter that ends is ended by pthread_exit(). That unwinds its
 // stack, and destructors and callbacks from C end the whole process there (SIGABRT). Such a thread waits here until the process
-// has ended, as newer versions do it themselves.
+// has ended, as newer versions do it themselves. Before that, the end waits for calls under way (ending.cpp).
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -17,6 +17,11 @@ namespace shardmat::python {
 
 /// Threads in calls of the library, which may hold locks of it.
 inline std::atomic<int> threads_in_calls{0};
+
+/// The interpreter ends, and another thread ends it: solves stop.
+bool ends_here();
+/// Calls were left under way when the interpreter ended: nothing may wait for their contexts.
+bool left_calls_behind();
 
 inline bool interpreter_ends() {
 #if PY_VERSION_HEX >= 0x030d0000
@@ -47,8 +52,13 @@ auto take_lock(const F& take) {
 /// Without the lock until the end of the scope. REQUIRES: the thread has it.
 class WithoutLock {
  public:
-  WithoutLock() : state_(PyEval_SaveThread()) { ++threads_in_calls; }
+  WithoutLock() {
+    ++threads_in_calls;
+    state_ = PyEval_SaveThread();
+    stay_if_it_ends();
+  }
   ~WithoutLock() {
+    stay_if_it_ends();
     take_lock([&] {
       PyEval_RestoreThread(state_);
       return 0;
@@ -59,6 +69,12 @@ class WithoutLock {
   WithoutLock& operator=(const WithoutLock&) = delete;
 
  private:
+  void stay_if_it_ends() {
+    if (!ends_here()) return;
+    --threads_in_calls;
+    wait_for_the_end();
+  }
+
   PyThreadState* state_;
 };
 

@@ -18,7 +18,8 @@ class NativeSolver {
                                                           {"preconditioner", &options.preconditioner},
                                                           {"null_space", &options.null_space},
                                                           {"residual_norm", &options.residual_norm},
-                                                          {"variant", &options.variant}};
+                                                          {"variant", &options.variant},
+                                                          {"penalty_rows", &options.penalty_rows}};
     const std::map<std::string, double*> numbers{
         {"rtol", &options.rtol}, {"atol", &options.atol}, {"divergence_tolerance", &options.divergence_tolerance}};
     const std::map<std::string, std::int64_t*> counts{
@@ -70,6 +71,7 @@ class NativeSolver {
   /// Called by the library without Python's lock. Also where Ctrl-C ends a solve.
   struct Monitor {
     static int called(void* user, std::int64_t iterations, const double* norms, std::int64_t columns) {
+      if (ends_here()) return 1;
       auto& self = *static_cast<Monitor*>(user);
       const WithLock lock;
       if (self.error) return 1;
@@ -100,6 +102,8 @@ class NativeSolver {
     described["true_residual"] = result.true_residual;
     described["norm_of_b"] = result.norm_of_b;
     described["removed_from_b"] = result.removed_from_b;
+    described["penalty_rows"] = result.penalty_rows;
+    described["penalty_ratio"] = result.penalty_ratio;
     described["floor"] = result.floor;
     described["backward_error"] = result.backward_error;
     described["seconds"] = result.seconds;

@@ -41,7 +41,7 @@ void call(F&& work) {
 template <class Handle, void (*destroy)(Handle*)>
 struct Destroyer {
   void operator()(Handle* handle) const {
-    if (interpreter_ends() && threads_in_calls > 0) return;  // which may never leave their locks; the process ends anyway
+    if (left_calls_behind()) return;  // which may never leave their locks; the process ends anyway
     if (PyGILState_Check() == 0) return destroy(handle);
     const WithoutLock without;  // another thread may be in a call of the same context
     destroy(handle);
@@ -90,6 +90,10 @@ class View {
 /// The caller's stream: None, the number of a cudaStream_t, or an object with cuda_stream (PyTorch) or ptr (CuPy).
 void* stream_of(const py::object& stream);
 
+/// The end of the interpreter gives up the waits of this context. REQUIRES: Python's lock.
+void note_context(const std::shared_ptr<shardmat_context>& context);
+
+void add_ending(py::module_& module);
 void add_array(py::module_& module);
 void add_batch(py::module_& module);
 void add_context(py::module_& module);

@@ -54,6 +54,10 @@ def real(array, what):
 
 def require_real(dtype, what):
     """Raises ValueError for a type of NumPy whose values are no real numbers."""
+    if dtype.kind == "c":
+        raise ValueError(f"{what} has type {dtype}; it must have real numbers. A complex system has a real equivalent with 2 × 2 "
+                         "blocks: scipy.sparse.kron(A.real, [[1, 0], [0, 1]]) + scipy.sparse.kron(A.imag, [[0, -1], [1, 0]]), "
+                         "with b.view(float) and x.view(complex)")
     if dtype.kind not in "biuf":
         raise ValueError(f"{what} has type {dtype}; it must have real numbers")
 
@@ -529,6 +533,9 @@ class Solver(Handle):
     Keywords: rtol (of the norm of b; 1e-8, for a matrix in float32 1e-5), atol, divergence_tolerance (1e5, likewise),
     max_iterations (10000), restart (30), columns (1), block_size, degree, null_space ("none", "constant"), residual_norm,
     assume_symmetric, variant (of cg: "auto", "classic", or "single_reduction" with one sum over the ranks an iteration),
+    penalty_rows ("auto": rows that state a known value by a diagonal above 1e8 times all else, as FreeFEM's tgv, give x =
+    b / diagonal there, and the others are solved for; "known": any number of such rows, and one at least; "keep": rows like
+    others. ``results`` tell how many; norm_of_b, residual and true_residual are those of the other rows),
     monitor: called now and then with the iterations and the norm of each column's residual; True ends the solve. Ctrl-C ends
     it, too.
     """

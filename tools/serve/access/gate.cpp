@@ -47,7 +47,7 @@ Gate::Gate(Options options, TokenTable tokens)
     : options_(std::move(options)),
       tokens_(std::move(tokens)),
       unix_(std::make_shared<Rights>(Rights::of_owner("unix"))),
-      anyone_(std::make_shared<Rights>(Rights::of_owner("anyone"))) {
+      anyone_(std::make_shared<Rights>(Rights::of_anyone("anyone"))) {
   for (const char* host : {"localhost", "127.0.0.1", "[::1]"}) options_.hosts.emplace_back(host);
 }
 
@@ -61,10 +61,42 @@ std::optional<Problem> Gate::check_source(const RequestHead& head) const {
                           "this service is not called by this Host; the option --host-name of shardmat serve adds names");
   }
   const std::string& origin = head.field("Origin");
-  if (origin.empty() || !changes_something(head.method)) return std::nullopt;
-  if (std::find(options_.origins.begin(), options_.origins.end(), origin) != options_.origins.end()) return std::nullopt;
+  if (origin.empty() || is_good_origin(origin)) return std::nullopt;
+  const bool is_preflight = head.method == "OPTIONS" && !head.field("Access-Control-Request-Method").empty();
+  if (!changes_something(head.method) && !is_preflight) return std::nullopt;
   return make_problem(403, "wrong_origin",
                       "web pages of this Origin may change nothing here; the option --origin of shardmat serve allows one");
+}
+
+bool Gate::is_good_origin(const std::string& origin) const {
+  return std::find(options_.origins.begin(), options_.origins.end(), origin) != options_.origins.end();
+}
+
+std::vector<std::pair<std::string, std::string>> Gate::fields_for_pages(const RequestHead& head) const {
+  if (options_.origins.empty()) return {};
+  const std::string& origin = head.field("Origin");
+  if (origin.empty() || !is_good_origin(origin)) return {{"Vary", "Origin"}};
+  return {{"Vary", "Origin"},
+          {"Access-Control-Allow-Origin", origin},
+          {"Access-Control-Expose-Headers",
+           "Inference-Header-Content-Length, Location, Retry-After, Server-Timing, Shardmat-Batch, Shardmat-Generation, "
+           "Shardmat-Shape, Shardmat-Type, X-Request-Id"}};
+}
+
+Reply Gate::options_reply(const RequestHead& head) {
+  constexpr const char* kMethods = "GET, HEAD, POST, PUT, DELETE, OPTIONS";
+  Reply reply;
+  reply.status = 204;
+  reply.fields = {{"Allow", kMethods}};
+  if (head.field("Access-Control-Request-Method").empty()) return reply;
+  reply.fields.emplace_back("Access-Control-Allow-Methods", kMethods);
+  reply.fields.emplace_back("Access-Control-Allow-Headers",
+                            "Authorization, Content-Type, If-Match, Inference-Header-Content-Length, Shardmat-Deadline-Ms, "
+                            "Shardmat-Priority, X-Request-Id, traceparent");
+  reply.fields.emplace_back("Access-Control-Max-Age", "600");
+  if (head.field("Access-Control-Request-Private-Network") == "true")
+    reply.fields.emplace_back("Access-Control-Allow-Private-Network", "true");
+  return reply;
 }
 
 std::optional<Reply> Gate::identify(RequestHead& head) const {
@@ -85,10 +117,20 @@ std::optional<Reply> Gate::identify(RequestHead& head) const {
   return unauthorised("there is no such token", "Bearer realm=\"shardmat\", error=\"invalid_token\"");
 }
 
-std::optional<Problem> Gate::check_rights(const Rights& rights, const Route& route, const std::string& matrix) {
-  if (!rights.may(route.scope))
-    return make_problem(403, "missing_scope",
-                        fmt::format("the token {} has no scope {}", rights.name(), scope_name(route.scope)));
+void Gate::set_tokens(TokenTable tokens) {
+  tokens.replace(tokens_);
+  tokens_ = std::move(tokens);
+}
+
+bool Gate::has_tenant(const std::string& tenant) const {
+  return tokens_.has_tenant(tenant) || tenant == unix_->tenant() || tenant == anyone_->tenant();
+}
+
+Reply Gate::revoked() { return unauthorised("the token was revoked", "Bearer realm=\"shardmat\", error=\"invalid_token\""); }
+
+std::optional<Problem> Gate::check_rights(const Rights& rights, Scope scope, const std::string& matrix) {
+  if (!rights.may(scope))
+    return make_problem(403, "missing_scope", fmt::format("the token {} has no scope {}", rights.name(), scope_name(scope)));
   if (!matrix.empty() && !rights.may_use(matrix))
     return make_problem(403, "wrong_matrix", fmt::format("the token {} is not for the matrix {}", rights.name(), matrix));
   return std::nullopt;

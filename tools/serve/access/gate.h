@@ -31,14 +31,23 @@ class Gate {
   };
   Gate(Options options, TokenTable tokens);
 
-  void set_tokens(TokenTable tokens) { tokens_ = std::move(tokens); }
+  /// From now on these are the tokens. Rights that requests under way have change with them.
+  void set_tokens(TokenTable tokens);
+  /// True if somebody may be this tenant.
+  bool has_tenant(const std::string& tenant) const;
 
   /// Why the request is refused whatever it asks for.
   std::optional<Problem> check_source(const RequestHead& head) const;
+  /// The fields that let a web page of a good origin read the answer.
+  std::vector<std::pair<std::string, std::string>> fields_for_pages(const RequestHead& head) const;
+  /// The answer to OPTIONS, by which browsers ask what a page may do.
+  static Reply options_reply(const RequestHead& head);
   /// Finds out who the client is, for head.rights; or 401.
   std::optional<Reply> identify(RequestHead& head) const;
+  /// 401 for a token that was one.
+  static Reply revoked();
   /// Why the client may not use the route with the matrix.
-  static std::optional<Problem> check_rights(const Rights& rights, const Route& route, const std::string& matrix);
+  static std::optional<Problem> check_rights(const Rights& rights, Scope scope, const std::string& matrix);
   /// Counts the request; or why it comes too early. REQUIRES: the client is identified.
   std::optional<Problem> check_quota(const RequestHead& head, double now);
 
@@ -46,6 +55,8 @@ class Gate {
   struct Quotas {
     Quota requests, bytes;
   };
+
+  bool is_good_origin(const std::string& origin) const;
 
   Options options_;
   TokenTable tokens_;

@@ -54,8 +54,8 @@ Priority highest_priority(const json& token, const std::string& where) {
 }
 
 Token parse_token(const json& value, const std::string& where) {
-  static const std::set<std::string> known{"sha256",           "name",   "scopes",  "matrices", "requests_per_second",
-                                           "bytes_per_second", "weight", "priority"};
+  static const std::set<std::string> known{"sha256",           "name",   "scopes",   "matrices",    "requests_per_second",
+                                           "bytes_per_second", "weight", "priority", "memory_bytes"};
   if (!value.is_object()) fail(where + " must be an object");
   for (const auto& [key, unused] : value.items())
     if (!known.contains(key))
@@ -78,6 +78,8 @@ Token parse_token(const json& value, const std::string& where) {
   rights.requests_per_second = above_zero(value, "requests_per_second", 0, where);
   rights.bytes_per_second = above_zero(value, "bytes_per_second", 0, where);
   rights.weight = above_zero(value, "weight", 1, where);
+  rights.memory_bytes = static_cast<std::uint64_t>(std::clamp(above_zero(value, "memory_bytes", 0, where), 0.0, 1e18));
+  if (value.contains("memory_bytes") && rights.memory_bytes == 0) fail(where + ": memory_bytes must be 1 or more");
   rights.highest = highest_priority(value, where);
   token.rights = std::make_shared<Rights>(std::move(rights));
   return token;
@@ -112,6 +114,23 @@ const Token* TokenTable::find(std::string_view secret) const {
   for (const Token& token : tokens_)
     if (equal_in_constant_time(token.sha256, hash)) found = &token;
   return found;
+}
+
+void TokenTable::replace(const TokenTable& old) {
+  for (const Token& before : old.tokens_) {
+    const auto now =
+        std::find_if(tokens_.begin(), tokens_.end(), [&](const Token& token) { return token.sha256 == before.sha256; });
+    if (now == tokens_.end()) {
+      before.rights->revoke();
+    } else if (now->rights != before.rights) {
+      *before.rights = *now->rights;
+      now->rights = before.rights;
+    }
+  }
+}
+
+bool TokenTable::has_tenant(const std::string& tenant) const {
+  return std::any_of(tokens_.begin(), tokens_.end(), [&](const Token& token) { return token.rights->tenant() == tenant; });
 }
 
 TokenTable read_tokens(const std::string& file) {

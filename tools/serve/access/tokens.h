@@ -16,7 +16,7 @@ namespace shardmat::serve {
 
 struct Token {
   Sha256 sha256{};
-  std::shared_ptr<const Rights> rights;
+  std::shared_ptr<Rights> rights;  ///< requests under way share it, and see what becomes of it
 };
 
 class TokenTable {
@@ -28,6 +28,11 @@ class TokenTable {
   /// Null if there is no such token. Takes the same time for every wrong one.
   const Token* find(std::string_view secret) const;
   std::size_t size() const { return tokens_.size(); }
+  /// This table takes the place of another one. Tokens of both keep the rights object of the old one, with the content of
+  /// the new one. The rights of all other old ones are revoked.
+  void replace(const TokenTable& old);
+  /// True if vectors may be of this tenant.
+  bool has_tenant(const std::string& tenant) const;
 
  private:
   std::vector<Token> tokens_;

@@ -4,6 +4,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
@@ -59,6 +60,7 @@ void EventLoop::stay_awake(double seconds) {
 
 void EventLoop::stop() { impl_->io.stop(); }
 void EventLoop::post(std::function<void()> action) { impl_->posted.push_back(std::move(action)); }
+void EventLoop::post_from_any_thread(std::function<void()> action) { asio::post(impl_->io, std::move(action)); }
 asio::io_context& EventLoop::io() { return impl_->io; }
 
 void EventLoop::on_signals(std::initializer_list<int> numbers, std::function<void()> action) {

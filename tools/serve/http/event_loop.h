@@ -1,7 +1,7 @@
 // The one thread of the front end: it runs whatever is ready, and nothing in it may block. Asio stays behind this header and
 // http_connection.h.
 //
-// Threads: everything here belongs to the thread that calls run().
+// Threads: everything here belongs to the thread that calls run(), except post_from_any_thread().
 #pragma once
 
 #include <functional>
@@ -26,6 +26,8 @@ class EventLoop {
   void stop();
   /// Runs `action` soon, after the present one. Call it on the thread that runs the loop.
   void post(std::function<void()> action);
+  /// The same on any thread.
+  void post_from_any_thread(std::function<void()> action);
   /// For so many seconds from now on the thread looks for events without sleeping, as it takes longer to wake it up than
   /// what is waited for takes. Other threads that want its core get it. 0: it may sleep again.
   void stay_awake(double seconds);

@@ -30,9 +30,27 @@ std::optional<Problem> fault_of(const RequestHead& head, unsigned version) {
   if (std::any_of(head.fields.begin(), head.fields.end(),
                   [](const auto& field) { return strcasecmp(field.first.c_str(), "Transfer-Encoding") == 0; }))
     return make_problem(411, "length_required", "send the body with Content-Length, not with Transfer-Encoding");
-  if (const std::string& coding = head.field("Content-Encoding"); !coding.empty() && strcasecmp(coding.c_str(), "identity") != 0)
+  if (const std::string& coding = head.field("Content-Encoding");
+      !coding.empty() && strcasecmp(coding.c_str(), "identity") != 0)
     return make_problem(415, "content_encoding", "bodies are not decoded here: send the body without Content-Encoding");
   return std::nullopt;
+}
+
+/// Proxies are asked for "http://host/path", and every server has to take it: the host then counts, not the field Host.
+/// False for a malformed one.
+bool take_absolute_form(RequestHead& head) {
+  const std::size_t scheme = strncasecmp(head.target.c_str(), "http://", 7) == 0    ? 7
+                             : strncasecmp(head.target.c_str(), "https://", 8) == 0 ? 8
+                                                                                    : 0;
+  if (scheme == 0) return true;
+  const std::size_t end = std::min(head.target.find_first_of("/?", scheme), head.target.size());
+  const std::string host = head.target.substr(scheme, end - scheme);
+  if (host.empty() || host.find('@') != std::string::npos) return false;
+  for (auto& [name, value] : head.fields)
+    if (strcasecmp(name.c_str(), "Host") == 0) value = host;
+  head.target.erase(0, end);
+  if (head.target.empty() || head.target.front() != '/') head.target.insert(0, "/");
+  return true;
 }
 
 }  // namespace
@@ -56,7 +74,9 @@ ParsedHead parse_head(std::string_view header) {
   if (const std::string& id = head.field("X-Request-Id"); is_request_id(id)) head.request_id = id;
   head.trace_id = trace_id_of(head.field("traceparent"));
   parsed.problem = fault_of(head, message.version());
+  if (!parsed.problem && !take_absolute_form(head)) parsed.problem = malformed("its target has no good host");
   if (parsed.problem) return parsed;
+  parsed.is_1_0 = message.version() == 10;
   head.content_length = parser.content_length().value_or(0);
   parsed.keep_alive = message.keep_alive();
   return parsed;

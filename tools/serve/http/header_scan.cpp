@@ -57,6 +57,12 @@ HeaderScanner::Found HeaderScanner::scan(std::string_view arrived) {
   }
 }
 
+std::size_t empty_lines(std::string_view arrived) {
+  std::size_t bytes = 0;
+  while (arrived.substr(bytes, 2) == "\r\n") bytes += 2;
+  return bytes;
+}
+
 std::string framing_fault(const Fields& fields, bool is_1_1) {
   const std::size_t lengths = count(fields, "Content-Length"), encodings = count(fields, "Transfer-Encoding");
   if (lengths > 1) return "Content-Length is there twice";

@@ -21,10 +21,15 @@ class HeaderScanner {
   };
   /// Looks at everything that has arrived since the request began.
   Found scan(std::string_view arrived);
+  /// True once a line is complete.
+  bool has_begun() const { return line_ > 0; }
 
  private:
   std::size_t line_ = 0;  ///< where the line begins that was not complete
 };
+
+/// Bytes of the empty lines that come before a request. Some clients send one behind a body.
+std::size_t empty_lines(std::string_view arrived);
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
 

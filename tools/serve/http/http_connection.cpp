@@ -8,11 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/read.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/string.hpp>
-#include <boost/beast/http/status.hpp>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -26,14 +24,16 @@
 #include "tools/serve/http/head_parser.h"
 #include "tools/serve/http/header_scan.h"
 #include "tools/serve/http/http_stream.h"
+#include "tools/serve/http/large_steps.h"
 #include "tools/serve/http/names.h"
+#include "tools/serve/http/reply_header.h"
+#include "tools/serve/http/time_limit.h"
 #include "tools/serve/observe/log.h"
 
 namespace shardmat::serve {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
-namespace http = beast::http;
 using boost::system::error_code;
 using Clock = std::chrono::steady_clock;
 
@@ -42,83 +42,60 @@ namespace {
 constexpr std::size_t kReadBytes = 16 << 10;
 /// Of a body that is not wanted; for a longer one the connection ends.
 constexpr std::uint64_t kMostIgnoredBytes = 64 << 10;
-constexpr std::size_t kStepBytes = std::size_t{4} << 20;
 constexpr double kIdleSeconds = 300, kLingerSeconds = 2;
-constexpr double kLeastBytesPerSecond = 64 << 10;
-constexpr double kAwakeSeconds = 100e-6;  ///< for the next part of a body
+constexpr double kHealthSeconds = 1;  ///< for the header on a connection that is kept free for health requests
 constexpr int kClientLeft = 499;
-constexpr std::size_t kUsualHeaderBytes = 512;
-
-/// Asio moves 64 KiB at a time unless this completion condition asks for more. It also notes how many bytes were moved. A
-/// client of this host (`awake` is not null) that keeps up finds the event loop awake.
-struct InLargeSteps {
-  std::uint64_t* moved;
-  EventLoop* awake;
-  std::size_t operator()(const error_code& error, std::size_t bytes) const {
-    if (awake != nullptr && (bytes == 0 || bytes >= *moved + kReadBytes)) awake->stay_awake(kAwakeSeconds);
-    *moved = bytes;
-    return error ? 0 : kStepBytes;
-  }
-};
-
-Clock::duration duration_of(double seconds) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
-std::string header_of(const Reply& reply, std::size_t bytes, const std::string& request_id, bool keep_alive) {
-  const auto reason = http::obsolete_reason(static_cast<http::status>(reply.status));
-  std::string text;
-  text.reserve(kUsualHeaderBytes);
-  const auto add = [&](const auto&... parts) { (text.append(parts), ...); };
-  add("HTTP/1.1 ", std::to_string(reply.status), " ", std::string_view(reason.data(), reason.size()));
-  add("\r\nX-Request-Id: ", request_id, "\r\n");
-  if (reply.status != 204) add("Content-Type: ", reply.content_type, "\r\nX-Content-Type-Options: nosniff\r\n");
-  if (reply.status != 204 && !reply.stream) add("Content-Length: ", std::to_string(bytes), "\r\n");
-  for (const auto& [name, value] : reply.fields) add(name, ": ", value, "\r\n");
-  add(keep_alive ? "\r\n" : "Connection: close\r\n\r\n");
-  return text;
-}
 
 }  // namespace
-
-HttpShared::HttpShared(EventLoop& event_loop, const HttpLimits& http_limits, Router route, Recorder recorder)
-    : loop(event_loop),
-      limits(http_limits),
-      router(std::move(route)),
-      record(std::move(recorder)),
-      count(limits.connections, limits.connections_per_address),
-      id_prefix_(fmt::format("{:08x}-", std::random_device{}())) {}
-
-std::string HttpShared::new_request_id() {
-  std::array<char, 16> digits;
-  const auto end = std::to_chars(digits.begin(), digits.end(), ++requests_, 16).ptr;
-  return id_prefix_ + std::string(digits.begin(), end);
-}
-
-void HttpShared::remove(HttpConnection* connection, const Peer& peer) {
-  count.remove(peer);
-  open.erase(connection);
-  if (draining && open.empty() && empty) loop.post(std::exchange(empty, nullptr));
-}
 
 /// It keeps itself alive by the operations under way.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
-  HttpConnection(HttpStream::Socket socket, Peer peer, std::shared_ptr<HttpShared> shared, const Tls* tls)
-      : stream_(std::move(socket), tls), peer_(std::move(peer)), shared_(std::move(shared)), timer_(shared_->loop.io()) {
+  HttpConnection(HttpStream::Socket socket, Peer peer, std::shared_ptr<HttpShared> shared, const Tls* tls, bool health_only)
+      : stream_(std::move(socket), tls),
+        peer_(std::move(peer)),
+        shared_(std::move(shared)),
+        limit_(shared_->loop.io(), shared_->limits.body_seconds, [this] { cancel(); }),
+        health_only_(health_only) {
     shared_->open.insert(this);
+    if (health_only_) shared_->for_health.push_back(this);
     if (peer_.is_unix) state_ = std::make_shared<ConnectionState>();
   }
-  ~HttpConnection() { shared_->remove(this, peer_); }
+  ~HttpConnection() { shared_->remove(this, peer_, health_only_); }
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
 
   void begin() {
     if (!stream_.has_tls()) return read_request();
-    expire_after(shared_->limits.header_seconds);
-    stream_.async_handshake([me = shared_from_this()](error_code error) {
-      if (!error) me->read_request();
+    limit_.after(shared_->limits.header_seconds);
+    stream_.socket().async_wait(HttpStream::Socket::wait_read, [me = shared_from_this()](error_code error) {
+      if (error) return;
+      if (me->stream_.speaks_plain_http()) return me->refuse_plain_http();
+      me->stream_.async_handshake([me](error_code failed) {
+        if (!failed) me->read_request();
+      });
     });
+  }
+
+  /// Tokens have changed: a request that is not allowed any more ends here.
+  void check_rights() {
+    if (reply_.stream) {
+      if (shared_->check_again(head_)) reply_.stream->close();
+      return;
+    }
+    if (phase_ != Phase::body && phase_ != Phase::working) return;
+    auto refusal = shared_->check_again(head_);
+    if (!refusal && job_)
+      if (auto problem = job_->check_rights()) refusal = problem_reply(std::move(*problem));
+    if (!refusal) return;
+    ++turn_;
+    keep_alive_ = false;
+    if (phase_ == Phase::working) {
+      job_.reset();
+      return send(std::move(*refusal));
+    }
+    refusal_ = std::move(refusal);  // the body is being read: this ends first
+    cancel();
   }
 
   void close_if_idle() {
@@ -126,6 +103,14 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     if (!idle_) return;
     error_code ignored;
     stream_.socket().shutdown(HttpStream::Socket::shutdown_both, ignored);
+  }
+
+  /// Another connection needs its place. False if it has sent its request: it is answered.
+  bool send_away() {
+    if (phase_ != Phase::header || !first_) return false;
+    std::erase(shared_->for_health, this);
+    limit_.end_now();
+    return true;
   }
 
   /// The event loop has ended: nobody is answered any more.
@@ -137,49 +122,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   }
 
  private:
-  // --- time limits: an operation that takes too long is cancelled, and its handler finds late_ set ---
+  InLargeSteps in_large_steps() { return {limit_.moved(), peer_.is_unix ? &shared_->loop : nullptr}; }
 
-  void expire_after(double seconds) {
-    late_ = false, least_rate_ = 0;
-    expire_at(Clock::now() + duration_of(seconds));
-  }
-
-  /// For bodies: moved_ must grow by the least rate.
-  void expire_when_slow() {
-    late_ = false, moved_ = 0;
-    least_rate_ = kLeastBytesPerSecond, rate_since_ = Clock::now();
-    expire_at(rate_since_ + duration_of(shared_->limits.body_seconds));
-  }
-
-  InLargeSteps in_large_steps() { return {&moved_, peer_.is_unix ? &shared_->loop : nullptr}; }
-
-  void expire_never() { latest_ = Clock::time_point::max(); }
-
-  /// The timer is left alone as long as it rings early enough: it then looks at the limit of that time.
-  void expire_at(Clock::time_point time) {
-    latest_ = time;
-    if (time < rings_) ring_at(time);
-  }
-
-  void ring_at(Clock::time_point time) {
-    rings_ = time;
-    timer_.expires_at(time);
-    timer_.async_wait([weak = weak_from_this()](error_code error) {
-      const auto me = weak.lock();
-      if (error || !me || Clock::now() < me->rings_) return;
-      me->rings_ = Clock::time_point::max();
-      me->check_time();
-    });
-  }
-
-  void check_time() {
-    if (least_rate_ > 0 && latest_ != Clock::time_point::max()) {
-      const double seconds = shared_->limits.body_seconds + static_cast<double>(moved_) / least_rate_;
-      latest_ = rate_since_ + duration_of(seconds);
-    }
-    if (latest_ == Clock::time_point::max()) return;
-    if (Clock::now() < latest_) return ring_at(latest_);
-    late_ = true;
+  void cancel() {
     error_code ignored;
     stream_.socket().cancel(ignored);
   }
@@ -190,12 +135,16 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     phase_ = Phase::header;
     idle_ = buffer_.size() == 0;
     scanner_ = {};
-    expire_after(idle_ && !first_ ? kIdleSeconds : shared_->limits.header_seconds);
+    limit_.after(health_only_       ? std::min(kHealthSeconds, shared_->limits.header_seconds)
+                 : idle_ && !first_ ? kIdleSeconds
+                                    : shared_->limits.header_seconds);
     if (client_ended_) return header_ended();
     if (!reading_) scan();
   }
 
   void scan() {
+    if (!scanner_.has_begun())
+      buffer_.consume(empty_lines({static_cast<const char*>(buffer_.data().data()), buffer_.size()}));
     const auto arrived = std::string_view(static_cast<const char*>(buffer_.data().data()), buffer_.size());
     const HeaderScanner::Found found = scanner_.scan(arrived);
     if (!found.fault.empty()) return refuse_header(400, "malformed", "this is no HTTP/1.1 request: " + found.fault);
@@ -211,27 +160,44 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     stream_.async_read_some(buffer_.prepare(kReadBytes), [me = shared_from_this()](error_code error, std::size_t bytes) {
       me->reading_ = false;
       me->buffer_.commit(bytes);
-      if (me->phase_ == Phase::working) return me->stirred(static_cast<bool>(error));
+      if (me->phase_ == Phase::working) return me->stirred(error);
       me->client_ended_ = static_cast<bool>(error);
       if (me->phase_ != Phase::header) return;
       if (error) return me->header_ended();
-      if (std::exchange(me->idle_, false) && !me->first_) me->expire_after(me->shared_->limits.header_seconds);
+      if (std::exchange(me->idle_, false) && !me->first_) me->limit_.after(me->shared_->limits.header_seconds);
       me->scan();
     });
   }
 
   void header_ended() {
+    if (health_only_ && first_ && limit_.late()) return refuse_header(too_many_connections());
     if (buffer_.size() == 0) return;  // between two requests, or before the first
-    if (late_) return refuse_header(408, "slow", "the header did not come in time");
+    if (limit_.late()) return refuse_header(408, "slow", "the header did not come in time");
     refuse_header(400, "malformed", "this is no HTTP/1.1 request: the connection ended in the header");
   }
 
   /// What comes behind a wrong header is no request.
   void refuse_header(int status, const char* code, std::string text) {
+    refuse_header(problem_reply(status, code, std::move(text)));
+  }
+
+  void refuse_header(Reply reply) {
     begin_request();
     head_.request_id = shared_->new_request_id();
     keep_alive_ = false;
-    send(problem_reply(status, code, std::move(text)));
+    send(std::move(reply));
+  }
+
+  /// A client that does not know of TLS reads no TLS, either.
+  void refuse_plain_http() {
+    begin_request();
+    stream_.send_plain(kTlsOnlyReply);
+    reply_ = problem_reply(400, "plain_http", "");
+    finish_record(400, 68);
+    phase_ = Phase::ending;
+    limit_.after(kLingerSeconds);
+    ignored_.resize(kMostIgnoredBytes);
+    linger();
   }
 
   void begin_request() {
@@ -241,6 +207,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     head_ = {};
     head_.peer = peer_;
     received_ = unread_ = 0;
+    says_keep_alive_ = body_begun_ = false;
+    refusal_.reset();
   }
 
   void parse(std::size_t bytes) {
@@ -250,7 +218,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     head_ = std::move(parsed.head);
     head_.peer = peer_, head_.connection = state_;
     if (head_.request_id.empty()) head_.request_id = shared_->new_request_id();
-    keep_alive_ = parsed.keep_alive && !shared_->draining;
+    keep_alive_ = parsed.keep_alive && !shared_->draining && !client_ended_ && !health_only_;
+    says_keep_alive_ = parsed.is_1_0;
     if (parsed.problem) return send(problem_reply(std::move(*parsed.problem)));
     route();
   }
@@ -269,7 +238,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   std::variant<Reply, std::unique_ptr<Job>> guarded_route() {
     try {
-      return shared_->router(head_);
+      auto accepted = shared_->router(head_);
+      if (health_only_ && head_.op != "health") return too_many_connections();
+      return accepted;
     } catch (const std::exception& error) {
       return reply_of(error);
     }
@@ -298,7 +269,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     ignored_.resize(std::exchange(unread_, 0) - had);
     if (ignored_.empty()) return read_request();
     idle_ = true;
-    expire_when_slow();
+    limit_.when_slow();
     asio::async_read(stream_, asio::buffer(ignored_), in_large_steps(),
                      [me = shared_from_this()](error_code error, std::size_t) {
                        if (!error) me->read_request();
@@ -307,19 +278,56 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   void say_continue() {
     static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-    expire_after(shared_->limits.header_seconds);
+    limit_.after(shared_->limits.header_seconds);
     asio::async_write(stream_, asio::buffer(kContinue), [me = shared_from_this()](error_code error, std::size_t) {
-      if (error) return me->client_left();
+      if (error) return me->body_failed();
       me->read_body();
     });
   }
 
   void read_body() {
+    if (refusal_) return stop_body();
+    if (job_->body().empty() && job_->rest() > 0 && buffer_.size() == 0) return await_body();
     receive(job_->body(), [this] {
       if (job_->rest() == 0) return run();
-      expire_never();
-      job_->take_piece([me = shared_from_this()] { me->read_body(); });
+      limit_.never();
+      job_->take_piece([me = shared_from_this(), since = Clock::now()](std::optional<Problem> problem) {
+        me->pause_ += Clock::now() - since;
+        if (!problem) return me->read_body();
+        me->refusal_ = problem_reply(std::move(*problem));
+        // The job may be the caller, so it goes only after this.
+        me->shared_->loop.post([me] { me->stop_body(); });
+      });
     });
+  }
+
+  void watch_rate() {
+    if (std::exchange(body_begun_, true)) limit_.go_on(std::exchange(pause_, Clock::duration::zero()));
+    else pause_ = Clock::duration::zero(), limit_.when_slow();
+  }
+
+  /// No room is made for the body before its first byte is here.
+  void await_body() {
+    watch_rate();
+    stream_.async_read_some(buffer_.prepare(kReadBytes), [me = shared_from_this()](error_code error, std::size_t bytes) {
+      me->buffer_.commit(bytes);
+      if (error) return me->body_failed();
+      me->read_body();
+    });
+  }
+
+  void body_failed() {
+    if (refusal_) return stop_body();
+    if (!limit_.late()) return client_left();
+    refusal_ = problem_reply(408, "slow", "the body did not come in time");
+    stop_body();
+  }
+
+  /// Answers before the body is complete.
+  void stop_body() {
+    job_.reset();
+    keep_alive_ = false;
+    send(std::move(*std::exchange(refusal_, std::nullopt)));
   }
 
   /// Fills `body` with what was read along with the header and what comes, then calls `then`.
@@ -332,19 +340,16 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     auto rest = body.subspan(had);
     if (!rest.empty()) rest = rest.subspan(stream_.read_now(rest));
     if (rest.empty()) return then();
-    expire_when_slow();
+    watch_rate();
     asio::async_read(stream_, asio::buffer(rest.data(), rest.size()), in_large_steps(),
                      [me = shared_from_this(), then = std::move(then)](error_code error, std::size_t) {
-                       if (!error) return then();
-                       if (!me->late_) return me->client_left();
-                       me->job_.reset();
-                       me->keep_alive_ = false;
-                       me->send(problem_reply(408, "slow", "the body did not come in time"));
+                       if (error) return me->body_failed();
+                       then();
                      });
   }
 
   void run() {
-    expire_never();
+    limit_.never();
     ++turn_;
     phase_ = Phase::working;
     try {
@@ -370,24 +375,33 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     else read_some();
   }
 
-  /// While the job works, the client has sent something, or has left: then the job is dropped.
-  void stirred(bool left) {
-    if (!left) return watch_client();
+  /// While the job works, the client has sent something, or has left: then the job is dropped. A client that only sends
+  /// nothing more still gets its answer.
+  void stirred(error_code error) {
+    if (!error) return watch_client();
+    if (error == asio::error::eof && !stream_.peer_is_gone()) return client_sends_no_more();
     ++turn_;
     job_.reset();
     client_left();
+  }
+
+  void client_sends_no_more() {
+    client_ended_ = true, keep_alive_ = false;
+    keeper_ = shared_from_this();
+    stream_.socket().async_wait(HttpStream::Socket::wait_error, [weak = weak_from_this(), turn = turn_](error_code error) {
+      const auto me = weak.lock();
+      if (error || !me || turn != me->turn_ || !me->stream_.peer_is_gone()) return;
+      me->keeper_.reset();
+      if (me->reply_.stream) return me->reply_.stream->close();
+      if (me->phase_ == Phase::working) me->stirred(asio::error::connection_reset);
+    });
   }
 
   void client_left() {
     job_.reset();
     reply_ = {};
     finish_record(kClientLeft, 0);
-    stop_reading();
-  }
-
-  void stop_reading() {
-    error_code ignored;
-    if (reading_) stream_.socket().cancel(ignored);
+    if (reading_) cancel();
   }
 
   // --- a reply ---
@@ -398,9 +412,13 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     reply_ = std::move(reply);
     finish_problem(reply_, head_.request_id);
     if (shared_->draining || reply_.stream) keep_alive_ = false;
-    header_ = header_of(reply_, reply_.text.size() + reply_.bytes.size(), head_.request_id, keep_alive_);
+    for (auto& field : head_.reply_fields) reply_.fields.push_back(std::move(field));
+    header_ = header_of(reply_, reply_.text.size() + reply_.bytes.size(), head_.request_id,
+                        !keep_alive_       ? "close"
+                        : says_keep_alive_ ? "keep-alive"
+                                           : "");
     if (head_.method == "HEAD") leave_body_out();
-    expire_when_slow();
+    limit_.when_slow();
     if (reply_.descriptor >= 0) return send_with_descriptor();
     write_reply();
   }
@@ -445,7 +463,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void reply_written(error_code error) {
     if (!error && reply_.stream) return begin_stream();
     finish_record(error ? kClientLeft : reply_.status, reply_.text.size() + reply_.bytes.size());
-    if (error) return stop_reading();
+    if (error) return reading_ ? cancel() : void();
     if (!keep_alive_) return end();
     if (buffer_.size() == 0) return ignore_body();
     shared_->loop.post([me = shared_from_this()] { me->ignore_body(); });  // many requests may lie in the buffer
@@ -461,7 +479,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void begin_stream() {
     streamed_ = 0;
     stream_.socket().async_wait(HttpStream::Socket::wait_read, [me = shared_from_this()](error_code error) {
-      if (!error && me->reply_.stream) me->reply_.stream->close();  // the client leaves, or says what it may not
+      if (error || !me->reply_.stream) return;
+      if (me->stream_.peer_sends_no_more() && !me->stream_.peer_is_gone()) return me->client_sends_no_more();
+      me->reply_.stream->close();  // the client leaves, or says what it may not
     });
     pump_stream();
   }
@@ -482,11 +502,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
           if (me->reply_.stream) me->pump_stream();
         });
     };
-    expire_never();
+    limit_.never();
   }
 
   void write_stream() {
-    expire_when_slow();
+    limit_.when_slow();
     asio::async_write(stream_, asio::buffer(header_), in_large_steps(),
                       [me = shared_from_this()](error_code error, std::size_t bytes) {
                         me->streamed_ += bytes;
@@ -498,10 +518,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   /// Ends the connection in a way that leaves the reply to the client: what it still sends is read for a while.
   void end() {
+    if (health_only_ && limit_.late()) return;  // it sent nothing that could be read
     phase_ = Phase::ending;
-    expire_after(kLingerSeconds);
+    limit_.after(kLingerSeconds);
     stream_.async_end_writing([me = shared_from_this()] {
-      if (me->late_) return;
+      if (me->limit_.late()) return;
       me->ignored_.resize(kMostIgnoredBytes);
       me->linger();
     });
@@ -517,11 +538,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   Peer peer_;
   std::shared_ptr<ConnectionState> state_;  ///< null except on a Unix socket
   std::shared_ptr<HttpShared> shared_;
-  asio::steady_timer timer_;
-  Clock::time_point latest_ = Clock::time_point::max(), rings_ = Clock::time_point::max();
-  Clock::time_point rate_since_, began_ = Clock::now();
-  double least_rate_ = 0;
-  std::uint64_t moved_ = 0;
+  TimeLimit limit_;
+  Clock::time_point began_ = Clock::now();
+  Clock::duration pause_ = Clock::duration::zero();  ///< of a body, while the job took a piece
   beast::flat_buffer buffer_{2 * kMostHeaderBytes + kReadBytes};
   HeaderScanner scanner_;
   RequestHead head_;
@@ -529,28 +548,45 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::vector<std::byte> ignored_;
   std::string header_;
   Reply reply_;
+  std::optional<Reply> refusal_;  ///< in place of the answer, once the body is not read any more
   std::shared_ptr<HttpConnection> keeper_;
   std::uint64_t turn_ = 0;  ///< counts requests, so that what is late for one does nothing to the next
   std::uint64_t received_ = 0, streamed_ = 0;
   std::size_t unread_ = 0;  ///< bytes of a short body behind an early reply
   enum class Phase { header, body, working, replying, ending } phase_ = Phase::header;
   bool reading_ = false, client_ended_ = false;
-  bool keep_alive_ = true, idle_ = true, first_ = true, late_ = false;
+  bool keep_alive_ = true, idle_ = true, first_ = true;
+  bool says_keep_alive_ = false;  ///< clients of HTTP/1.0 want to be told
+  bool body_begun_ = false;
+  const bool health_only_;
 };
 
-void serve_connection(int socket, const Peer& peer, const std::shared_ptr<HttpShared>& shared, const Tls* tls) {
+void serve_connection(int socket, const Peer& peer, const std::shared_ptr<HttpShared>& shared, const Tls* tls,
+                      bool health_only) {
   const int family = peer.is_unix ? AF_UNIX : peer.address.find(':') == std::string::npos ? AF_INET : AF_INET6;
   HttpStream::Socket connected(shared->loop.io());
   error_code error;
   connected.assign(asio::generic::stream_protocol(family, 0), socket, error);
   if (error) {
     close(socket);
-    return shared->count.remove(peer);
+    return health_only ? void() : shared->count.remove(peer);
   }
-  std::make_shared<HttpConnection>(std::move(connected), peer, shared, tls)->begin();
+  std::make_shared<HttpConnection>(std::move(connected), peer, shared, tls, health_only)->begin();
 }
 
 void close_if_idle(HttpConnection& connection) { connection.close_if_idle(); }
+
+void check_rights(const HttpShared& shared) {
+  std::vector<std::shared_ptr<HttpConnection>> open;  // some end here
+  for (HttpConnection* connection : shared.open)
+    if (auto alive = connection->weak_from_this().lock()) open.push_back(std::move(alive));
+  for (const auto& connection : open) connection->check_rights();
+}
+
+void send_away_oldest_for_health(const HttpShared& shared) {
+  for (HttpConnection* connection : shared.for_health)
+    if (const auto alive = connection->weak_from_this().lock(); alive && alive->send_away()) return;
+}
 
 void drop_requests(const HttpShared& shared) {
   std::vector<std::shared_ptr<HttpConnection>> open;  // some end here

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -28,19 +29,21 @@ class HttpConnection;
 
 /// What the connections of a server share.
 struct HttpShared {
-  HttpShared(EventLoop& event_loop, const HttpLimits& http_limits, Router route, Recorder recorder);
+  HttpShared(EventLoop& event_loop, const HttpLimits& http_limits, Router route, CheckAgain check, Recorder recorder);
   HttpShared(const HttpShared&) = delete;
   HttpShared& operator=(const HttpShared&) = delete;
 
   std::string new_request_id();
-  void remove(HttpConnection* connection, const Peer& peer);
+  void remove(HttpConnection* connection, const Peer& peer, bool health_only);
 
   EventLoop& loop;
   HttpLimits limits;
   Router router;
+  CheckAgain check_again;
   Recorder record;
   ConnectionCount count;
   std::unordered_set<HttpConnection*> open;
+  std::deque<HttpConnection*> for_health;  ///< above the limits, and for health requests alone; the oldest first
   bool draining = false;
   std::function<void()> empty;  ///< called when the last connection ends while the server drains
 
@@ -50,8 +53,13 @@ struct HttpShared {
 };
 
 /// Serves the connected socket until one side ends it; the connection then vanishes by itself. It counts as open in
-/// `shared.count` already. `tls` may be null.
-void serve_connection(int socket, const Peer& peer, const std::shared_ptr<HttpShared>& shared, const Tls* tls);
+/// `shared.count` already, unless it is for health requests alone. `tls` may be null.
+void serve_connection(int socket, const Peer& peer, const std::shared_ptr<HttpShared>& shared, const Tls* tls,
+                      bool health_only);
+/// Ends the oldest connection that is for health requests alone and has sent none yet.
+void send_away_oldest_for_health(const HttpShared& shared);
+/// Tokens have changed: ends the requests and streams that are not allowed any more.
+void check_rights(const HttpShared& shared);
 
 /// Drops the requests that are under way, with what they hold of the service. REQUIRES: the event loop runs no more.
 void drop_requests(const HttpShared& shared);

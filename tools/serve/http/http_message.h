@@ -37,6 +37,9 @@ struct RequestHead {
   std::shared_ptr<ConnectionState> connection;  ///< null except on a Unix socket
   std::shared_ptr<const Rights> rights;         ///< set by the router once it knows the client
   std::string op, matrix;                       ///< set by the router once it knows the path; for statistics
+  Scope scope = Scope::none;                    ///< that the path needs; set by the router
+
+  std::vector<std::pair<std::string, std::string>> reply_fields;  ///< set by the router: fields of whatever is answered
 
   /// Value of a header field; names differ by more than upper and lower case. Empty if it is not there.
   const std::string& field(std::string_view name) const;
@@ -101,19 +104,27 @@ void finish_problem(Reply& reply, const std::string& request_id);
 class Job {
  public:
   virtual ~Job() = default;
-  /// Where the body goes, or its next piece: valid until take_piece(), or as long as the job.
+  /// Where the body goes, or its next piece: valid until take_piece(), or as long as the job. Empty at first if room is made
+  /// only once a byte of the body has come.
   virtual std::span<std::byte> body() = 0;
   /// Bytes of the body that come after those of body().
   virtual std::uint64_t rest() const { return 0; }
-  /// The piece in body() is complete, and rest() is not 0. Calls `next` once, now or later, when body() is where the next
-  /// piece goes; never after the job is destroyed.
-  virtual void take_piece(std::function<void()> next) { next(); }
+  /// The piece in body() is complete, rest() is not 0, and a byte of the next piece has come if body() is empty. Calls
+  /// `next` once, now or later, when body() is where the next piece goes, or with why the request ends here; never after
+  /// the job is destroyed.
+  using Next = std::function<void(std::optional<Problem>)>;
+  virtual void take_piece(Next next) { next(std::nullopt); }
   /// Called once the body is complete. Calls `done` once, now or later, but never after the job is destroyed.
   virtual void start(std::function<void(Reply)> done) = 0;
+  /// Tokens have changed: why the client may not have this any more, apart from the scope and the matrix of the path.
+  virtual std::optional<Problem> check_rights() const { return std::nullopt; }
 };
 
 /// Decides by the header alone: an early reply, for which the body is not read, or a job.
 using Router = std::function<std::variant<Reply, std::unique_ptr<Job>>(RequestHead&)>;
+
+/// Tokens have changed: why the client of a request that is under way may not go on.
+using CheckAgain = std::function<std::optional<Reply>(const RequestHead&)>;
 
 /// What became of a request.
 struct RequestRecord {

@@ -16,6 +16,9 @@ constexpr double kDrainSeconds = 0.1;
 /// Pause after an error, as when no descriptor is left.
 constexpr double kAcceptRetrySeconds = 0.05;
 
+/// Above the limits of connections, for requests about health alone. Further ones take the place of the oldest.
+constexpr std::size_t kHealthConnections = 16;
+
 /// Tells a client why it is sent away, if its socket takes that at once.
 void send_away(int socket, bool tls) {
   constexpr std::string_view kReply =
@@ -45,8 +48,10 @@ struct HttpServer::Door {
   bool accept_all(const std::shared_ptr<HttpShared>& shared) {
     Peer peer;
     for (int socket = 0; (socket = listener.accept(peer)) >= 0;) {
-      if (shared->count.add(peer)) {
-        serve_connection(socket, peer, shared, tls);
+      const bool counted = shared->count.add(peer);
+      if (counted || shared->for_health.size() < 2 * kHealthConnections) {
+        serve_connection(socket, peer, shared, tls, !counted);
+        if (shared->for_health.size() > kHealthConnections) send_away_oldest_for_health(*shared);
         continue;
       }
       send_away(socket, tls != nullptr);
@@ -63,8 +68,9 @@ struct HttpServer::Door {
   Timer retry;
 };
 
-HttpServer::HttpServer(EventLoop& loop, const HttpLimits& limits, Router router, Recorder recorder)
-    : shared_(std::make_shared<HttpShared>(loop, limits, std::move(router), std::move(recorder))), drain_timer_(loop) {}
+HttpServer::HttpServer(EventLoop& loop, const HttpLimits& limits, Router router, CheckAgain check_again, Recorder recorder)
+    : shared_(std::make_shared<HttpShared>(loop, limits, std::move(router), std::move(check_again), std::move(recorder))),
+      drain_timer_(loop) {}
 
 HttpServer::~HttpServer() {
   shared_->empty = nullptr;
@@ -75,6 +81,8 @@ void HttpServer::add(Listener listener, const Tls* tls) {
   doors_.push_back(std::make_unique<Door>(*shared_, std::move(listener), tls));
   doors_.back()->wait(shared_);
 }
+
+void HttpServer::check_rights() { serve::check_rights(*shared_); }
 
 void HttpServer::drain(std::function<void()> empty) {
   shared_->draining = true;

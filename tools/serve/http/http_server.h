@@ -14,7 +14,7 @@ namespace shardmat::serve {
 
 class HttpServer {
  public:
-  HttpServer(EventLoop& loop, const HttpLimits& limits, Router router, Recorder recorder);
+  HttpServer(EventLoop& loop, const HttpLimits& limits, Router router, CheckAgain check_again, Recorder recorder);
   /// REQUIRES: the event loop runs no more.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
@@ -22,6 +22,9 @@ class HttpServer {
 
   /// Takes the listener's connections from now on. With TLS if `tls` is not null; it must outlive the server.
   void add(Listener listener, const Tls* tls);
+
+  /// Tokens have changed: ends the requests and streams that are not allowed any more.
+  void check_rights();
 
   /// Takes no more connections. Those that are open end after the request that they are at; `empty` is called after the
   /// last.

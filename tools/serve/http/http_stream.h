@@ -1,6 +1,7 @@
 // A connected socket, TCP or Unix, with TLS or without, as Asio's functions read from and write to it.
 #pragma once
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -10,6 +11,7 @@
 #include <boost/asio/post.hpp>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "tools/serve/http/tls.h"
@@ -74,6 +76,30 @@ class HttpStream {
     if (tls_) return tls_->async_write_some(buffers, std::forward<Handler>(handler));
 #endif
     socket_.async_write_some(buffers, std::forward<Handler>(handler));
+  }
+
+  /// True if the other side has closed its socket, as far as this can be known: a peer of a TCP connection that has sent its
+  /// last byte may still read.
+  bool peer_is_gone() {
+    pollfd state{socket_.native_handle(), 0, 0};
+    return poll(&state, 1, 0) > 0 && (state.revents & (POLLHUP | POLLERR)) != 0;
+  }
+  /// True if the other side has sent its last byte, and all were read.
+  bool peer_sends_no_more() {
+    char byte = 0;
+    return recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+  }
+  /// True if what has come is no beginning of TLS. REQUIRES: a byte has come.
+  bool speaks_plain_http() {
+    constexpr char kHandshake = 0x16;
+    char byte = kHandshake;
+    return recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && byte != kHandshake;
+  }
+  /// Sends a short text without TLS, then nothing more.
+  void send_plain(std::string_view text) {
+    send(socket_.native_handle(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    boost::system::error_code ignored;
+    socket_.shutdown(Socket::shutdown_send, ignored);
   }
 
   /// Calls `handler(error_code)` once both sides may send.

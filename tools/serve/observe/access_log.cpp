@@ -1,20 +1,17 @@
 #include "tools/serve/observe/access_log.h"
 
 #include <fcntl.h>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
-#include <cmath>
 #include <cstring>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "kernels/base/error.h"
 #include "tools/serve/observe/log.h"
+#include "tools/serve/observe/utc.h"
 
 namespace shardmat::serve {
 namespace {
@@ -22,12 +19,6 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostPathBytes = 1024;
-
-std::string utc(double time) {
-  const auto milliseconds = static_cast<long long>(std::floor(time * 1000));
-  const std::time_t seconds = milliseconds / 1000;
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), milliseconds % 1000);
-}
 
 }  // namespace
 
@@ -49,26 +40,21 @@ std::string access_line(const RequestRecord& request, double time) {
   return line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-AccessLog::AccessLog(std::string file) : file_(std::move(file)) { reopen(); }
+AccessLog::AccessLog(std::string file) : file_(std::move(file)), writer_(open_file(), words()) {}
 
-AccessLog::~AccessLog() { close(descriptor_); }
-
-void AccessLog::reopen() {
-  const int descriptor = file_ == "-" ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
-                                      : open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
-  if (descriptor < 0) throw Error(ErrorKind::resources, fmt::format("{}: {}", file_, std::strerror(errno)), "access-log");
-  if (descriptor_ >= 0) close(descriptor_);
-  descriptor_ = descriptor;
-  failed_ = false;
+LogWriter::Words AccessLog::words() {
+  return {[](std::uint64_t lost) {
+            const json line{{"time", utc(seconds_since_1970())}, {"lost_lines", lost}};
+            return line.dump() + "\n";
+          },
+          [](const std::string& why) { log_line(fmt::format("lines of the access log are lost: {} (--access-log)", why)); }};
 }
 
-void AccessLog::write(const RequestRecord& request) {
-  const double time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  const std::string line = access_line(request, time);
-  const bool written = ::write(descriptor_, line.data(), line.size()) == static_cast<ssize_t>(line.size());
-  if (!written && !failed_)
-    log_line(fmt::format("lines of the access log are lost: {} (--access-log)", std::strerror(errno)));
-  failed_ = !written;
+int AccessLog::open_file() const {
+  const int descriptor = file_ == "-" ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
+                                      : open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+  if (descriptor < 0) throw Error(ErrorKind::resources, fmt::format("{}: {}", file_, std::strerror(errno)), "access-log");
+  return descriptor;
 }
 
 }  // namespace shardmat::serve

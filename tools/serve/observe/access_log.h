@@ -3,9 +3,12 @@
 // Threads: the thread of the event loop.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "tools/serve/http/http_message.h"
+#include "tools/serve/observe/log_writer.h"
+#include "tools/serve/observe/utc.h"
 
 namespace shardmat::serve {
 
@@ -16,19 +19,19 @@ class AccessLog {
  public:
   /// "-": standard output. Throws Error(resources) if the file cannot be written.
   explicit AccessLog(std::string file);
-  ~AccessLog();
-  AccessLog(const AccessLog&) = delete;
-  AccessLog& operator=(const AccessLog&) = delete;
 
-  /// A line that cannot be written is lost.
-  void write(const RequestRecord& request);
+  /// A line that cannot be written is lost. Never blocks.
+  void write(const RequestRecord& request) { writer_.write(access_line(request, seconds_since_1970())); }
   /// Opens the file anew: it may have been renamed. Throws as the constructor, and then goes on with the old one.
-  void reopen();
+  void reopen() { writer_.reopen(open_file()); }
+  std::uint64_t lost_lines() const { return writer_.dropped(); }
 
  private:
+  static LogWriter::Words words();
+  int open_file() const;
+
   std::string file_;
-  int descriptor_ = -1;
-  bool failed_ = false;
+  LogWriter writer_;
 };
 
 }  // namespace shardmat::serve

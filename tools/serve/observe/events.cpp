@@ -26,6 +26,8 @@ json data_of(const ServiceEvent& event) {
   if (!event.matrix.empty()) data["name"] = event.matrix;
   if (!event.state.empty()) data["state"] = event.state;
   if (event.rank >= 0) data["rank"] = event.rank;
+  if (event.end && event.end->signal != 0) data["signal"] = event.end->signal;
+  else if (event.end) data["exit_code"] = event.end->exit_code;
   if (!event.reason.empty()) data["reason"] = event.reason;
   return data;
 }

@@ -1,11 +1,18 @@
 // What the service tells its operator.
+//
+// Threads: any thread.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace shardmat::serve {
 
-/// One line on standard error.
+/// One line on standard error, with the time. Never blocks, whoever reads it: a line that finds no room is counted.
 void log_line(std::string text);
+/// The line "shardmat: …" that says why the process ends.
+void error_line(const std::string& text);
+/// Lines that were lost, because nobody read them or they could not be written.
+std::uint64_t lost_log_lines();
 
 }  // namespace shardmat::serve

@@ -1,8 +1,8 @@
 #include "tools/serve/observe/metrics.h"
 
-#include <chrono>
-
+#include "tools/serve/observe/log.h"
 #include "tools/serve/observe/process_figures.h"
+#include "tools/serve/observe/utc.h"
 
 namespace shardmat::serve {
 namespace {
@@ -18,10 +18,6 @@ const std::vector<double>& second_bounds() {
     return all;
   }();
   return bounds;
-}
-
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 /// True if a request was not done because of limits, rights or the state of the service.
@@ -86,12 +82,14 @@ const MatrixTotals& Metrics::totals(const std::string& matrix) const {
   return found == matrices_.end() ? none : found->second.totals;
 }
 
-std::string Metrics::text() const {
+std::string Metrics::text(const Rights& rights) const {
   PrometheusText text;
   write_requests(text);
   write_products(text);
+  write_tokens(text, rights);
   write_ranks(text);
   write_memory(text);
+  write_logs(text);
   write_process_figures(text);
   return text.text();
 }
@@ -120,12 +118,22 @@ void Metrics::write_products(PrometheusText& text) const {
               "Bytes of vectors between the ranks and the arena or memories of clients.");
   text.sample(static_cast<double>(copied_in_), {{"direction", "in"}});
   text.sample(static_cast<double>(copied_out_), {{"direction", "out"}});
-  text.family("shardmat_token_seconds_total", "counter",
-              "Time of the ranks that products took, by each token's share of columns.");
-  for (const auto& [client, seconds] : client_seconds_) text.sample(seconds, {{"token", client}});
   text.family("shardmat_queue_depth", "gauge", "Requests that wait for their product.");
   for (const auto& [name, matrix] : service_.matrices())
     text.sample(static_cast<double>(matrix->queue.size()), {{"matrix", name}});
+}
+
+void Metrics::write_tokens(PrometheusText& text, const Rights& rights) const {
+  text.family("shardmat_token_seconds_total", "counter",
+              "Time of the ranks that products took, by each token's share of columns.");
+  for (const auto& [client, seconds] : client_seconds_)
+    if (rights.is_owner() || client == rights.name()) text.sample(seconds, {{"token", client}});
+  text.family("shardmat_token_bytes", "gauge", "Bytes that each token holds in vectors and in requests under way.");
+  for (const auto& [tenant, used] : service_.token_memory().all()) {
+    if (!rights.is_owner() && tenant != rights.tenant()) continue;
+    text.sample(static_cast<double>(used[0]), {{"token", tenant}, {"kind", "vectors"}});
+    text.sample(static_cast<double>(used[1]), {{"token", tenant}, {"kind", "requests"}});
+  }
 }
 
 void Metrics::write_ranks(PrometheusText& text) const {
@@ -140,6 +148,18 @@ void Metrics::write_ranks(PrometheusText& text) const {
   text.sample(static_cast<double>(losses_));
   text.family("shardmat_restarts_total", "counter", "Restarts of all ranks.");
   text.sample(service_.restarts());
+}
+
+void Metrics::write_logs(PrometheusText& text) const {
+  text.family("shardmat_log_lines_lost_total", "counter",
+              "Lines of a log that were lost, because nobody read them or they could not be written.");
+  text.sample(static_cast<double>(lost_log_lines()), {{"log", "service"}});
+  text.sample(static_cast<double>(service_.ranks().lost_log_lines()), {{"log", "workers"}});
+  if (lost_access_lines) text.sample(static_cast<double>(lost_access_lines()), {{"log", "access"}});
+  text.family("shardmat_state_saved", "gauge", "1 if the list of matrices on the disk is that of the service.");
+  text.sample(service_.why_unsaved().empty() ? 1 : 0);
+  text.family("shardmat_state_save_failures_total", "counter", "Failed attempts to write the list of matrices.");
+  text.sample(static_cast<double>(service_.failed_saves()));
 }
 
 void Metrics::write_memory(PrometheusText& text) const {

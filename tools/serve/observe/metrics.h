@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -37,8 +38,9 @@ class Metrics {
 
   /// Zeros for a matrix that nobody has multiplied.
   const MatrixTotals& totals(const std::string& matrix) const;
-  /// All figures in the text format of Prometheus.
-  std::string text() const;
+  /// All figures in the text format of Prometheus. Those of other tokens are left out, except for the owner of the service.
+  std::string text(const Rights& rights) const;
+  std::function<std::uint64_t()> lost_access_lines;  ///< of the access log; empty if there is none
 
  private:
   struct PerMatrix {
@@ -50,8 +52,10 @@ class Metrics {
   PerMatrix& per_matrix(const std::string& label) { return matrices_[label]; }
   void write_requests(PrometheusText& text) const;
   void write_products(PrometheusText& text) const;
+  void write_tokens(PrometheusText& text, const Rights& rights) const;
   void write_ranks(PrometheusText& text) const;
   void write_memory(PrometheusText& text) const;
+  void write_logs(PrometheusText& text) const;
 
   const Service& service_;
   std::map<std::tuple<std::string, std::string, int>, std::uint64_t> requests_;  ///< by matrix, op and status

@@ -16,6 +16,8 @@ class Api {
   const Routes& routes() const { return routes_; }
   /// The Router of the server. Jobs must not outlive this object.
   Accepted route(RequestHead& head);
+  /// Tokens have changed: why the client of a request under way may not go on.
+  static std::optional<Reply> check_again(const RequestHead& head);
 
  private:
   Gate& gate_;

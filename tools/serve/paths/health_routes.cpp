@@ -16,7 +16,7 @@ void add_health_routes(Routes& routes, const Parts& parts) {
                 return json_reply(200, {{"ready", true}});
               }});
   routes.add({"GET", "/v1/ranks", Scope::read, "ranks",
-              [&service](const Call&) -> Accepted { return json_reply(200, ranks_json(service)); }});
+              [&service](const Call& call) -> Accepted { return json_reply(200, ranks_json(service, call.rights())); }});
 }
 
 }  // namespace shardmat::serve

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,9 +11,9 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "tools/serve/paths/arriving_body.h"
 #include "tools/serve/paths/infer_request.h"
 #include "tools/serve/paths/request_space.h"
-#include "tools/serve/paths/text_job.h"
 #include "tools/serve/state/generation.h"
 
 namespace shardmat::serve {
@@ -38,15 +39,39 @@ void write_numbers(const std::vector<double>& numbers, std::byte* to) {
   }
 }
 
+/// "1.0, 2.5": the numbers as JSON; nothing if one is NaN or infinite, which JSON has not.
 template <class T>
-json numbers_of(std::span<const std::byte> bytes) {
-  json list = json::array();
+std::optional<std::string> numbers_of(std::span<const std::byte> bytes) {
+  std::string text;
+  text.reserve(bytes.size() * 3);
   for (std::size_t i = 0; i < bytes.size(); i += sizeof(T)) {
     T value;
     std::memcpy(&value, bytes.data() + i, sizeof(T));
-    list.push_back(value);
+    if (!std::isfinite(value)) return std::nullopt;
+    char digits[32];
+    const std::string_view number(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+    if (i > 0) text += ',';
+    text += number;
+    if (number.find_first_of(".e") == std::string_view::npos) text += ".0";
   }
-  return list;
+  return text;
+}
+
+/// Texts and vectors above this are read and written on another thread.
+constexpr std::uint64_t kMostAtOnce = 64 << 10;
+constexpr std::uint64_t kMostJsonBytes = 1 << 20;                   ///< of a request
+constexpr std::uint64_t kMostJsonNumbers = std::uint64_t{1} << 22;  ///< of an answer
+
+using ReadRequest = std::variant<InferRequest, Problem>;
+
+ReadRequest read_json(std::string_view text) {
+  try {
+    return parse_infer(text);
+  } catch (const Error& error) {
+    return make_problem(400, "malformed", error.what());
+  } catch (const std::bad_alloc&) {
+    return make_problem(507, "no_memory", "the service is short of memory; try again later");
+  }
 }
 
 class InferJob final : public Job {
@@ -59,28 +84,46 @@ class InferJob final : public Job {
         name_(matrix.wanted.name),
         type_(matrix.wanted.type),
         parts_(parts),
-        body_(service.arena().at(product->x->offset(), bytes)),
-        product_(std::move(product)) {}
+        product_(std::move(product)),
+        body_(service, product_->x, bytes) {}
   ~InferJob() override {
     product_->done = nullptr;
     if (number_ != 0) service_.dispatcher().cancel(number_);
   }
 
-  std::span<std::byte> body() override { return body_; }
+  std::span<std::byte> body() override { return body_.piece(); }
+  std::uint64_t rest() const override { return body_.rest(); }
+  void take_piece(Next next) override { next(body_.take_piece()); }
 
   void start(std::function<void(Reply)> done) override {
+    if (parts_.is_raw) return multiply(raw_request(), done);
+    const std::string_view text{reinterpret_cast<const char*>(body_.whole().data()), parts_.json};
+    if (text.size() <= kMostAtOnce) return multiply(read_json(text), done);
+    const auto read = std::make_shared<ReadRequest>();
+    service_.background().run([product = product_, text, read] { *read = read_json(text); },
+                              [this, weak = std::weak_ptr(alive_), read, done] {
+                                if (!weak.expired()) multiply(std::move(*read), done);
+                              });
+  }
+
+ private:
+  /// Asks for the product. `done` gets its answer.
+  void multiply(ReadRequest read, const std::function<void(Reply)>& done) {
+    auto* wrong = std::get_if<Problem>(&read);
+    if (wrong != nullptr) return done(problem_reply(std::move(*wrong)));
+    request_ = std::get<InferRequest>(std::move(read));
     if (auto problem = prepare()) return done(problem_reply(std::move(*problem)));
     product_->done = [this, done](const MultiplyResult& result) {
       number_ = 0;
-      done(result.problem ? problem_reply(*result.problem) : reply_of(result));
+      if (result.problem) return done(problem_reply(*result.problem));
+      answer(result, done);
     };
     auto added = service_.dispatcher().add(*service_.find(name_), product_);
     if (auto* problem = std::get_if<Problem>(&added)) return done(problem_reply(std::move(*problem)));
     if (product_->done) number_ = std::get<std::uint64_t>(added);
   }
 
- private:
-  /// Reads the body and makes the request for a product.
+  /// Makes the request for a product.
   std::optional<Problem> prepare() {
     const auto usable = usable_matrix(service_, name_);
     if (const auto* problem = std::get_if<Problem>(&usable)) return *problem;
@@ -91,9 +134,8 @@ class InferJob final : public Job {
     const std::uint64_t entry = size_of(matrix.wanted.type);
     product_->x_bytes = static_cast<std::uint64_t>(matrix.shape().cols) * entry;
     product_->y_bytes = static_cast<std::uint64_t>(matrix.shape().rows) * entry;
+    if (auto problem = check(matrix)) return problem;
     try {
-      read_request(matrix);
-      if (auto problem = check(matrix)) return problem;
       if (auto problem = place_x()) return problem;
     } catch (const Error& error) {
       return make_problem(400, "malformed", error.what());
@@ -104,19 +146,26 @@ class InferJob final : public Job {
       if (auto problem = set_client(*product_, *rights_, request_.priority)) return problem;
     if (!parts_.is_raw || was_replaced)  // only the JSON says how many columns there are and how long they may wait
       if (auto problem = service_.dispatcher().admit(matrix, *product_)) return problem;
-    product_->y = service_.space().take(product_->y_bytes * static_cast<std::uint64_t>(product_->columns));
-    return product_->y ? std::nullopt : std::optional(arena_full());
+    auto room = take_room(service_, rights_, y_bytes());
+    if (auto* problem = std::get_if<Problem>(&room)) return std::move(*problem);
+    product_->y = std::get<Room>(std::move(room));
+    return std::nullopt;
   }
 
-  void read_request(const Matrix& matrix) {
-    if (!parts_.is_raw) {
-      request_ = parse_infer({reinterpret_cast<const char*>(body_.data()), parts_.json});
-      return;
-    }
-    request_.type = matrix.wanted.type, request_.binary_output = true, request_.binary_bytes = body_.size();
+  std::uint64_t y_bytes() const { return product_->y_bytes * static_cast<std::uint64_t>(product_->columns); }
+
+  /// The request that a body without JSON stands for.
+  ReadRequest raw_request() const {
+    const auto usable = usable_matrix(service_, name_);
+    if (const auto* problem = std::get_if<Problem>(&usable)) return *problem;
+    const Matrix& matrix = *std::get<const Matrix*>(usable);
     const std::int64_t n = matrix.shape().cols;
-    const std::uint64_t columns = product_->x_bytes > 0 ? body_.size() / product_->x_bytes : 1;
-    request_.shape = columns > 1 ? std::vector<std::int64_t>{static_cast<std::int64_t>(columns), n} : std::vector{n};
+    const std::uint64_t bytes = body_.whole().size(), column = static_cast<std::uint64_t>(n) * size_of(matrix.wanted.type);
+    const std::uint64_t columns = column > 0 ? bytes / column : 1;
+    InferRequest request;
+    request.type = matrix.wanted.type, request.binary_output = true, request.binary_bytes = bytes;
+    request.shape = columns > 1 ? std::vector<std::int64_t>{static_cast<std::int64_t>(columns), n} : std::vector{n};
+    return request;
   }
 
   std::optional<Problem> check(const Matrix& matrix) const {
@@ -132,22 +181,29 @@ class InferJob final : public Job {
     const std::uint64_t bytes = product_->x_bytes * static_cast<std::uint64_t>(request_.columns());
     const std::uint64_t given =
         request_.binary_bytes ? *request_.binary_bytes : request_.data.size() * size_of(request_.type);
-    if (given != bytes || (request_.binary_bytes && body_.size() - parts_.json != given))
+    if (given != bytes || (request_.binary_bytes && body_.whole().size() - parts_.json != given))
       return make_problem(422, "wrong_length",
                           fmt::format("x of this shape has {} bytes; the request says {}, and {} bytes came behind the JSON",
-                                      bytes, given, body_.size() - parts_.json));
+                                      bytes, given, body_.whole().size() - parts_.json));
+    const auto numbers = static_cast<std::uint64_t>(matrix.shape().rows) * static_cast<std::uint64_t>(request_.columns());
+    if (!request_.binary_output && numbers > kMostJsonNumbers)
+      return make_problem(422, "too_long",
+                          fmt::format("y has {} numbers, and JSON takes {} at most; ask for binary data: \"outputs\": "
+                                      "[{{\"name\": \"y\", \"parameters\": {{\"binary_data\": true}}}}]",
+                                      numbers, kMostJsonNumbers));
     return std::nullopt;
   }
 
   /// Brings x to where the ranks expect it.
   std::optional<Problem> place_x() {
     if (request_.binary_bytes) {
-      std::memmove(body_.data(), body_.data() + parts_.json, *request_.binary_bytes);
+      std::memmove(body_.whole().data(), body_.whole().data() + parts_.json, *request_.binary_bytes);
       return std::nullopt;
     }
     const std::uint64_t bytes = request_.data.size() * size_of(request_.type);
-    auto room = service_.space().take(bytes);
-    if (!room) return arena_full();
+    auto taken = take_room(service_, rights_, bytes);
+    if (auto* problem = std::get_if<Problem>(&taken)) return std::move(*problem);
+    Room room = std::get<Room>(std::move(taken));
     std::byte* to = service_.arena().at(room->offset(), bytes).data();
     request_.type == ValueType::f32 ? write_numbers<float>(request_.data, to) : write_numbers<double>(request_.data, to);
     product_->x = std::move(room);
@@ -155,14 +211,35 @@ class InferJob final : public Job {
     return std::nullopt;
   }
 
-  Reply reply_of(const MultiplyResult& result) {
-    const std::uint64_t bytes = product_->y_bytes * static_cast<std::uint64_t>(product_->columns);
-    const std::span<const std::byte> y = service_.arena().at(product_->y->offset(), bytes);
+  /// Writes the answer, on another thread if it is long JSON.
+  void answer(const MultiplyResult& result, const std::function<void(Reply)>& done) {
+    if (request_.binary_output) return done(reply_of(result, ""));
+    const std::span<const std::byte> y = service_.arena().at(product_->y->offset(), y_bytes());
+    const auto write = [type = request_.type, y] {
+      return type == ValueType::f32 ? numbers_of<float>(y) : numbers_of<double>(y);
+    };
+    if (y.size() <= kMostAtOnce) return done(json_reply_of(result, write()));
+    const auto numbers = std::make_shared<std::optional<std::string>>();
+    service_.background().run([product = product_, write, numbers] { *numbers = write(); },
+                              [this, weak = std::weak_ptr(alive_), result, numbers, done] {
+                                if (!weak.expired()) done(json_reply_of(result, std::move(*numbers)));
+                              });
+  }
+
+  Reply json_reply_of(const MultiplyResult& result, const std::optional<std::string>& numbers) const {
+    if (numbers) return reply_of(result, *numbers);
+    return problem_reply(
+        422, "not_finite",
+        "y has NaN or infinity, for which JSON has no numbers; ask for binary data: \"outputs\": [{\"name\": "
+        "\"y\", \"parameters\": {\"binary_data\": true}}], or \"binary_data_output\": true among the parameters");
+  }
+
+  Reply reply_of(const MultiplyResult& result, const std::string& numbers) const {
     std::vector<std::int64_t> shape = request_.shape;
     shape.back() = static_cast<std::int64_t>(product_->y_bytes / size_of(request_.type));
     json tensor{{"name", "y"}, {"datatype", datatype_name(request_.type)}, {"shape", shape}};
-    if (request_.binary_output) tensor["parameters"] = {{"binary_data_size", bytes}};
-    else tensor["data"] = request_.type == ValueType::f32 ? numbers_of<float>(y) : numbers_of<double>(y);
+    if (request_.binary_output) tensor["parameters"] = {{"binary_data_size", y_bytes()}};
+    else tensor["data"] = json::array();
     json answer{{"model_name", name_}, {"model_version", "1"}};
     if (!request_.id.empty()) answer["id"] = request_.id;
     answer["outputs"] = json::array({tensor});
@@ -170,10 +247,14 @@ class InferJob final : public Job {
     reply.times = times_of(result, product_->columns);
     reply.fields = {generation_field(result.generation)};
     reply.text = answer.dump(-1, ' ', false, json::error_handler_t::replace);
-    if (!request_.binary_output) return reply;
+    if (!request_.binary_output) {
+      constexpr std::string_view kEnd = "]}]}";  // the numbers come before it
+      reply.text.insert(reply.text.size() - kEnd.size(), numbers);
+      return reply;
+    }
     reply.content_type = "application/octet-stream";
     reply.fields.emplace_back(kHeaderLength, std::to_string(reply.text.size()));
-    reply.bytes = y;
+    reply.bytes = service_.arena().at(product_->y->offset(), y_bytes());
     reply.owner = product_;
     return reply;
   }
@@ -183,9 +264,10 @@ class InferJob final : public Job {
   std::string name_;
   ValueType type_;
   BodyParts parts_;
-  std::span<std::byte> body_;
   InferRequest request_;
   std::shared_ptr<MultiplyRequest> product_;
+  ArrivingBody body_;
+  std::shared_ptr<int> alive_ = std::make_shared<int>();
   std::uint64_t number_ = 0;  ///< in the queue; 0: not there
 };
 
@@ -208,9 +290,9 @@ Accepted accept_infer(Service& service, const Call& call) {
   if (auto* problem = std::get_if<Problem>(&parts)) return problem_reply(std::move(*problem));
   const auto [json_bytes, is_raw] = std::get<BodyParts>(parts);
   const std::uint64_t bytes = call.head.content_length;
-  if (json_bytes > kMostTextBytes)
+  if (json_bytes > kMostJsonBytes)
     return problem_reply(413, "too_long",
-                         fmt::format("the JSON has more than {} bytes; send x as binary data", kMostTextBytes));
+                         fmt::format("the JSON has more than {} bytes; send x as binary data", kMostJsonBytes));
   const std::uint64_t column = static_cast<std::uint64_t>(matrix.shape().cols) * size_of(matrix.wanted.type);
   const std::uint64_t most = column * static_cast<std::uint64_t>(service::kMostColumns);
   if (bytes - json_bytes > most)
@@ -228,8 +310,10 @@ Accepted accept_infer(Service& service, const Call& call) {
   if (const auto* problem = std::get_if<Problem>(&priority)) return problem_reply(*problem);
   if (auto problem = set_client(*product, call.rights(), std::get<0>(priority))) return problem_reply(std::move(*problem));
   if (auto problem = service.dispatcher().admit(matrix, *product)) return problem_reply(std::move(*problem));
-  product->x = service.space().take(bytes);
-  if (!product->x) return problem_reply(arena_full());
+  if (auto problem = check_token_memory(call.rights(), bytes)) return problem_reply(std::move(*problem));
+  auto room = reserve_room(service, call.head.rights, bytes);
+  if (auto* problem = std::get_if<Problem>(&room)) return problem_reply(std::move(*problem));
+  product->x = std::get<Room>(std::move(room));
   return std::make_unique<InferJob>(service, matrix, std::get<BodyParts>(parts), bytes, std::move(product),
                                     call.head.rights);
 }

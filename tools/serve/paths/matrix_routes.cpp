@@ -17,13 +17,18 @@ namespace {
 Reply describe(const Service& service, const std::string& name) {
   const Matrix* matrix = service.find(name);
   if (matrix == nullptr) return problem_reply(404, "no_matrix", fmt::format("there is no matrix {}", name));
-  return about(json_reply(200, to_json(*matrix)), matrix);
+  nlohmann::ordered_json json = to_json(*matrix);
+  if (matrix->kept || !service.is_saved(name)) add_saved(json, service, name);
+  return about(json_reply(200, json), matrix);
 }
 
 Reply list(const Service& service, const Rights& rights) {
   nlohmann::ordered_json matrices = nlohmann::ordered_json::array();
   for (const auto& [name, matrix] : service.matrices())
-    if (rights.may_use(name)) matrices.push_back(to_json(*matrix));
+    if (rights.may_use(name)) {
+      matrices.push_back(to_json(*matrix));
+      if (matrix->kept) matrices.back()["saved"] = service.is_saved(name);
+    }
   return json_reply(200, {{"matrices", matrices}});
 }
 
@@ -56,8 +61,11 @@ Accepted load(Service& service, const Call& call) {
 
 Accepted unload(Service& service, const Call& call) {
   return take_text(call, [&service, name = call.matrix](std::string_view, const std::function<void(Reply)>& done) {
-    const auto unloaded = [name, done](const std::optional<Problem>& problem) {
-      done(problem ? problem_reply(*problem) : json_reply(200, {{"name", name}, {"state", "unloaded"}}));
+    const auto unloaded = [&service, name, done](const std::optional<Problem>& problem) {
+      if (problem) return done(problem_reply(*problem));
+      nlohmann::ordered_json answer{{"name", name}, {"state", "unloaded"}};
+      add_saved(answer, service, name);
+      done(json_reply(200, answer));
     };
     if (const auto problem = service.unload(name, unloaded)) done(problem_reply(*problem));
   });

@@ -40,7 +40,7 @@ Accepted post(Service& service, const Call& call) {
     return problem_reply(403, "unix_only", "memory is shared with clients of the Unix socket; others send bodies");
   const auto bytes = bytes_of(call.target);
   if (!bytes) return problem_reply(400, "malformed", "say how much: bytes=N, a whole number from 1 on");
-  if (auto problem = service.why_not_ready()) return problem_reply(std::move(*problem));
+  if (auto problem = service.why_no_new_work()) return problem_reply(std::move(*problem));
   if (const auto& memory = call.head.connection->memory; memory && !memory->lost)
     return problem_reply(
         409, "has_memory",

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <tuple>
 #include <utility>
 
+#include "tools/serve/access/gate.h"
+#include "tools/serve/paths/arriving_body.h"
 #include "tools/serve/paths/multiply_query.h"
 #include "tools/serve/paths/request_space.h"
 #include "tools/serve/paths/value_names.h"
@@ -43,28 +46,45 @@ std::variant<Problem, std::shared_ptr<ClientMemory>> memory_of(const RequestHead
   return memory;
 }
 
+/// Why the client may not use the vectors that the query names; nothing if it may.
+std::optional<Problem> check_vectors(const MultiplyQuery& query, const Rights& rights, const Vectors& vectors) {
+  for (const std::string& id : {query.x, query.y}) {
+    if (id.empty()) continue;
+    if (auto problem = Gate::check_rights(rights, Scope::vectors, "")) return problem;
+    auto found = vectors.find(id, rights);
+    if (auto* problem = std::get_if<Problem>(&found)) return std::move(*problem);
+  }
+  return std::nullopt;
+}
+
 class MultiplyJob final : public Job {
  public:
   MultiplyJob(Service& service, const Matrix& matrix, MultiplyQuery query, const MultiplyShape& shape,
-              std::shared_ptr<MultiplyRequest> request)
+              std::shared_ptr<MultiplyRequest> request, SharedRights rights)
       : service_(service),
+        rights_(std::move(rights)),
         name_(matrix.wanted.name),
         type_(matrix.wanted.type),
         query_(std::move(query)),
         shape_(shape),
-        request_(std::move(request)) {}
+        request_(std::move(request)),
+        body_(service, request_->x, request_->x ? shape.body_bytes() : 0) {}
   ~MultiplyJob() override {
     request_->done = nullptr;
     if (number_ != 0) service_.dispatcher().cancel(number_);
   }
 
-  std::span<std::byte> body() override {
-    return request_->x ? service_.arena().at(request_->x->offset(), shape_.body_bytes()) : std::span<std::byte>();
-  }
+  std::span<std::byte> body() override { return body_.piece(); }
+  std::uint64_t rest() const override { return body_.rest(); }
+  void take_piece(Next next) override { next(body_.take_piece()); }
+  std::optional<Problem> check_rights() const override { return check_vectors(query_, *rights_, service_.vectors()); }
 
   void start(std::function<void(Reply)> done) override {
     Matrix* matrix = service_.find(name_);
     if (auto problem = why_not(matrix)) return done(about(problem_reply(std::move(*problem)), matrix));
+    if (request_->y)
+      if (auto problem = hold_room(service_, request_->y, shape_.result_bytes(), shape_.result_bytes(), 0))
+        return done(about(problem_reply(std::move(*problem)), matrix));
     request_->matrix = matrix->id;
     request_->done = [this, done](const MultiplyResult& result) {
       number_ = 0;
@@ -85,7 +105,7 @@ class MultiplyJob final : public Job {
     const auto usable = usable_matrix(service_, name_);
     if (const auto* problem = std::get_if<Problem>(&usable)) return *problem;
     if (request_->memory && request_->memory->lost) return memory_lost();
-    auto shape = shape_of(query_, *matrix, service_.vectors(), shape_.body_bytes());
+    auto shape = shape_of(query_, *matrix, service_.vectors(), *rights_, shape_.body_bytes());
     auto* wrong = std::get_if<Problem>(&shape);
     if (wrong != nullptr && wrong->status != 422) return std::move(*wrong);
     if (wrong == nullptr && std::get<MultiplyShape>(shape) == shape_ && matrix->wanted.type == type_) return std::nullopt;
@@ -120,11 +140,13 @@ class MultiplyJob final : public Job {
   }
 
   Service& service_;
+  SharedRights rights_;
   std::string name_;
   ValueType type_;
   MultiplyQuery query_;
   MultiplyShape shape_;
   std::shared_ptr<MultiplyRequest> request_;
+  ArrivingBody body_;
   std::uint64_t number_ = 0;  ///< in the queue; 0: not there
 };
 
@@ -148,31 +170,35 @@ std::variant<Problem, std::unique_ptr<Job>> accept_multiply(Service& service, co
   auto read = read_multiply_query(head, target);
   if (auto* problem = std::get_if<Problem>(&read)) return std::move(*problem);
   const MultiplyQuery& query = std::get<MultiplyQuery>(read);
+  if (auto problem = check_vectors(query, *head.rights, service.vectors())) return std::move(*problem);
   const std::string& name = target.path[2];
   const auto usable = usable_matrix(service, name);
   if (const auto* problem = std::get_if<Problem>(&usable)) return *problem;
   const Matrix* matrix = std::get<const Matrix*>(usable);
   if (auto problem = check_generation(*matrix, query.generation)) return std::move(*problem);
-  auto found = shape_of(query, *matrix, service.vectors(), head.content_length);
+  auto found = shape_of(query, *matrix, service.vectors(), *head.rights, head.content_length);
   if (auto* problem = std::get_if<Problem>(&found)) return std::move(*problem);
   const MultiplyShape& shape = std::get<MultiplyShape>(found);
   auto memory = memory_of(head, query, shape, matrix->wanted.type);
   if (auto* problem = std::get_if<Problem>(&memory)) return std::move(*problem);
-  for (const std::uint64_t vector : {shape.x_vector, shape.y_vector})
-    if (vector != 0)
-      if (auto problem = check_vector_rights(*head.rights, service.vectors().all().at(vector))) return std::move(*problem);
-  if (auto problem = check_arena(service, shape.body_bytes() + shape.result_bytes(), "x and y need"))
-    return std::move(*problem);
+  const std::uint64_t bytes = shape.body_bytes() + shape.result_bytes();
+  if (auto problem = check_arena(service, bytes, "x and y need")) return std::move(*problem);
+  if (auto problem = check_token_memory(*head.rights, bytes)) return std::move(*problem);
   auto request = make_request(*matrix, query, shape);
   request->memory = std::get<1>(std::move(memory));
   if (auto problem = set_client(*request, *head.rights, query.priority)) return std::move(*problem);
   if (auto problem = service.dispatcher().admit(*matrix, *request)) return std::move(*problem);
   const bool has_body = request->x_in_arena() || shape.adds_y_of_body,
              has_result = request->y_in_arena() && !shape.adds_y_of_body;
-  if (has_body) request->x = service.space().take(shape.body_bytes());
-  if (has_result) request->y = service.space().take(shape.result_bytes());
-  if ((has_body && !request->x) || (has_result && !request->y)) return arena_full();
-  return std::unique_ptr<Job>(std::make_unique<MultiplyJob>(service, *matrix, query, shape, std::move(request)));
+  for (const auto& [wanted, to, size] :
+       {std::tuple{has_body, &request->x, shape.body_bytes()}, {has_result, &request->y, shape.result_bytes()}}) {
+    if (!wanted) continue;
+    auto room = reserve_room(service, head.rights, size);
+    if (auto* problem = std::get_if<Problem>(&room)) return std::move(*problem);
+    *to = std::get<Room>(std::move(room));
+  }
+  return std::unique_ptr<Job>(
+      std::make_unique<MultiplyJob>(service, *matrix, query, shape, std::move(request), head.rights));
 }
 
 }  // namespace shardmat::serve

@@ -24,7 +24,7 @@ std::string read_parameter(const std::string& key, const std::string& value, Mul
   } else if (key == "type") {
     query.type = value;
   } else if (key == "x" || key == "y") {
-    if (value.empty()) return key + " must be the id of a vector, as vec-1";
+    if (value.empty()) return key + " must be the id of a vector, as POST /v1/vectors gives it";
     (key == "x" ? query.x : query.y) = value;
   } else if (key == "x_at" || key == "y_at") {
     const auto bytes = parse_whole(value);
@@ -41,9 +41,9 @@ std::string read_parameter(const std::string& key, const std::string& value, Mul
 
 /// The vector in place of x or y, which must fit the matrix; null if none is named.
 std::variant<Problem, const Vector*> find_vector(const std::string& id, bool is_x, const Matrix& matrix,
-                                                 const Vectors& vectors) {
+                                                 const Vectors& vectors, const Rights& rights) {
   if (id.empty()) return static_cast<const Vector*>(nullptr);
-  auto found = vectors.find(id);
+  auto found = vectors.find(id, rights);
   if (auto* problem = std::get_if<Problem>(&found)) return std::move(*problem);
   const Vector* vector = std::get<const Vector*>(found);
   const std::string& name = matrix.wanted.name;
@@ -69,9 +69,8 @@ std::optional<Problem> check_columns(const MultiplyQuery& query, const MultiplyS
                                      const Vector* y) {
   for (const Vector* vector : {x, y})
     if (vector != nullptr && vector->columns != shape.columns)
-      return make_problem(
-          422, "wrong_columns",
-          fmt::format("{} has {} columns, but the product {}", vector->id(), vector->columns, shape.columns));
+      return make_problem(422, "wrong_columns",
+                          fmt::format("{} has {} columns, but the product {}", vector->id, vector->columns, shape.columns));
   if (x != nullptr && x == y)
     return make_problem(422, "same_vector", fmt::format("{} cannot be x and y of one product; name two vectors", query.x));
   if (shape.block || shape.columns <= service::kMostColumns) return std::nullopt;
@@ -114,9 +113,10 @@ std::variant<Problem, MultiplyQuery> read_multiply_query(const RequestHead& head
 }
 
 std::variant<Problem, MultiplyShape> shape_of(const MultiplyQuery& query, const Matrix& matrix, const Vectors& vectors,
-                                              std::uint64_t content_length) {
+                                              const Rights& rights, std::uint64_t content_length) {
   if (auto problem = check_type(query.type, matrix.wanted.type, matrix.wanted.name)) return std::move(*problem);
-  const auto x_found = find_vector(query.x, true, matrix, vectors), y_found = find_vector(query.y, false, matrix, vectors);
+  const auto x_found = find_vector(query.x, true, matrix, vectors, rights),
+             y_found = find_vector(query.y, false, matrix, vectors, rights);
   for (const auto* found : {&x_found, &y_found})
     if (const auto* problem = std::get_if<Problem>(found)) return *problem;
   const Vector *x = std::get<const Vector*>(x_found), *y = std::get<const Vector*>(y_found);

@@ -50,9 +50,9 @@ struct MultiplyShape {
   }
 };
 
-/// Or why the request does not fit. REQUIRES: the matrix is loaded.
+/// Or why the request does not fit, or names a vector that is not there for these rights. REQUIRES: the matrix is loaded.
 std::variant<Problem, MultiplyShape> shape_of(const MultiplyQuery& query, const Matrix& matrix, const Vectors& vectors,
-                                              std::uint64_t content_length);
+                                              const Rights& rights, std::uint64_t content_length);
 
 /// Why x and y are not where the query says in a client's memory of so many bytes; nothing if they are. Values have `entry`
 /// bytes.

@@ -7,13 +7,13 @@
 namespace shardmat::serve {
 namespace {
 
-/// The figures name all matrices, so they are not for tokens of some of them.
+/// The figures name all matrices, so they are not for tokens of some of them. Names of other tokens are left out.
 Accepted metrics(const Metrics& figures, const Call& call) {
   if (!call.rights().may_use_all())
     return problem_reply(403, "wrong_matrix", "the figures are of all matrices, and the token is for some of them");
   Reply reply;
   reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
-  reply.text = figures.text();
+  reply.text = figures.text(call.rights());
   return reply;
 }
 

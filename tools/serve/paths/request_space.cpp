@@ -14,6 +14,11 @@ constexpr double kArenaRetrySeconds = 0.1;
 /// What rounding up the ranges of one request may take.
 constexpr std::uint64_t kRounding = 128;
 
+Problem arena_full() {
+  return make_problem(429, "arena_full", "the vectors of other requests fill the memory for requests; try again later",
+                      kArenaRetrySeconds);
+}
+
 }  // namespace
 
 std::variant<const Matrix*, Problem> usable_matrix(const Service& service, const std::string& name) {
@@ -54,22 +59,52 @@ std::optional<Problem> set_client(MultiplyRequest& request, const Rights& rights
   return std::nullopt;
 }
 
-std::optional<Problem> check_vector_rights(const Rights& rights, const Vector& vector) {
-  if (vector.matrix.empty() || rights.may_use(vector.matrix)) return std::nullopt;
-  return make_problem(403, "wrong_matrix",
-                      fmt::format("the token {} is not for the matrix {}, for which {} was made", rights.name(),
-                                  vector.matrix, vector.id()));
-}
-
 std::optional<Problem> check_arena(const Service& service, std::uint64_t bytes, const std::string& what) {
   if (bytes + kRounding <= service.space().bytes()) return std::nullopt;
   return make_problem(413, "arena_too_small",
                       fmt::format("{} {} bytes; the service has {} for all requests", what, bytes, service.space().bytes()));
 }
 
-Problem arena_full() {
-  return make_problem(429, "arena_full", "the vectors of other requests fill the memory for requests; try again later",
-                      kArenaRetrySeconds);
+std::optional<Problem> check_token_memory(const Rights& rights, std::uint64_t bytes) {
+  if (rights.memory_bytes == 0 || bytes <= rights.memory_bytes) return std::nullopt;
+  return make_problem(413, "token_memory",
+                      fmt::format("this needs {} bytes; the token {} may hold {} (memory_bytes in the token file)", bytes,
+                                  rights.name(), rights.memory_bytes));
+}
+
+std::variant<Room, Problem> reserve_room(Service& service, const SharedRights& rights, std::uint64_t bytes) {
+  Room room = service.space().reserve(bytes);
+  if (!room) return arena_full();
+  room->charge = std::make_unique<TokenMemory::Charge>(service.token_memory(), rights, TokenMemory::Kind::requests);
+  return room;
+}
+
+std::optional<Problem> hold_room(Service& service, Room& room, std::uint64_t all, std::uint64_t bytes,
+                                 std::uint64_t arrived) {
+  const std::uint64_t before = room->charge->bytes();
+  if (!room->charge->raise(bytes))
+    return make_problem(
+        429, "token_memory",
+        "the vectors and requests of this token hold as many bytes as it may have (memory_bytes in the token "
+        "file); wait for answers, or delete vectors",
+        kArenaRetrySeconds);
+  if (room->hold(bytes)) return std::nullopt;
+  Room other = service.space().reserve(all);
+  if (!other || !other->hold(bytes)) {
+    room->charge->correct(before);
+    return arena_full();
+  }
+  std::ranges::copy(service.arena().at(room->offset(), arrived), service.arena().at(other->offset(), arrived).begin());
+  other->charge = std::move(room->charge);
+  room = std::move(other);
+  return std::nullopt;
+}
+
+std::variant<Room, Problem> take_room(Service& service, const SharedRights& rights, std::uint64_t bytes) {
+  auto room = reserve_room(service, rights, bytes);
+  if (std::holds_alternative<Room>(room))
+    if (auto problem = hold_room(service, std::get<Room>(room), bytes, bytes, 0)) return std::move(*problem);
+  return room;
 }
 
 std::optional<Problem> check_content_type(const RequestHead& head) {

@@ -22,13 +22,21 @@ std::variant<std::optional<Priority>, Problem> wanted_priority(const RequestHead
 /// a higher one.
 std::optional<Problem> set_client(MultiplyRequest& request, const Rights& rights, std::optional<Priority> wanted);
 
-/// 403 if the client may not use the matrix for which the vector was made.
-std::optional<Problem> check_vector_rights(const Rights& rights, const Vector& vector);
-
 /// 413 if the arena is too small for `bytes` of numbers even when it is empty, else nothing.
 std::optional<Problem> check_arena(const Service& service, std::uint64_t bytes, const std::string& what);
-/// The arena is full: 429.
-Problem arena_full();
+
+using Room = std::unique_ptr<ArenaSpace::Lease>;
+using SharedRights = std::shared_ptr<const Rights>;
+/// 413 if the token may never hold so many bytes.
+std::optional<Problem> check_token_memory(const Rights& rights, std::uint64_t bytes);
+/// Reserves room of which nothing is held yet; 429 if the arena is full.
+std::variant<Room, Problem> reserve_room(Service& service, const SharedRights& rights, std::uint64_t bytes);
+/// Holds the first `bytes` of a room that was reserved for `all`. The first `arrived` bytes move along if it has to be
+/// elsewhere. 429 if the arena is full, or the token holds too much.
+std::optional<Problem> hold_room(Service& service, Room& room, std::uint64_t all, std::uint64_t bytes,
+                                 std::uint64_t arrived);
+/// Room that is held at once.
+std::variant<Room, Problem> take_room(Service& service, const SharedRights& rights, std::uint64_t bytes);
 
 /// 415 unless a body is raw numbers.
 std::optional<Problem> check_content_type(const RequestHead& head);

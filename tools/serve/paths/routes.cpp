@@ -53,15 +53,17 @@ void Routes::add(Route route) {
 
 std::variant<Routes::Match, Reply> Routes::find(const RequestHead& head, const Target& target) const {
   std::set<std::string> allowed;
+  std::vector<std::string> path = target.path;
+  if (path.size() > 1 && path.front() == "v2" && path.back().empty()) path.pop_back();  // "/v2/" is "/v2"
   const std::string& method = head.method == "HEAD" ? kGet : head.method;
   for (std::size_t i = 0; i < routes_.size(); ++i) {
-    auto parameters = parameters_of(parts_[i], target.path);
+    auto parameters = parameters_of(parts_[i], path);
     if (!parameters) continue;
     const Route& route = routes_[i];
     allowed.insert(route.method);
     if (route.method == kGet) allowed.insert("HEAD");
     if (route.method != method) continue;
-    std::string matrix = matrix_of(parts_[i], target.path);
+    std::string matrix = matrix_of(parts_[i], path);
     if (route.path.find("{matrix}") != std::string::npos && !is_matrix_name(matrix)) return bad_name();
     if (!route.takes_query && !target.query.empty()) return problem_reply(400, "malformed", "this path takes no query");
     return Match{&route, Call{head, target, std::move(*parameters), std::move(matrix)}};

@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
+#include "tools/serve/observe/utc.h"
 #include "tools/serve/paths/value_names.h"
+#include "tools/serve/ranks/cores.h"
 
 namespace shardmat::serve {
 
@@ -13,7 +15,37 @@ using json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr int kDeepest = 64;
+constexpr std::size_t kDeepest = 64, kMostKeys = 1000;
+
+/// Reads JSON and keeps nothing; throws Error(input) for one that has too many levels or keys. The keys of an ordered object
+/// are compared with one another, so their number must be bounded before it is made.
+class Limits : public nlohmann::json_sax<json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return deeper(); }
+  bool start_array(std::size_t) override { return deeper(); }
+  bool end_object() override { return --depth_, true; }
+  bool end_array() override { return --depth_, true; }
+  bool key(string_t&) override {
+    if (++keys_ > kMostKeys) throw Error(ErrorKind::input, fmt::format("the body has more than {} keys", kMostKeys));
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  bool deeper() {
+    if (++depth_ > kDeepest) throw Error(ErrorKind::input, fmt::format("the body has more than {} levels", kDeepest));
+    return true;
+  }
+
+  std::size_t depth_ = 0, keys_ = 0;
+};
 
 }  // namespace
 
@@ -40,16 +72,54 @@ json to_json(const Matrix& matrix) {
   return one;
 }
 
-json ranks_json(const Service& service) {
+void add_saved(json& answer, const Service& service, const std::string& name) {
+  const bool saved = service.is_saved(name);
+  answer["saved"] = saved;
+  if (!saved)
+    answer["warning"] = fmt::format(
+        "this is not saved, so that a restart of the service would forget it: {}. The service tries again until it succeeds",
+        service.why_unsaved());
+}
+
+namespace {
+
+/// What the asking token holds.
+json token_json(const Service& service, const Rights& rights) {
+  const auto [vectors, requests] = service.token_memory().used(rights.tenant());
+  json token{{"name", rights.name()}, {"vector_bytes", vectors}, {"request_bytes", requests}};
+  if (rights.memory_bytes > 0) token["memory_bytes"] = rights.memory_bytes;
+  return token;
+}
+
+json loss_json(const Service::PastLoss& past) {
+  json loss{{"time", utc(past.time)}};
+  if (past.loss.rank >= 0) loss["rank"] = past.loss.rank;
+  if (!past.loss.host.empty()) loss["host"] = past.loss.host;
+  if (past.loss.end && past.loss.end->signal != 0) loss["signal"] = past.loss.end->signal;
+  else if (past.loss.end) loss["exit_code"] = past.loss.end->exit_code;
+  loss["reason"] = past.loss.why;
+  return loss;
+}
+
+}  // namespace
+
+json ranks_json(const Service& service, const Rights& rights) {
   const auto problem = service.why_not_ready();
   json ranks = json::array();
   for (const service::Hello& hello : service.ranks().hellos())
-    ranks.push_back({{"rank", hello.rank}, {"host", hello.host}, {"device", hello.device}});
-  return {{"state", problem ? problem->code : "ready"},
-          {"restarts", service.restarts()},
-          {"ranks", ranks},
-          {"arena", {{"bytes", service.arena().bytes()}, {"used", service.space().used()}}},
-          {"client_memory", {{"count", service.memories().count()}, {"bytes", service.memories().used_bytes()}}}};
+    ranks.push_back({{"rank", hello.rank},
+                     {"host", hello.host},
+                     {"device", hello.device},
+                     {"threads", hello.threads},
+                     {"cores", cpus_of(hello.cpus).size()},
+                     {"cpus", hello.cpus}});
+  json all{{"state", problem ? problem->code : "ready"}, {"restarts", service.restarts()}};
+  if (const auto& past = service.last_loss()) all["last_loss"] = loss_json(*past);
+  all["ranks"] = ranks;
+  all["arena"] = {{"bytes", service.arena().bytes()}, {"used", service.space().used()}};
+  all["token"] = token_json(service, rights);
+  all["client_memory"] = {{"count", service.memories().count()}, {"bytes", service.memories().used_bytes()}};
+  return all;
 }
 
 Reply json_reply(int status, const json& value) {
@@ -60,15 +130,13 @@ Reply json_reply(int status, const json& value) {
 }
 
 json parse_json(std::string_view text, std::string_view example) {
-  const auto shallow = [](int depth, json::parse_event_t, json&) {
-    if (depth > kDeepest) throw Error(ErrorKind::input, fmt::format("the body has more than {} levels", kDeepest));
-    return true;
-  };
+  Limits limits;
   const auto fail = [&](const char* what) {
     throw Error(ErrorKind::input, fmt::format("the body is no {}; send for example {}", what, example));
   };
   try {
-    json value = json::parse(text, shallow);
+    if (!json::sax_parse(text, &limits)) fail("JSON");
+    json value = json::parse(text);
     if (!value.is_object()) fail("JSON object");
     return value;
   } catch (const json::exception&) {

@@ -12,8 +12,10 @@
 namespace shardmat::serve {
 
 nlohmann::ordered_json to_json(const Matrix& matrix);
+/// Adds "saved" and, if the state file could not be written, "warning" to an answer about a matrix of this name.
+void add_saved(nlohmann::ordered_json& answer, const Service& service, const std::string& name);
 /// State of the service, its ranks and its arena.
-nlohmann::ordered_json ranks_json(const Service& service);
+nlohmann::ordered_json ranks_json(const Service& service, const Rights& rights);
 Reply json_reply(int status, const nlohmann::ordered_json& json);
 
 /// Text as JSON: an object of no great depth. Throws Error(input), which shows the example, for anything else.

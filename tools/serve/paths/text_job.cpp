@@ -9,8 +9,13 @@ namespace {
 
 class TextJob final : public Job {
  public:
-  TextJob(std::uint64_t bytes, TextWork work) : body_(bytes), work_(std::move(work)) {}
+  TextJob(std::uint64_t bytes, TextWork work) : bytes_(bytes), work_(std::move(work)) {}
   std::span<std::byte> body() override { return body_; }
+  std::uint64_t rest() const override { return bytes_ - body_.size(); }
+  void take_piece(Next next) override {
+    body_.resize(bytes_);
+    next(std::nullopt);
+  }
   void start(std::function<void(Reply)> done) override {
     // The service may answer after the client has left, and with it this job.
     const auto here = [weak = std::weak_ptr(alive_), done = std::move(done)](Reply reply) {
@@ -20,7 +25,8 @@ class TextJob final : public Job {
   }
 
  private:
-  std::vector<std::byte> body_;
+  std::uint64_t bytes_;
+  std::vector<std::byte> body_;  ///< empty until its first byte has come
   TextWork work_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();
 };

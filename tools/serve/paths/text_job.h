@@ -8,7 +8,8 @@
 
 namespace shardmat::serve {
 
-constexpr std::uint64_t kMostTextBytes = 1 << 20;
+/// Texts are read on the thread of the event loop.
+constexpr std::uint64_t kMostTextBytes = 64 << 10;
 
 /// `work` gets the body, and calls `done` now or later; what comes after the client has left is ignored.
 using TextWork = std::function<void(std::string_view body, const std::function<void(Reply)>& done)>;

@@ -124,10 +124,17 @@ WantedMatrix wanted_of(const Service& service, const std::string& name, std::str
   return parse_load(name, parameters.dump());
 }
 
+/// Nothing, as the protocol wants it, unless a restart would forget what was asked for.
+json saved_json(const Service& service, const std::string& name) {
+  json answer = json::object();
+  if (!service.is_saved(name)) add_saved(answer, service, name);
+  return answer;
+}
+
 Accepted load(Service& service, const Call& call) {
   return take_text(call, [&service, name = call.matrix](std::string_view body, const std::function<void(Reply)>& done) {
-    const auto loaded = [done](const std::optional<Problem>& problem) {
-      done(problem ? problem_reply(*problem) : json_reply(200, json::object()));
+    const auto loaded = [&service, name, done](const std::optional<Problem>& problem) {
+      done(problem ? problem_reply(*problem) : json_reply(200, saved_json(service, name)));
     };
     try {
       if (const auto problem = service.load(wanted_of(service, name, body), loaded)) done(problem_reply(*problem));
@@ -139,8 +146,8 @@ Accepted load(Service& service, const Call& call) {
 
 Accepted unload(Service& service, const Call& call) {
   return take_text(call, [&service, name = call.matrix](std::string_view, const std::function<void(Reply)>& done) {
-    const auto unloaded = [done](const std::optional<Problem>& problem) {
-      done(problem ? problem_reply(*problem) : json_reply(200, json::object()));
+    const auto unloaded = [&service, name, done](const std::optional<Problem>& problem) {
+      done(problem ? problem_reply(*problem) : json_reply(200, saved_json(service, name)));
     };
     if (const auto problem = service.unload(name, unloaded)) done(problem_reply(*problem));
   });

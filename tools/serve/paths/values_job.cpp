@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "tools/serve/paths/arriving_body.h"
 #include "tools/serve/paths/request_space.h"
 #include "tools/serve/paths/service_json.h"
 #include "tools/serve/paths/value_names.h"
@@ -30,7 +31,7 @@ struct Upload {
   std::uint64_t number = 0;  ///< of this upload; 0: it has not begun
   std::optional<std::uint64_t> wanted_generation;
   std::uint64_t entry = 8, count = 0;  ///< bytes of a value; values in all
-  std::unique_ptr<ArenaSpace::Lease> piece;
+  Room piece;
   std::uint64_t piece_values = 0;  ///< that fit
   std::uint64_t begin = 0;         ///< first value of the present piece
   bool kept = false;               ///< the ranks may keep pieces
@@ -129,21 +130,26 @@ void send_last(const Shared& upload, std::function<void()> then) {
 
 class ValuesJob final : public Job {
  public:
-  explicit ValuesJob(Shared upload) : upload_(std::move(upload)) {}
+  explicit ValuesJob(Shared upload) : upload_(std::move(upload)) { begin_piece(); }
   ~ValuesJob() override {
     if (!ending_) upload_->end();
   }
 
-  std::span<std::byte> body() override {
-    return upload_->service.arena().at(upload_->piece->offset(), upload_->present() * upload_->entry);
+  std::span<std::byte> body() override { return piece_->piece(); }
+  std::uint64_t rest() const override {
+    return piece_->rest() + (upload_->count - upload_->begin - upload_->present()) * upload_->entry;
   }
-  std::uint64_t rest() const override { return (upload_->count - upload_->begin - upload_->present()) * upload_->entry; }
 
-  void take_piece(std::function<void()> next) override {
+  void take_piece(Next next) override {
+    if (piece_->rest() > 0) return next(piece_->take_piece());
     upload_->start();
-    if (!upload_->problem) return send_piece(upload_, here(std::move(next)));
+    auto goes_on = [this, next = std::move(next)] {
+      begin_piece();
+      next(piece_->take_piece());
+    };
+    if (!upload_->problem) return send_piece(upload_, here(std::move(goes_on)));
     upload_->begin += upload_->present();
-    next();
+    goes_on();
   }
 
   void start(std::function<void(Reply)> done) override {
@@ -154,6 +160,8 @@ class ValuesJob final : public Job {
   }
 
  private:
+  void begin_piece() { piece_.emplace(upload_->service, upload_->piece, upload_->present() * upload_->entry); }
+
   /// The ranks may answer after the client has left, and with it this job.
   std::function<void()> here(std::function<void()> action) const {
     return [weak = std::weak_ptr(alive_), action = std::move(action)] {
@@ -169,6 +177,7 @@ class ValuesJob final : public Job {
   }
 
   Shared upload_;
+  std::optional<ArrivingBody> piece_;
   bool ending_ = false;  ///< the last piece is on its way: it ends the upload
   std::shared_ptr<int> alive_ = std::make_shared<int>();
 };
@@ -216,8 +225,11 @@ Accepted accept_values(Service& service, const Call& call) {
   upload->count = static_cast<std::uint64_t>(matrix->shape().nnz);
   const std::uint64_t most = std::min(service.space().bytes() / kPartOfArena, kLargestPiece);
   upload->piece_values = std::min(upload->count, most / upload->entry);
-  upload->piece = service.space().take(upload->piece_values * upload->entry);
-  if (!upload->piece) return refuse(arena_full());
+  const std::uint64_t bytes = upload->piece_values * upload->entry;
+  if (auto problem = check_token_memory(call.rights(), bytes)) return refuse(std::move(*problem));
+  auto room = reserve_room(service, call.head.rights, bytes);
+  if (auto* problem = std::get_if<Problem>(&room)) return refuse(std::move(*problem));
+  upload->piece = std::get<Room>(std::move(room));
   return std::make_unique<ValuesJob>(std::move(upload));
 }
 

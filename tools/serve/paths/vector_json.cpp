@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
@@ -32,6 +33,18 @@ const std::string& text(const std::string& key, const json& field) {
   return field.get_ref<const std::string&>();
 }
 
+std::vector<std::string> patterns(const json& field) {
+  if (field.is_boolean()) return field.get<bool>() ? std::vector<std::string>{"*"} : std::vector<std::string>{};
+  constexpr std::size_t kMostPatterns = 64, kLongestPattern = 256;
+  const auto is_pattern = [](const json& one) {
+    return one.is_string() && one.get_ref<const std::string&>().size() <= kLongestPattern;
+  };
+  if (!field.is_array() || field.size() > kMostPatterns || !std::all_of(field.begin(), field.end(), is_pattern))
+    fail(fmt::format("shared must be true, false, or a list of at most {} patterns of the names of tokens, as [\"lab-*\"]",
+                     kMostPatterns));
+  return field;
+}
+
 void read_field(const std::string& key, const json& field, WantedVector& wanted) {
   if (key == "matrix") {
     wanted.matrix = text(key, field);
@@ -47,8 +60,10 @@ void read_field(const std::string& key, const json& field, WantedVector& wanted)
     if (text(key, field) != "rows" && text(key, field) != "columns")
       fail("layout must be \"columns\", as x of the matrix, or \"rows\", as y");
     wanted.as_y = text(key, field) == "rows";
+  } else if (key == "shared") {
+    wanted.shared = patterns(field);
   } else {
-    fail(fmt::format("there is no field \"{}\"; there are matrix, n, columns, type and layout", key));
+    fail(fmt::format("there is no field \"{}\"; there are matrix, n, columns, type, layout and shared", key));
   }
 }
 
@@ -63,13 +78,14 @@ WantedVector parse_vector(std::string_view body) {
   return wanted;
 }
 
-json to_json(const Vector& vector) {
-  json one{{"id", vector.id()},
+json to_json(const Vector& vector, const Rights& rights) {
+  json one{{"id", vector.id},
            {"state", vector.lost ? "lost" : "ready"},
            {"n", vector.size},
            {"columns", vector.columns},
            {"type", type_name(vector.type)}};
   if (!vector.matrix.empty()) one["matrix"] = vector.matrix;
+  if (vector.is_owned_by(rights)) one["owner"] = vector.owner, one["shared"] = vector.shared;
   one["device_bytes"] = vector.bytes_of_ranks;
   return one;
 }

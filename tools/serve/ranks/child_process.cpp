@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -10,6 +11,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -39,6 +41,37 @@ void ProcessHandle::signal(int number) const {
 
 namespace {
 
+/// Of <linux/pidfd.h>, which older headers do not have.
+struct PidfdInfo {
+  std::uint64_t mask, cgroup;
+  std::uint32_t ids[11];
+  std::int32_t exit_code;
+};
+static_assert(sizeof(PidfdInfo) == 64);
+constexpr std::uint64_t kInfoExit = 1 << 3;
+
+ProcessEnd end_of(int status) {
+  if (WIFSIGNALED(status)) return {WTERMSIG(status), 0};
+  return {0, WEXITSTATUS(status)};
+}
+
+}  // namespace
+
+ProcessHandle::Told ProcessHandle::how_it_ended() const {
+  PidfdInfo info{};
+  info.mask = kInfoExit;
+  if (descriptor_ < 0 || ioctl(descriptor_, _IOWR(0xFF, 11, PidfdInfo), &info) != 0) return {};
+  if ((info.mask & kInfoExit) == 0) return {true, std::nullopt};
+  return {false, end_of(info.exit_code)};
+}
+
+std::string ProcessEnd::text() const {
+  if (signal != 0) return fmt::format("signal {} ({})", signal, strsignal(signal));
+  return fmt::format("exit code {}", exit_code);
+}
+
+namespace {
+
 /// In the child: becomes the program, or writes the reason to `report`.
 [[noreturn]] void become(std::vector<char*>& words, int log, int report, pid_t parent) {
   setsid();
@@ -60,6 +93,16 @@ namespace {
 }  // namespace
 
 pid_t start_process(const std::vector<std::string>& command, const std::filesystem::path& log) {
+  const int output = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (output < 0) throw Error(ErrorKind::resources, fmt::format("{}: {}", log.string(), std::strerror(errno)), "state");
+  const struct Closes {
+    int descriptor;
+    ~Closes() { close(descriptor); }
+  } at_end{output};
+  return start_process(command, output);
+}
+
+pid_t start_process(const std::vector<std::string>& command, int output) {
   const auto fail = [&](int error) {
     throw Error(ErrorKind::resources, fmt::format("{} cannot be started: {}", command.front(), std::strerror(error)),
                 "launcher");
@@ -67,14 +110,12 @@ pid_t start_process(const std::vector<std::string>& command, const std::filesyst
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
-  const int output = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (output < 0) throw Error(ErrorKind::resources, fmt::format("{}: {}", log.string(), std::strerror(errno)), "state");
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) fail(errno);
   const pid_t parent = getpid(), child = fork();
   if (child == 0) become(words, output, ends[1], parent);
   const int fork_error = errno;
-  close(output), close(ends[1]);
+  close(ends[1]);
   int error = 0;
   const bool failed = child < 0 || read(ends[0], &error, sizeof error) > 0;
   close(ends[0]);
@@ -89,8 +130,7 @@ pid_t start_process(const std::vector<std::string>& command, const std::filesyst
 std::string reap(pid_t child) {
   int status = 0;
   if (waitpid(child, &status, 0) != child) return "unknown";
-  if (WIFSIGNALED(status)) return fmt::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
-  return fmt::format("exit code {}", WEXITSTATUS(status));
+  return end_of(status).text();
 }
 
 }  // namespace shardmat::serve

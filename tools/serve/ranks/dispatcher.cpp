@@ -88,13 +88,26 @@ ProductTimes times_of(const MultiplyResult& result, std::int64_t columns) {
 }
 
 void Dispatcher::command(decltype(service::Command::what) what, Finished finished, int descriptor) {
-  commands_.push_back({std::move(what), std::move(finished), descriptor});
+  const bool in_background = ranks_.load_in_background() && std::holds_alternative<service::Load>(what);
+  (in_background ? loads_ : commands_).push_back({std::move(what), std::move(finished), descriptor});
   pump();
 }
 
+double Dispatcher::seconds_of(const decltype(service::Command::what)& what) const { return command_seconds_[what.index()]; }
+
+/// Until the ranks are done with what they are at and what goes before products. Of a command that takes longer than the
+/// others of its kind, as much again is expected as it has taken.
+double Dispatcher::seconds_left() const {
+  double left = 0;
+  if (!product_.requests.empty()) left = std::max(0.0, product_.started + product_.expected - now());
+  else if (busy_) left = std::max(command_expected_ - (now() - busy_since_), now() - busy_since_);
+  for (const Line& line : commands_) left += seconds_of(line.what);
+  for (const auto& [number, task] : tasks_) left += seconds_of(task.what);
+  return left;
+}
+
 double Dispatcher::waiting_seconds(const Backlog::Work& work) const {
-  const double left = product_.requests.empty() ? 0 : std::max(0.0, product_.started + product_.expected - now());
-  return left + backlog_.wait(work, [&](std::uint64_t id, std::int64_t columns) {
+  return seconds_left() + backlog_.wait(work, [&](std::uint64_t id, std::int64_t columns) {
     const Matrix* matrix = find(id);
     return matrix != nullptr ? matrix->widths.seconds_for(columns) : 0;  // those of an unloaded one will be refused
   });
@@ -122,10 +135,31 @@ std::variant<std::uint64_t, Problem> Dispatcher::add(Matrix& matrix, std::shared
   matrix.queue.add({++last_request_, request->columns, request->arrived, request->deadline, request->block, request->client,
                     request->priority});
   claims_.add(last_request_, claims_of(*request));
+  watch_deadline(request->deadline);
   requests_.emplace(last_request_, std::move(request));
   const std::uint64_t number = last_request_;
   pump();
   return number;
+}
+
+void Dispatcher::watch_deadline(double deadline) {
+  if (deadline >= next_deadline_) return;
+  next_deadline_ = deadline;
+  deadlines_.start(std::max(0.0, deadline - now()), [this] { answer_late(); });
+}
+
+/// Answers those whose deadline has passed, while the ranks may be at something else.
+void Dispatcher::answer_late() {
+  next_deadline_ = std::numeric_limits<double>::infinity();
+  std::vector<std::shared_ptr<MultiplyRequest>> expired;
+  const double time = now();
+  for (Matrix* matrix : all_matrices()) {
+    for (const std::uint64_t number : matrix->queue.take_expired(time))
+      if (auto request = take(number)) expired.push_back(std::move(request));
+    if (!matrix->queue.empty()) watch_deadline(matrix->queue.earliest_deadline());
+  }
+  for (const auto& request : expired) reply(*request, failed(late()));
+  pump();  // others may have waited for them
 }
 
 void Dispatcher::cancel(std::uint64_t request) {
@@ -196,7 +230,8 @@ void Dispatcher::fail(Matrix& matrix, const Problem& problem) {
 void Dispatcher::fail_all(const Problem& problem) {
   set_busy(false), loading_ = 0;
   const auto under_way = std::exchange(product_, {});
-  const auto command = std::exchange(command_under_way_, std::nullopt);
+  const auto command = std::exchange(command_under_way_, std::nullopt), load = std::exchange(load_under_way_, std::nullopt);
+  const auto loads = std::exchange(loads_, {});
   const auto commands = std::exchange(commands_, {});
   const auto tasks = std::exchange(tasks_, {});
   for (const auto& [number, task] : tasks) claims_.remove(number);
@@ -204,6 +239,8 @@ void Dispatcher::fail_all(const Problem& problem) {
   for (Matrix* matrix : all_matrices()) fail(*matrix, problem);
   retired_.clear();
   if (command) (*command)({}, problem);
+  if (load) (*load)({}, problem);
+  for (const Line& line : loads) line.finished({}, problem);
   for (const Line& line : commands) line.finished({}, problem);
   for (const auto& [number, task] : tasks) task.finished({}, problem);
 }
@@ -228,7 +265,30 @@ void Dispatcher::tell(const MultiplyResult& result, const UnderWay& done, double
   on_product(product);
 }
 
+/// The load is sent while the ranks are at something else, too. But unloads that make room for it go first.
+void Dispatcher::start_load() {
+  if (load_under_way_ || loads_.empty() || !commands_.empty()) return;
+  Line line = std::move(loads_.front());
+  loads_.pop_front();
+  loading_ = std::get<service::Load>(line.what).matrix;
+  load_under_way_ = std::move(line.finished);
+  ranks_.send(std::move(line.what), 0, [this, matrix = loading_](const std::vector<Answer>& answers) {
+    if (const auto problem = problem_of(answers)) return finish_load(answers, problem);
+    const auto adopted = [this](const auto& loaded, const auto& why_not) { finish_load(loaded, why_not); };
+    command(service::Adopt{matrix}, adopted);
+  });
+}
+
+void Dispatcher::finish_load(const std::vector<Answer>& answers, const std::optional<Problem>& problem) {
+  const auto done = std::exchange(load_under_way_, std::nullopt);
+  if (!done) return;
+  loading_ = 0;
+  (*done)(answers, problem);
+  pump();
+}
+
 void Dispatcher::pump() {
+  if (ranks_.ready()) start_load();
   if (busy_ || !ranks_.ready()) return;
   unload_retired();
   if (!commands_.empty()) return send_command();
@@ -277,8 +337,12 @@ void Dispatcher::send_command() {
 void Dispatcher::send(decltype(service::Command::what) what, Finished finished, int descriptor) {
   set_busy(true);
   command_under_way_ = std::move(finished);
-  const auto answered = [this](const std::vector<Answer>& answers) {
-    set_busy(false), loading_ = 0;
+  command_expected_ = seconds_of(what);
+  const auto answered = [this, kind = what.index()](const std::vector<Answer>& answers) {
+    constexpr double kShare = 0.25;
+    command_seconds_[kind] += kShare * (now() - busy_since_ - command_seconds_[kind]);
+    set_busy(false);
+    if (!load_under_way_) loading_ = 0;
     const auto done = std::exchange(command_under_way_, std::nullopt);
     if (done) (*done)(answers, problem_of(answers));
     pump();

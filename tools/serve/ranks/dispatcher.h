@@ -1,10 +1,12 @@
 // Decides what the ranks do next: loads and unloads first, then the product that schedule.h names, or a task that came
 // before it. Work on the same vector, and new values and products of the same matrix, begin in the order in which they came.
-// One command is under way at a time.
+// One command is under way at a time, and beside it one load, if the ranks load in the background. A request whose deadline
+// passes while it waits is answered then.
 //
 // Threads: the thread of the event loop.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -13,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "tools/serve/http/http_message.h"
@@ -79,8 +82,8 @@ struct MultiplyRequest {
 
 class Dispatcher {
  public:
-  Dispatcher(Ranks& ranks, Matrices& matrices, double max_queue_seconds)
-      : ranks_(ranks), matrices_(matrices), max_queue_seconds_(max_queue_seconds) {}
+  Dispatcher(EventLoop& loop, Ranks& ranks, Matrices& matrices, double max_queue_seconds)
+      : ranks_(ranks), matrices_(matrices), max_queue_seconds_(max_queue_seconds), deadlines_(loop) {}
 
   /// Called when the command is done, or with why it was not.
   using Finished = std::function<void(const std::vector<service::Answer>&, const std::optional<Problem>&)>;
@@ -141,6 +144,8 @@ class Dispatcher {
   };
   void set_busy(bool busy);
   void tell(const MultiplyResult& result, const UnderWay& done, double seconds) const;
+  void start_load();
+  void finish_load(const std::vector<service::Answer>& answers, const std::optional<Problem>& problem);
   void send_command();
   bool send_next();
   void send_task(Task task);
@@ -149,6 +154,10 @@ class Dispatcher {
   UnderWay next_requests(Matrix& matrix, double time);
   void finish_product(const std::vector<service::Answer>& answers);
   double waiting_seconds(const Backlog::Work& work) const;
+  double seconds_left() const;
+  double seconds_of(const decltype(service::Command::what)& what) const;
+  void watch_deadline(double deadline);
+  void answer_late();
   /// Those of all names, and the retired ones.
   std::vector<Matrix*> all_matrices() const;
   Matrix* find(std::uint64_t matrix) const;
@@ -163,6 +172,8 @@ class Dispatcher {
   double max_queue_seconds_;
   Backlog backlog_;  ///< before the requests, which have its entries
   std::deque<Line> commands_;
+  std::deque<Line> loads_;                  ///< that the ranks will carry out in the background
+  std::optional<Finished> load_under_way_;  ///< of the load that they carry out so
   std::unordered_map<std::uint64_t, std::shared_ptr<MultiplyRequest>> requests_;  ///< all that wait
   std::deque<std::pair<std::uint64_t, Task>> tasks_;                              ///< by number
   Schedule schedule_;
@@ -172,8 +183,13 @@ class Dispatcher {
   bool busy_ = false;
   double busy_since_ = 0, busy_seconds_ = 0;
   std::optional<Finished> command_under_way_;
-  UnderWay product_;   ///< that the ranks are at; no requests if there is none
-  bool lone_ = false;  ///< the last product was for one request
+  double command_expected_ = 0;  ///< seconds of the command under way that is no product
+  /// What commands of each kind take, as observed.
+  std::array<double, std::variant_size_v<decltype(service::Command::what)>> command_seconds_{};
+  UnderWay product_;                                                ///< that the ranks are at; no requests if there is none
+  bool lone_ = false;                                               ///< the last product was for one request
+  double next_deadline_ = std::numeric_limits<double>::infinity();  ///< at which the timer fires
+  Timer deadlines_;
 };
 
 }  // namespace shardmat::serve

@@ -11,7 +11,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <fstream>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -30,6 +29,8 @@ constexpr double kStartSeconds = 60;  ///< that starting may take beyond the tim
 constexpr double kKillSeconds = 2;    ///< from SIGTERM to SIGKILL
 constexpr double kEndCheckSeconds = 0.01;
 constexpr double kLeastExpected = 2, kSlower = 20;
+/// How long the parent of a rank that has ended may take to notice it, and how often to look.
+constexpr double kExplainSeconds = 0.25, kExplainCheckSeconds = 0.002;
 constexpr double kWakeUpSeconds = 100e-6;  ///< that it may take to wake this process up
 
 }  // namespace
@@ -38,7 +39,7 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 /// One connection to the control socket.
 struct Ranks::Rank {
-  Rank(int fd) : socket(fd) {}
+  Rank(int fd, pid_t pid) : socket(fd), process(pid) {}
   ~Rank() {
     watch.reset();
     close(socket);
@@ -47,6 +48,7 @@ struct Ranks::Rank {
   Rank& operator=(const Rank&) = delete;
 
   int socket;
+  ProcessHandle process;
   service::FrameReader reader;
   std::unique_ptr<ReadWatch> watch;
   bool introduced = false;
@@ -59,8 +61,10 @@ Ranks::Ranks(EventLoop& loop, RankOptions options, const service::Arena& arena, 
       options_(std::move(options)),
       arena_(arena),
       actions_(std::move(actions)),
+      log_(loop, options_.log),
       checks_(loop),
-      end_checks_(loop) {}
+      end_checks_(loop),
+      explains_(loop) {}
 
 Ranks::~Ranks() { close_sockets(); }
 
@@ -68,6 +72,10 @@ std::vector<Hello> Ranks::hellos() const {
   std::vector<Hello> hellos;
   for (const Rank* rank : ranks_) hellos.push_back(rank->hello);
   return hellos;
+}
+
+bool Ranks::load_in_background() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank* rank) { return rank->hello.loads_in_background; });
 }
 
 void Ranks::listen(const std::filesystem::path& path) {
@@ -88,16 +96,25 @@ void Ranks::listen(const std::filesystem::path& path) {
 
 void Ranks::start(const std::filesystem::path& run_directory) {
   const std::filesystem::path path = run_directory / "control";
-  listen(path);
   std::vector<std::string> command = options_.launcher;
   command.insert(command.end(), options_.worker.begin(), options_.worker.end());
   command.insert(command.end(), {"--control", path.string()});
+  int output = -1;
+  try {
+    listen(path);
+    output = log_.open_pipe();
+    launcher_ = start_process(command, output);
+  } catch (...) {
+    if (output >= 0) close(output);
+    close_sockets();
+    throw;
+  }
+  close(output);
   expected_ranks_ = 0, hard_ = false, started_ = now();
-  launcher_ = start_process(command, options_.log);
   launcher_handle_ = ProcessHandle(launcher_);
   launcher_watch_ = std::make_unique<ReadWatch>(loop_, launcher_handle_.descriptor(), [this] {
     launcher_watch_.reset();
-    if (state_ == State::starting || state_ == State::ready)
+    if (ended_ == nullptr && (state_ == State::starting || state_ == State::ready))
       lose({-1, fmt::format("{} ended{}", options_.launcher.front(), last_line())});
   });
   state_ = State::starting;
@@ -114,7 +131,7 @@ void Ranks::accept() {
     return;
   }
   workers_.emplace_back(peer.pid);
-  connected_.push_back(std::make_unique<Rank>(socket));
+  connected_.push_back(std::make_unique<Rank>(socket, peer.pid));
   Rank* rank = connected_.back().get();
   rank->watch = std::make_unique<ReadWatch>(loop_, socket, [this, rank] { receive(*rank); });
 }
@@ -129,11 +146,25 @@ void Ranks::receive(Rank& rank) {
   } catch (const Error& error) {
     return lose({rank.introduced ? rank.hello.rank : -1, error.what()});
   }
-  if (!open && state_ != State::ending)
-    lose({rank.introduced ? rank.hello.rank : -1, rank.introduced
-                                                      ? fmt::format("rank {} ended{}", rank.hello.rank, last_line())
-                                                      : "a rank ended while it started" + last_line()});
-  if (!open) rank.watch.reset();
+  if (open) return;
+  if (ended_ == nullptr && (state_ == State::starting || state_ == State::ready)) explain_end(rank, now() + kExplainSeconds);
+  rank.watch.reset();
+}
+
+/// The rank is lost as soon as it is known how its process ended, or cannot be known.
+void Ranks::explain_end(Rank& rank, double until) {
+  ended_ = &rank;
+  const ProcessHandle::Told told = rank.process.how_it_ended();
+  if (told.later && now() < until)
+    return explains_.start(kExplainCheckSeconds, [this, &rank, until] { explain_end(rank, until); });
+  ended_ = nullptr;
+  RankLoss loss{rank.introduced ? rank.hello.rank : -1,
+                rank.introduced ? fmt::format("rank {} ended", rank.hello.rank) : "a rank ended while it started",
+                rank.hello.host, told.end};
+  if (told.end && told.end->signal != 0) loss.why += " by " + told.end->text();
+  else if (told.end) loss.why += " with " + told.end->text();
+  loss.why += last_line();
+  lose(std::move(loss));
 }
 
 void Ranks::introduce(Rank& rank, const Hello& hello) {
@@ -190,8 +221,11 @@ void Ranks::send(decltype(Command::what) what, double expected_seconds, Answered
   outstanding_.push_back(std::move(one));
   const auto message = service::encode(Command{last_number_, std::move(what)});
   for (const Rank* rank : ranks_)
-    if (!service::send_frame(rank->socket, message, descriptor)) {
-      loop_.post([this, number = rank->hello.rank] { lose({number, fmt::format("rank {} takes no commands", number)}); });
+    if (rank != ended_ && !service::send_frame(rank->socket, message, descriptor)) {
+      if (ended_ != nullptr) return;
+      loop_.post([this, number = rank->hello.rank, host = rank->hello.host] {
+        if (ended_ == nullptr) lose({number, fmt::format("rank {} takes no commands", number), host});
+      });
       return;
     }
 }
@@ -199,11 +233,24 @@ void Ranks::send(decltype(Command::what) what, double expected_seconds, Answered
 void Ranks::lose(RankLoss loss) {
   if (state_ != State::starting && state_ != State::ready) return;
   state_ = State::lost;
+  ended_ = nullptr;
   outstanding_.clear();
-  checks_.cancel();
+  checks_.cancel(), explains_.cancel();
   loop_.post([this, loss = std::move(loss)] {
     if (state_ == State::lost) actions_.lost(loss);
   });
+}
+
+/// Whether the rank has left a command without an answer for too long.
+bool Ranks::is_late(const Rank& rank, const Outstanding& command, double time) {
+  if (!std::holds_alternative<Hello>(command.answers[static_cast<std::size_t>(rank.hello.rank)].what)) return false;
+  const bool works = !command.is_ping && command.expected > 0;
+  const double allowed =
+      works ? std::max(kLeastExpected, kSlower * command.expected) + options_.timeout - kLeastExpected : options_.timeout;
+  const double since = time - std::max(command.sent, works ? rank.answered : rank.alive);
+  if (since <= allowed) return false;
+  lose({rank.hello.rank, fmt::format("rank {} gave no sign of life for {:.1f} s", rank.hello.rank, since), rank.hello.host});
+  return true;
 }
 
 /// Looks for ranks that give no sign of life, and asks idle ones for one.
@@ -211,25 +258,18 @@ void Ranks::check() {
   const double time = now();
   if (state_ == State::starting && time - started_ > options_.timeout + kStartSeconds)
     return lose({-1, fmt::format("the ranks did not start within {:g} s{}", options_.timeout + kStartSeconds, last_line())});
-  if (state_ == State::ready) {
-    for (const Rank* rank : ranks_) {
-      if (outstanding_.empty()) break;
-      const Outstanding& first = outstanding_.front();
-      const bool works = !first.is_ping && first.expected > 0;
-      const double allowed =
-          works ? std::max(kLeastExpected, kSlower * first.expected) + options_.timeout - kLeastExpected : options_.timeout;
-      const bool answered = !std::holds_alternative<Hello>(first.answers[static_cast<std::size_t>(rank->hello.rank)].what);
-      const double since = std::max(first.sent, works ? rank->answered : rank->alive);
-      if (!answered && time - since > allowed)
-        return lose(
-            {rank->hello.rank, fmt::format("rank {} gave no sign of life for {:.1f} s", rank->hello.rank, time - since)});
-    }
+  if (state_ == State::ready && ended_ == nullptr) {
+    for (const Rank* rank : ranks_)
+      for (const Outstanding& command : outstanding_)
+        if (is_late(*rank, command, time)) return;
     if (outstanding_.empty()) send(Ping{}, 0, nullptr);
   }
   checks_.start(std::min(1.0, options_.timeout / 8), [this] { check(); });
 }
 
 void Ranks::close_sockets() {
+  ended_ = nullptr;
+  explains_.cancel();
   listener_watch_.reset();
   if (listener_ >= 0) close(std::exchange(listener_, -1));
   ranks_.clear();
@@ -275,15 +315,10 @@ void Ranks::check_ended() {
 }
 
 /// " (…)" with the last thing that the ranks printed, or nothing.
-std::string Ranks::last_line() const {
-  std::ifstream log(options_.log, std::ios::ate);
-  const auto size = static_cast<std::streamoff>(log.tellg());
-  if (size <= 0) return "";
-  log.seekg(std::max<std::streamoff>(0, size - 4096));
-  std::string last;
-  for (std::string line; std::getline(log, line);)
-    if (line.rfind("shardmat: ", 0) == 0) last = line.substr(10);
-  return last.empty() ? fmt::format(" (see {})", options_.log.string()) : fmt::format(" ({})", last);
+std::string Ranks::last_line() {
+  log_.read();
+  if (!log_.last_message().empty()) return fmt::format(" ({})", log_.last_message());
+  return log_.is_empty() ? "" : fmt::format(" (see {})", log_.file().string());
 }
 
 }  // namespace shardmat::serve

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "runtime/service/frames.h"
 #include "tools/serve/http/event_loop.h"
 #include "tools/serve/ranks/child_process.h"
+#include "tools/serve/ranks/worker_log.h"
 
 namespace shardmat::serve {
 
@@ -34,6 +36,8 @@ struct RankOptions {
 struct RankLoss {
   int rank = -1;
   std::string why;
+  std::string host = {};
+  std::optional<ProcessEnd> end = {};  ///< how its process ended, if that is known
 };
 
 class Ranks {
@@ -69,6 +73,12 @@ class Ranks {
   /// The ranks that have connected, by rank.
   std::vector<service::Hello> hellos() const;
   bool ready() const { return state_ == State::ready; }
+  /// True if the ranks carry out other commands while they load a matrix.
+  bool load_in_background() const;
+  /// The rank that a signal ended since the last start, if the launcher said so.
+  const std::optional<SignalledRank>& signalled() const { return log_.signalled(); }
+  /// Lines of the ranks that were not written to their log.
+  std::uint64_t lost_log_lines() const { return log_.lost_lines(); }
 
  private:
   enum class State { stopped, starting, ready, lost, ending };
@@ -85,18 +95,21 @@ class Ranks {
   void listen(const std::filesystem::path& path);
   void accept();
   void receive(Rank& rank);
+  void explain_end(Rank& rank, double until);
   void take(Rank& rank, const service::Answer& answer);
   void introduce(Rank& rank, const service::Hello& hello);
   void lose(RankLoss loss);
   void check();
+  bool is_late(const Rank& rank, const Outstanding& command, double time);
   void check_ended();
   void close_sockets();
-  std::string last_line() const;
+  std::string last_line();
 
   EventLoop& loop_;
   RankOptions options_;
   const service::Arena& arena_;
   Actions actions_;
+  WorkerLog log_;
   State state_ = State::stopped;
   std::vector<std::unique_ptr<Rank>> connected_;  ///< in the order of connection
   std::vector<Rank*> ranks_;                      ///< by rank, once all are there
@@ -111,8 +124,9 @@ class Ranks {
   ProcessHandle launcher_handle_;
   std::vector<ProcessHandle> workers_;  ///< of all ranks that ever connected since the start
   double ending_since_ = 0;
-  bool hard_ = false;  ///< SIGKILL was sent
-  Timer checks_, end_checks_;
+  bool hard_ = false;      ///< SIGKILL was sent
+  Rank* ended_ = nullptr;  ///< a rank that has ended; how is being found out
+  Timer checks_, end_checks_, explains_;
 };
 
 /// Seconds of a clock that never goes back.

@@ -61,6 +61,8 @@ class RequestQueue {
   /// Columns that can be merged with others and are at this level or above, counted up to `most`.
   std::int64_t columns(int level, double now, std::int64_t most) const;
 
+  /// No deadline is before this.
+  double earliest_deadline() const { return earliest_; }
   bool empty() const { return lanes_.empty(); }
   std::size_t size() const;
 

@@ -2,27 +2,88 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace shardmat::serve {
+namespace {
+
+constexpr std::uint64_t kAlignment = 64;
+
+/// REQUIRES: `bytes` is not larger than the arena.
+std::uint64_t rounded(std::uint64_t bytes) {
+  return std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+}
+
+}  // namespace
+
+ArenaSpace::Lease::~Lease() {
+  space_->used_ -= held_;
+  if (reserved_ > 0) space_->reserving_.erase(place_);
+  if (held_ + reserved_ > 0) space_->give_back(offset_, held_ + reserved_);
+}
+
+bool ArenaSpace::Lease::hold(std::uint64_t bytes) {
+  if (bytes > space_->bytes_) return false;
+  const std::uint64_t more = std::max(rounded(bytes), held_) - held_;
+  if (more > reserved_ && (reserved_ > 0 || held_ == 0 || !space_->take_free_at(end(), more))) return false;
+  held_ += more, space_->used_ += more;
+  if (reserved_ == 0) return true;
+  reserved_ -= more;
+  if (reserved_ == 0) space_->reserving_.erase(place_);
+  return true;
+}
+
+std::unique_ptr<ArenaSpace::Lease> ArenaSpace::reserve(std::uint64_t bytes) {
+  if (bytes > bytes_) return nullptr;
+  const auto offset = take_range(rounded(bytes));
+  if (!offset) return nullptr;
+  auto lease = std::make_unique<Lease>(*this, *offset, rounded(bytes));
+  lease->place_ = reserving_.insert(reserving_.end(), lease.get());
+  return lease;
+}
 
 std::unique_ptr<ArenaSpace::Lease> ArenaSpace::take(std::uint64_t bytes) {
-  constexpr std::uint64_t kAlignment = 64;
-  if (bytes > bytes_) return nullptr;
-  bytes = std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
-  for (auto range = free_.begin(); range != free_.end(); ++range) {
-    const auto [offset, size] = *range;
-    if (size < bytes) continue;
-    auto lease = std::make_unique<Lease>(*this, offset, bytes);
-    free_.erase(range);
-    if (size > bytes) free_.emplace(offset + bytes, size - bytes);
-    used_ += bytes;
-    return lease;
+  auto lease = reserve(bytes);
+  if (lease) lease->hold(bytes);
+  return lease;
+}
+
+std::optional<std::uint64_t> ArenaSpace::take_range(std::uint64_t bytes) {
+  auto offset = take_free(bytes);
+  while (!offset && !reserving_.empty()) {
+    cut(*reserving_.front());
+    offset = take_free(bytes);
   }
-  return nullptr;
+  return offset;
+}
+
+std::optional<std::uint64_t> ArenaSpace::take_free(std::uint64_t bytes) {
+  for (const auto& [offset, size] : free_)
+    if (size >= bytes) {
+      const std::uint64_t found = offset;
+      take_free_at(found, bytes);
+      return found;
+    }
+  return std::nullopt;
+}
+
+/// False if the bytes from there on are not free.
+bool ArenaSpace::take_free_at(std::uint64_t offset, std::uint64_t bytes) {
+  const auto range = free_.find(offset);
+  if (range == free_.end() || range->second < bytes) return false;
+  const std::uint64_t left = range->second - bytes;
+  free_.erase(range);
+  if (left > 0) free_.emplace(offset + bytes, left);
+  return true;
+}
+
+/// Takes the reserved part away.
+void ArenaSpace::cut(Lease& lease) {
+  reserving_.erase(lease.place_);
+  give_back(lease.offset_ + lease.held_, std::exchange(lease.reserved_, 0));
 }
 
 void ArenaSpace::give_back(std::uint64_t offset, std::uint64_t bytes) {
-  used_ -= bytes;
   auto range = free_.emplace(offset, bytes).first;
   if (const auto next = std::next(range); next != free_.end() && range->first + range->second == next->first) {
     range->second += next->second;

@@ -1,13 +1,19 @@
-// Which bytes of the arena are taken. Vectors are placed as low as they fit, so that pages which were used before are used
+// Which bytes of the arena are held. Ranges are placed as low as they fit, so that pages which were used before are used
 // again.
+//
+// A request's body needs one range, but its client may announce it and send nothing. So a lease holds the first part of its
+// range, and reserves the rest. A reserved part goes to others when nothing else is free.
 //
 // Threads: one at a time.
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
+
+#include "tools/serve/state/token_memory.h"
 
 namespace shardmat::serve {
 
@@ -17,32 +23,51 @@ class ArenaSpace {
   ArenaSpace(const ArenaSpace&) = delete;
   ArenaSpace& operator=(const ArenaSpace&) = delete;
 
-  /// A taken range; it is given back with the object. REQUIRES: the space outlives it.
+  /// A range whose first part is held; both are given back with the object. REQUIRES: the space outlives it.
   class Lease {
    public:
-    Lease(ArenaSpace& space, std::uint64_t offset, std::uint64_t bytes) : space_(&space), offset_(offset), bytes_(bytes) {}
-    ~Lease() { space_->give_back(offset_, bytes_); }
+    Lease(ArenaSpace& space, std::uint64_t offset, std::uint64_t reserved)
+        : space_(&space), offset_(offset), reserved_(reserved) {}
+    ~Lease();
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
 
     std::uint64_t offset() const { return offset_; }
+    std::uint64_t held() const { return held_; }
+    /// Holds at least the first `bytes`. False if they are not free behind those that it holds: then another lease is
+    /// needed.
+    bool hold(std::uint64_t bytes);
+
+    std::unique_ptr<TokenMemory::Charge> charge;  ///< whose bytes they are; may be null
 
    private:
+    friend class ArenaSpace;
+    std::uint64_t end() const { return offset_ + held_ + reserved_; }
+
     ArenaSpace* space_;
-    std::uint64_t offset_, bytes_;
+    std::uint64_t offset_, held_ = 0, reserved_;
+    std::list<Lease*>::iterator place_;  ///< among those with a reserved part, if it has one
   };
 
-  /// Nothing if no range of so many bytes is free. Ranges begin at multiples of 64 bytes.
+  /// Holds a range. Nothing if no range of this size is free. Ranges begin at multiples of 64 bytes.
   std::unique_ptr<Lease> take(std::uint64_t bytes);
+  /// Reserves a range of which nothing is held yet.
+  std::unique_ptr<Lease> reserve(std::uint64_t bytes);
 
   std::uint64_t bytes() const { return bytes_; }
+  /// Bytes that are held.
   std::uint64_t used() const { return used_; }
 
  private:
+  std::optional<std::uint64_t> take_range(std::uint64_t bytes);
+  std::optional<std::uint64_t> take_free(std::uint64_t bytes);
+  bool take_free_at(std::uint64_t offset, std::uint64_t bytes);
+  void cut(Lease& lease);
   void give_back(std::uint64_t offset, std::uint64_t bytes);
 
   std::uint64_t bytes_, used_ = 0;
   std::map<std::uint64_t, std::uint64_t> free_;  ///< bytes of each free range by its offset
+  std::list<Lease*> reserving_;                  ///< with a reserved part; the oldest first
 };
 
 }  // namespace shardmat::serve

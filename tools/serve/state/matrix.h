@@ -39,6 +39,8 @@ struct Matrix {
   std::uint64_t generation = 0;        ///< of its values: another one for each load and for all new values
   std::uint64_t upload = 0;            ///< number of the request whose new values are coming; 0: none
   double last_used = 0;                ///< when it was loaded or last multiplied
+  double failed_at = 0;                ///< when its load failed
+  int losses = 0;                      ///< of ranks while it was being loaded, since it was loaded last
   WidthTable widths;
   RequestQueue queue;
   std::unique_ptr<Matrix> next;  ///< is being loaded to take its place, or could not be

@@ -68,7 +68,17 @@ StateDirectory::StateDirectory(const fs::path& path) : path_(path) {
   const std::string process = std::to_string(getpid());
   if (ftruncate(lock_, 0) != 0 || write(lock_, process.data(), process.size()) < 0) fail(lock, std::strerror(errno));
   fs::remove_all(path_ / "run", error);
-  fs::remove(worker_log(), error);
+  keep_old_logs();
+}
+
+/// workers.log becomes workers.log.1, and so on; the oldest one goes.
+void StateDirectory::keep_old_logs() const {
+  const auto name = [&](int age) {
+    return age == 0 ? worker_log() : fs::path(fmt::format("{}.{}", worker_log().string(), age));
+  };
+  std::error_code ignored;
+  if (!fs::exists(worker_log(), ignored)) return;
+  for (int age = kOldLogs; age > 0; --age) fs::rename(name(age - 1), name(age), ignored);
 }
 
 StateDirectory::~StateDirectory() {
@@ -117,12 +127,10 @@ void StateDirectory::write_matrices(const std::vector<WantedMatrix>& matrices) c
                     {"has_new_values", one.has_new_values},
                     {"pinned", one.pinned}});
   const fs::path file = path_ / kMatrices, temporary = path_ / ".matrices.json.tmp";
-  {
-    std::ofstream stream(temporary, std::ios::trunc);
-    stream << nlohmann::ordered_json{{"matrices", list}}.dump(2) << "\n";
-    stream.flush();
-    if (!stream) fail(temporary, "the disk is full or read-only");
-  }
+  std::ofstream stream(temporary, std::ios::trunc);
+  stream << nlohmann::ordered_json{{"matrices", list}}.dump(2) << "\n";
+  stream.close();  // some disks say only now that they are full
+  if (!stream) fail(temporary, "the disk is full or read-only");
   std::error_code error;
   fs::rename(temporary, file, error);
   if (error) fail(file, error.message());

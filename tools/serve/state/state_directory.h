@@ -23,6 +23,7 @@ struct WantedMatrix {
   bool updatable = false;         ///< keeps memory for new values
   bool has_new_values = false;    ///< its values are no longer those of the file
   bool pinned = false;            ///< not unloaded to make room for others
+  bool operator==(const WantedMatrix&) const = default;
 };
 
 class StateDirectory {
@@ -35,7 +36,8 @@ class StateDirectory {
   StateDirectory& operator=(const StateDirectory&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  /// Takes what the workers print; it begins anew with each server.
+  /// Takes what the workers print. It begins anew with each server; those of earlier servers are workers.log.1 (the last
+  /// one) to workers.log.3.
   std::filesystem::path worker_log() const { return path_ / "workers.log"; }
   /// An empty directory for one start of the workers. Those of earlier starts are removed.
   std::filesystem::path new_run_directory();
@@ -46,6 +48,9 @@ class StateDirectory {
   void write_matrices(const std::vector<WantedMatrix>& matrices) const;
 
  private:
+  static constexpr int kOldLogs = 3;
+  void keep_old_logs() const;
+
   std::filesystem::path path_;
   int lock_ = -1;
   int runs_ = 0;

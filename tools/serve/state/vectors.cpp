@@ -1,44 +1,64 @@
 #include "tools/serve/state/vectors.h"
 
 #include <fmt/format.h>
+#include <sys/random.h>
 
-#include <optional>
+#include <utility>
 
-#include "tools/serve/http/names.h"
+#include "kernels/base/error.h"
+#include "tools/serve/state/problem.h"
 
 namespace shardmat::serve {
-namespace {
 
-constexpr std::string_view kPrefix = "vec-";
-
-/// The number in "vec-12".
-std::optional<std::uint64_t> number_in(std::string_view id) {
-  if (id.substr(0, kPrefix.size()) != kPrefix) return std::nullopt;
-  const auto number = parse_whole(id.substr(kPrefix.size()));
-  if (!number || *number < 1) return std::nullopt;
-  return static_cast<std::uint64_t>(*number);
+bool Vector::is_visible_to(const Rights& rights) const {
+  if (is_owned_by(rights)) return matrix.empty() || rights.may_use(matrix);
+  return matches_any(shared, rights.name()) && (matrix.empty() || rights.may_use(matrix));
 }
 
-}  // namespace
+std::string new_vector_id() {
+  unsigned char random[16];
+  if (getrandom(random, sizeof random, 0) != sizeof random)
+    throw Error(ErrorKind::resources, "the system gives no random numbers for the id of a vector");
+  std::string id = "vec-";
+  for (const unsigned char byte : random) id += fmt::format("{:02x}", byte);
+  return id;
+}
 
-std::variant<const Vector*, Problem> Vectors::find(const std::string& id) const {
-  const auto number = number_in(id);
-  const auto found = number ? vectors_.find(*number) : vectors_.end();
-  const bool exists = found != vectors_.end();
-  if (exists && !found->second.lost) return &found->second;
-  Problem problem;
-  if (exists || (number && *number < first_number_)) {
-    problem.status = 410, problem.code = "vector_lost";
-    problem.text = fmt::format("{} was lost when the ranks were started again; make another one", id);
-  } else {
-    problem.status = 404, problem.code = "no_vector";
-    problem.text = fmt::format("there is no vector {}", id);
+std::variant<const Vector*, Problem> Vectors::find(const std::string& id, const Rights& rights) const {
+  const auto number = by_id_.find(id);
+  const Vector* found = number == by_id_.end() ? nullptr : &vectors_.at(number->second);
+  if (found == nullptr || !found->is_visible_to(rights))
+    return make_problem(404, "no_vector", fmt::format("there is no vector {}", id));
+  if (!found->lost) return found;
+  return make_problem(410, "vector_lost",
+                      fmt::format("{} was lost when the ranks were started again; make another one", id));
+}
+
+void Vectors::add(Vector vector) {
+  by_id_[vector.id] = vector.number;
+  vectors_[vector.number] = std::move(vector);
+}
+
+void Vectors::erase(std::uint64_t number) {
+  const auto found = vectors_.find(number);
+  if (found == vectors_.end()) return;
+  by_id_.erase(found->second.id);
+  vectors_.erase(found);
+}
+
+std::vector<std::uint64_t> Vectors::erase_unowned(const std::function<bool(const std::string& owner)>& exists) {
+  std::vector<std::uint64_t> gone, on_ranks;
+  for (const auto& [number, vector] : vectors_) {
+    if (exists(vector.owner)) continue;
+    gone.push_back(number);
+    if (!vector.lost) on_ranks.push_back(number);
   }
-  return problem;
+  for (const std::uint64_t number : gone) erase(number);
+  return on_ranks;
 }
 
 void Vectors::lose_all() {
-  for (auto& [number, vector] : vectors_) vector.lost = true;
+  for (auto& [number, vector] : vectors_) vector.lost = true, vector.charge.reset();
 }
 
 }  // namespace shardmat::serve

@@ -1,0 +1,42 @@
+// When a row of a matrix states a known value: finite-element programs put a huge number (FreeFEM: tgv) on the diagonal of an
+// unknown that is known, and that number times the value into b.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/matrix/csr.h"
+
+namespace shardmat {
+
+/// How much larger the diagonal is than the other entries of its row, and than the diagonals of the matrix.
+inline constexpr double kPenaltyRatio = 1e8;
+/// What a known unknown may do to another row, relative to that row, through |a_ij|·|a_ji| / |a_ii|. Rows of a matrix that
+/// is badly scaled have large diagonals, too, but this measure does not depend on scaling.
+inline constexpr double kPenaltyCoupling = 1e-6;
+
+/// Magnitudes of a row: its entry on the diagonal (0 if none is stored), and its largest other entry.
+struct DiagonalAndOthers {
+  double diagonal = 0, others = 0;
+  bool above_others() const { return diagonal > kPenaltyRatio * others; }
+  /// `reference`: the median of the diagonals.
+  bool is_penalty(double reference) const { return above_others() && diagonal > kPenaltyRatio * reference; }
+  double ratio(double reference) const {
+    const double below = std::max(others, reference);
+    return below > 0 ? diagonal / below : 0;
+  }
+};
+
+/// `on_diagonal`: the column of the diagonal in this row.
+inline DiagonalAndOthers diagonal_and_others(const CsrView& csr, std::size_t row, std::int64_t on_diagonal) {
+  DiagonalAndOthers found;
+  for (std::int64_t k = csr.row_ptr[row]; k < csr.row_ptr[row + 1]; ++k) {
+    const double magnitude = std::abs(static_cast<double>(csr.values[static_cast<std::size_t>(k)]));
+    double& to = csr.col_idx[static_cast<std::size_t>(k)] == on_diagonal ? found.diagonal : found.others;
+    to = std::max(to, magnitude);
+  }
+  return found;
+}
+
+}  // namespace shardmat

@@ -1,0 +1,30 @@
+#include "kernels/matrix/penalty_scan.h"
+
+#include <vector>
+
+namespace shardmat {
+
+void PenaltyScan::add(std::int64_t first_row, const CsrView& slice) {
+  for (std::int64_t i = 0; i < slice.rows; ++i)
+    rows_.push_back(diagonal_and_others(slice, static_cast<std::size_t>(i), first_row + i));
+}
+
+PenaltyStatistics PenaltyScan::result() const {
+  PenaltyStatistics found;
+  if (rows_.empty()) return found;
+  std::vector<double> diagonals;
+  for (const DiagonalAndOthers& row : rows_) diagonals.push_back(row.diagonal);
+  const auto middle = diagonals.begin() + static_cast<std::ptrdiff_t>((diagonals.size() - 1) / 2);
+  std::nth_element(diagonals.begin(), middle, diagonals.end());
+  const double median = *middle;
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    if (!rows_[i].is_penalty(median)) continue;
+    const double ratio = rows_[i].ratio(median);
+    if (found.count++ == 0) found.first = static_cast<std::int64_t>(i), found.least_ratio = ratio;
+    found.least_ratio = std::min(found.least_ratio, ratio);
+    found.largest_ratio = std::max(found.largest_ratio, ratio);
+  }
+  return found;
+}
+
+}  // namespace shardmat

@@ -1,0 +1,50 @@
+// Penalty rows: rows that state a known value, x_i = b_i / a_ii, by a huge number on the diagonal (kernels/matrix/
+// penalty_rule.h). A Krylov method cannot work with them: they dominate every norm. A solver takes their values as known, and
+// solves for the other unknowns.
+//
+// Threads: as DistributedMatrix. What is collective says so.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "kernels/base/host_vector.h"
+#include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/product.h"
+
+namespace shardmat {
+
+enum class PenaltyRows {
+  keep,  ///< rows like all others
+  /// The caller knows that there are some. Compares with the smallest diagonal that is not 0 in place of the median, takes
+  /// any number of rows, whatever they do to other rows, and refuses a matrix without any.
+  known,
+  /// At most half of the rows, compared with the median of the diagonals, unless they matter to other rows as much as these
+  /// rows' own entries (kPenaltyCoupling): then the matrix is badly scaled.
+  automatic,
+};
+/// "keep", "known", "auto".
+std::string_view name(PenaltyRows choice);
+/// Throws Error(usage) naming the choices for any other text.
+PenaltyRows parse_penalty_rows(std::string_view text);
+
+struct PenaltyFindings {
+  std::int64_t count = 0;  ///< of all ranks
+  double largest_ratio = 0;  ///< of a diagonal to the larger of the other entries of its row and the reference; 0: that is 0
+  std::string note;          ///< why rows that look like penalty rows are not taken, or why nobody looked; else empty
+  HostVector<std::int64_t> rows;  ///< of this rank, by their place in vectors
+  HostVector<double> diagonal;    ///< their entries on the diagonal
+  // Of the other rows and columns of all ranks; only set if count > 0:
+  double magnitudes = 0;
+  bool positive_diagonal = true;
+};
+
+/// Looks at the present values of a square matrix in f64 or f32. `make_product`: gives a product for one column; called, on
+/// all ranks, only if some rows look like penalty rows. Takes 16 bytes of host memory a row. Throws Error(usage) for `known`
+/// without such a row, and if the host rows were dropped; `automatic` says the latter in the note. Collective.
+PenaltyFindings find_penalty_rows(DistributedMatrix& matrix, PenaltyRows choice,
+                                  const std::function<const Product&()>& make_product, Stream& stream);
+
+}  // namespace shardmat

@@ -1,0 +1,246 @@
+"""What an operator relies on: a full disk is told, logs hold nobody up, loads let products through, deadlines are kept, losses
+are explained, and the end comes in order."""
+
+import json
+import os
+import re
+import signal
+import threading
+import unittest
+
+import numpy as np
+
+from service import Service
+from support import OK, PROGRAM, run
+from test_serve import ServiceTest
+from test_serve_observe import ObserveTest
+
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+
+
+class State(ObserveTest):
+    def test_what_cannot_be_saved_is_told_and_saved_later(self):
+        service = self.start()
+        obstacle = self.path("state") / ".matrices.json.tmp"  # no file can be written here
+        obstacle.mkdir()
+        loaded = self.loaded(service)
+        self.assertEqual((loaded["state"], loaded["saved"]), ("ready", False))
+        self.assertRegex(loaded["warning"], "restart of the service would forget it: .*matrices.json.tmp")
+        self.assertIs(service.get("/v1/matrices").json["matrices"][0]["saved"], False)
+        found = self.figures(service)
+        self.assertEqual(found["shardmat_state_saved", ()], 0)
+        self.assertGreater(found["shardmat_state_save_failures_total", ()], 0)
+        pinned = service.ask("POST", "/v1/matrices/bar/pin", '{"pinned": true}').json
+        self.assertIs(pinned["saved"], False)
+        result = self.call("client", "load", "other", "bar.h5", "--state", service.state)
+        self.assertEqual(result.code, OK, result)
+        self.assertIn("WARNING: this is not saved", result.err)
+        v2 = service.ask("POST", "/v2/repository/models/third/load", '{"parameters": {"source": "bar.h5"}}')
+        self.assertEqual((v2.status, v2.json["saved"]), (200, False))
+        obstacle.rmdir()
+        service.wait_for("the file", lambda: service.get("/v1/matrices/bar").json["saved"])
+        self.assertNotIn("warning", service.get("/v1/matrices/bar").json)
+        self.assertEqual(self.figures(service)["shardmat_state_saved", ()], 1)
+        obstacle.mkdir()
+        gone = service.ask("POST", "/v1/matrices/third/unload").json
+        self.assertEqual((gone["state"], gone["saved"]), ("unloaded", False))
+        obstacle.rmdir()
+        self.assertEqual(service.terminate(), OK, service.report())
+        again = self.start()
+        names = {one["name"]: one["pinned"] for one in again.get("/v1/matrices").json["matrices"]}
+        self.assertEqual(names, {"bar": True, "other": False})
+
+    def test_few_failed_loads_are_kept(self):
+        service = self.start()
+        self.loaded(service)
+        for number in range(105):
+            self.assertEqual(service.load(f"bad{number}", "none.h5").status, 422)
+        names = [one["name"] for one in service.get("/v1/matrices").json["matrices"]]
+        self.assertEqual(len(names), 101)
+        self.assertNotIn("bad4", names)
+        self.assertTrue({"bar", "bad5", "bad104"} <= set(names))
+
+
+class Logs(ObserveTest):
+    def lose_a_rank(self, service):
+        before = service.get("/v1/ranks").json["restarts"]
+        os.kill(service.workers()[0], signal.SIGKILL)
+        service.wait_for("the restart", lambda: service.get("/v1/ranks").json["restarts"] == before + 1)
+        service.wait_until_ready()
+
+    def test_a_log_that_nobody_reads_holds_nobody_up(self):
+        reads, writes = os.pipe()
+        self.addCleanup(os.close, reads)
+        service = Service(self.library, self.path("state"), "--access-log", "-", output=writes)
+        self.addCleanup(service.close)
+        os.close(writes)
+        service.wait_until_ready()
+        self.loaded(service)
+        connection = service.connection()
+        body = json.dumps({"source": "no" * 1000})
+        for number in range(1500):
+            self.assertEqual(service.ask("POST", f"/v1/matrices/m{number % 50}/load?wait=1", body, connection).status, 422)
+        connection.close()
+        self.assertEqual(service.multiply("bar", self.vector(1)[0]).status, 200)
+        lost = self.figures(service)["shardmat_log_lines_lost_total", (("log", "service"),)]
+        self.assertGreater(lost, 0)
+        text = b""
+        while b"lines of this log were lost" not in text:
+            text = text[-100:] + os.read(reads, 1 << 16)
+        self.assertIn("access", [dict(labels)["log"] for name, labels in self.figures(service) if name == "shardmat_log_lines_lost_total"])
+        service.process.send_signal(signal.SIGTERM)
+        reader = threading.Thread(target=lambda: [None for _ in iter(lambda: os.read(reads, 1 << 16), b"")])
+        reader.start()
+        self.assertEqual(service.process.wait(60), OK)
+        reader.join()
+
+    def test_a_log_that_cannot_be_written_ends_nothing(self):
+        for output in ("full", "closed"):
+            with self.subTest(output=output):
+                if output == "full":
+                    with open("/dev/full", "w") as full:
+                        service = Service(self.library, self.path(output), "--access-log", "-", output=full)
+                else:
+                    service = ClosedStreams(self.library, self.path(output))
+                self.addCleanup(service.close)
+                service.wait_until_ready()
+                self.loaded(service)
+                self.lose_a_rank(service)
+                self.assertGreater(self.figures(service)["shardmat_log_lines_lost_total", (("log", "service"),)], 0 if output == "full" else -1)
+                self.assertEqual(service.multiply("bar", self.vector(1)[0]).status, 200)
+                self.assertEqual(service.terminate(), OK)
+
+    def test_a_lost_rank_is_named_with_its_signal(self):
+        service = self.start("--ranks", 2)
+        with self.listen(service) as client:
+            self.read_until(client, b"event: service")
+            self.lose_a_rank(service)
+            service.wait_for("the signal", lambda: service.get("/v1/ranks").json["last_loss"].get("signal") == 9)
+            event = self.read_until(client, b"event: ready")
+        self.assertIn(b"event: rank_lost", event)
+        loss = service.get("/v1/ranks").json["last_loss"]
+        self.assertIn(loss["rank"], (0, 1))
+        self.assertRegex(loss["time"], f"^{TIME}$")
+        service.wait_for("the signal in the log", lambda: "signal 9 (Killed)" in service.report())
+        self.assertIn("signal 9", self.succeed("client", "status", "--state", service.state).out)
+
+    def test_logs_of_workers_are_kept(self):
+        for number in range(5):
+            service = self.start("--ranks", 2)
+            self.lose_a_rank(service)
+            self.assertEqual(service.terminate(), OK)
+        logs = sorted(path.name for path in self.path("state").glob("workers.log*"))
+        self.assertEqual(logs, ["workers.log", "workers.log.1", "workers.log.2", "workers.log.3"])
+        for name in logs:
+            lines = (self.path("state") / name).read_text().splitlines()
+            self.assertTrue(lines, name)
+            for line in lines:
+                self.assertRegex(line, f"^{TIME} ")
+        for line in service.report().splitlines():
+            self.assertRegex(line, f"^{TIME} ")
+
+    def test_threads_and_cores_are_told(self):
+        service = self.start("--ranks", 2, env={"OMP_NUM_THREADS": "1"})
+        for rank in service.get("/v1/ranks").json["ranks"]:
+            self.assertEqual((rank["threads"], rank["cores"]), (1, len(os.sched_getaffinity(0))))
+        self.assertRegex(self.succeed("client", "status", "--state", service.state).out, r"1 thread on \d+ cores? \(")
+        self.assertRegex(service.report(), r"rank 1 of 2 on .*, 1 thread on \d+ cores? \(")
+
+
+class ClosedStreams(Service):
+    """A service that was started without standard output and standard error."""
+
+    def __init__(self, *arguments):
+        def close():
+            os.close(1)
+            os.close(2)
+
+        super().__init__(*arguments, preexec_fn=close)
+
+
+class Loads(ServiceTest):
+    def test_products_are_carried_out_while_a_matrix_is_loaded(self):
+        for step in (["generate", "poisson27", "--n", 48, self.path("big.h5")], ["convert", self.path("big.h5"), self.library / "big.mtx"]):
+            result = run([PROGRAM, *step], self.directory)
+            self.assertEqual(result.code, OK, result)
+        self.addCleanup((self.library / "big.mtx").unlink)
+        for ranks in (1, 2, 3):
+            with self.subTest(ranks=ranks):
+                service = self.start("--ranks", ranks, "--max-queue-ms", 600000)
+                if ranks == 1:
+                    self.loaded(service)  # later services, with other numbers of ranks, load it themselves
+                x = self.vector(ranks)[0]
+                expected = self.y_of(service.multiply("bar", x)).tobytes()
+                self.assertEqual(service.ask("POST", "/v1/matrices/big/load", '{"source": "big.mtx"}').status, 202)
+                before = 0  # products that were answered before the load was done
+                while True:
+                    self.assertEqual(self.y_of(service.multiply("bar", x)).tobytes(), expected)
+                    vector = service.ask("POST", "/v1/vectors", '{"matrix": "bar"}')
+                    self.assertEqual(vector.status, 201, vector)
+                    self.assertEqual(service.ask("DELETE", "/v1/vectors/" + vector.json["id"]).status, 204)
+                    if service.get("/v1/matrices/big").json["state"] != "loading":
+                        break
+                    before += 1
+                self.assertGreater(before, 2)
+                big = service.get("/v1/matrices/big").json
+                self.assertEqual(big["state"], "ready", big)
+                ones = np.ones(big["cols"]) * np.linspace(1, 2, big["cols"])
+                first = self.y_of(service.multiply("big", ones)).tobytes()
+                self.assertEqual(service.ask("POST", "/v1/matrices/big/unload").status, 200)
+                self.loaded(service, "big", "big.mtx")
+                self.assertEqual(self.y_of(service.multiply("big", ones)).tobytes(), first)
+                self.assertEqual(service.ask("POST", "/v1/matrices/big/unload").status, 200)
+                self.assertEqual(service.terminate(), OK, service.report())
+
+    def test_a_load_in_the_background_is_ended_with_the_service(self):
+        result = run([PROGRAM, "generate", "poisson27", "--n", 90, self.library / "huge.h5"], self.directory)
+        self.assertEqual(result.code, OK, result)
+        self.addCleanup((self.library / "huge.h5").unlink)
+        service = self.start("--ranks", 2)
+        self.assertEqual(service.ask("POST", "/v1/matrices/huge/load", '{"source": "huge.h5"}').status, 202)
+        self.assertEqual(service.terminate(), OK, service.report())
+        self.assertEqual(service.processes(), [])
+
+    def test_a_deadline_that_passes_while_a_request_waits_is_answered_at_once(self):
+        service = self.start("--timeout", 600)
+        self.loaded(service)
+        x, answers = self.vector(1)[0], {}
+        [rank] = service.workers()
+
+        def client(number):
+            answers[number] = service.multiply("bar", x, **({} if number == 0 else {"Shardmat_Deadline_Ms": "300"}))
+
+        os.kill(rank, signal.SIGSTOP)  # as if it were at a long product
+        clients = [threading.Thread(target=client, args=(number,)) for number in range(2)]
+        try:
+            clients[0].start()
+            service.wait_for("the first product", lambda: service.get("/v1/ranks").json["arena"]["used"] > 0)
+            clients[1].start()
+            service.wait_for("the answer", lambda: 1 in answers)
+            self.assertNotIn(0, answers)
+        finally:
+            os.kill(rank, signal.SIGCONT)
+            for one in clients:
+                one.join()
+        self.assert_problem(answers[1], 504, "deadline", "passed")
+        self.assertEqual(answers[0].status, 200)
+
+
+class End(ServiceTest):
+    def test_readiness_goes_first(self):
+        service = self.start("--drain-seconds", 600)
+        self.loaded(service)
+        service.process.send_signal(signal.SIGTERM)
+        service.wait_for("503", lambda: service.get("/v2/health/ready").status == 503)
+        self.assertEqual(service.get("/v2/health/live").status, 200)
+        self.assertEqual(service.get("/v1/ranks").json["state"], "draining")
+        self.assertEqual(service.multiply("bar", self.vector(1)[0]).status, 200)
+        self.assertEqual(service.load("other", "bar.h5").status, 200)
+        service.process.send_signal(signal.SIGTERM)  # at once
+        self.assertEqual(service.process.wait(60), 128 + signal.SIGTERM)
+        again = self.start("--drain-seconds", 0.3)
+        self.assertEqual(again.terminate(), OK, again.report())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,55 @@
+// How many bytes each token holds: in vectors that stay on the ranks, and in the arena for requests under way.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "tools/serve/access/rights.h"
+
+namespace shardmat::serve {
+
+class TokenMemory {
+ public:
+  enum class Kind { vectors, requests };
+
+  TokenMemory() = default;
+  TokenMemory(const TokenMemory&) = delete;
+  TokenMemory& operator=(const TokenMemory&) = delete;
+
+  /// Bytes that count as held by a token until the object ends. REQUIRES: the table outlives it.
+  class Charge {
+   public:
+    Charge(TokenMemory& table, std::shared_ptr<const Rights> rights, Kind kind);
+    ~Charge();
+    Charge(const Charge&) = delete;
+    Charge& operator=(const Charge&) = delete;
+
+    std::uint64_t bytes() const { return bytes_; }
+    /// Counts at least `bytes` from now on. False, and nothing changes, if the token would hold more than it may.
+    bool raise(std::uint64_t bytes);
+    /// Counts `bytes` from now on, whatever the limit is: they are held already.
+    void correct(std::uint64_t bytes);
+
+   private:
+    TokenMemory& table_;
+    std::shared_ptr<const Rights> rights_;
+    std::string tenant_;
+    Kind kind_;
+    std::uint64_t bytes_ = 0;
+  };
+
+  using Used = std::array<std::uint64_t, 2>;  ///< by kind
+  /// Zeros for a tenant that holds nothing.
+  Used used(const std::string& tenant) const;
+  const std::map<std::string, Used>& all() const { return used_; }
+
+ private:
+  std::map<std::string, Used> used_;  ///< by tenant; none is zero in both kinds
+};
+
+}  // namespace shardmat::serve
