@@ -206,6 +206,21 @@ bool has_rows_everywhere(const DistributedMatrix& matrix) {
   return matrix.context().communicator().all_reduce(here ? 1 : 0, Reduction::min) == 1;
 }
 
+/// False if the diagonal alone tells that no row is one. Spares a look at the rows after new values, which come from the device.
+bool may_have_some(DistributedMatrix& matrix, Stream& stream) {
+  Communicator& ranks = matrix.context().communicator();
+  const DistributedVector diagonal = matrix.diagonal(stream);
+  double extremes[2] = {std::numeric_limits<double>::infinity(), 0};
+  ranks.together([&] {
+    for (const double value : to_host(diagonal.view().data, diagonal.local_rows(), diagonal.type(), stream)) {
+      extremes[0] = std::min(extremes[0], std::abs(value));
+      extremes[1] = std::min(extremes[1], -std::abs(value));
+    }
+  });
+  ranks.all_reduce(std::span<double>(extremes), Reduction::min);
+  return -extremes[1] > kPenaltyRatio * extremes[0];
+}
+
 PenaltyFindings none(std::string note = {}) {
   PenaltyFindings found;
   found.note = std::move(note);
@@ -236,6 +251,8 @@ PenaltyFindings find_penalty_rows(DistributedMatrix& matrix, PenaltyRows choice,
     if (choice == PenaltyRows::known) refuse("penalty rows are looked for in the host rows, which are dropped; keep them");
     return none("not looked for: the rows are no longer in host memory");
   }
+  if (choice == PenaltyRows::automatic && matrix.options().values == Values::updatable && !may_have_some(matrix, stream))
+    return none();
   Search search(matrix, stream);
   std::int64_t count = search.find(choice);
   if (choice == PenaltyRows::known && count == 0)
