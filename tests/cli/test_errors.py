@@ -169,7 +169,7 @@ class Files(CliTest):
         self.fail_with(INPUT, "partition", "bar.mxt", "o.h5", says=[".mxt", "did you mean .mtx?"])
         for name in ("bar.txt", "bar.csv", "bar"):
             self.write(name, "no matrix\n")
-            result = self.fail_with(INPUT, "partition", name, "o.h5", says=[name, ".mtx, .mtx.gz, .npz"])
+            result = self.fail_with(INPUT, "partition", name, "o.h5", says=[name, ".mtx, .mtx.gz, .mtx.bz2", ".npz"])
             self.assertNotIn("did you mean", result.err)
             self.fail_with(INPUT, "multiply", name, says=[name, ".h5", ".mtx, .mtx.gz, .npz"])
         self.fail_with(USAGE, "convert", "poisson:n=3", "o.txt", says=".h5, .mtx, .npz")
