@@ -317,27 +317,31 @@ static void refuses(shardmat_context* context) {
   shardmat_matrix_destroy(NULL);
 }
 
-/* One rank names a kernel that does not exist: all ranks refuse it where it is named, with the names that exist. */
-static void refuses_kernels(shardmat_context* context) {
-  const char* const some = rank + 1 == ranks ? "nonsense" : NULL;
-  const char* const known = on_host() ? "csr_host" : "csr_vector";
+/* A kernel that does not exist is refused where it is named, with the names that exist. If one rank alone names it, all ranks are
+ * told that their options differ. */
+static void refuses_kernels_of(shardmat_context* context, const char* some, int differ) {
+  const char* const known = differ ? "on this rank kernel is" : on_host() ? "csr_host" : "csr_vector";
   const tridiagonal t = make_rows(48);
   shardmat_matrix_options options = {.size = sizeof options, .kernel = some};
   const shardmat_rows rows = rows_of(&t);
   shardmat_matrix* a = NULL;
-  REFUSED(shardmat_matrix_from_rows(context, &rows, &options, &a), SHARDMAT_USAGE, "there is no kernel 'nonsense'");
+  REFUSED(shardmat_matrix_from_rows(context, &rows, &options, &a), SHARDMAT_USAGE, "nonsense");
   CHECK(a == NULL && strstr(shardmat_last_error(), known) != NULL);
   REFUSED(shardmat_matrix_from_file(context, "/nonexistent/a.mtx", &options, &a), SHARDMAT_USAGE, known);
   a = make_matrix(context, NULL);
   const shardmat_product_options of_product = {.size = sizeof of_product, .kernel = some};
   shardmat_product* product = NULL;
   for (int64_t columns = 1; columns < 3; ++columns) {
-    REFUSED(shardmat_product_create(a, columns, &of_product, &product), SHARDMAT_USAGE, "'nonsense'");
-    CHECK(product == NULL && strstr(shardmat_last_error(), "there are ") != NULL);
+    REFUSED(shardmat_product_create(a, columns, &of_product, &product), SHARDMAT_USAGE, "nonsense");
+    CHECK(product == NULL && strstr(shardmat_last_error(), differ ? "on this rank kernel is" : "there are ") != NULL);
   }
   OK(shardmat_product_create(a, 1, NULL, &product)); /* everything stays usable */
   shardmat_product_destroy(product);
   shardmat_matrix_destroy(a);
+}
+static void refuses_kernels(shardmat_context* context) {
+  refuses_kernels_of(context, "nonsense", 0);
+  if (ranks > 1) refuses_kernels_of(context, rank + 1 == ranks ? "nonsense" : NULL, 1);
 }
 
 static void multiplies_batches(shardmat_context* context) {

@@ -171,7 +171,7 @@ class Files(CliTest):
             self.write(name, "no matrix\n")
             result = self.fail_with(INPUT, "partition", name, "o.h5", says=[name, ".mtx, .mtx.gz, .mtx.bz2", ".npz"])
             self.assertNotIn("did you mean", result.err)
-            self.fail_with(INPUT, "multiply", name, says=[name, ".h5", ".mtx, .mtx.gz, .npz"])
+            self.fail_with(INPUT, "multiply", name, says=[name, ".h5", ".mtx, .mtx.gz, .mtx.bz2"])
         self.fail_with(USAGE, "convert", "poisson:n=3", "o.txt", says=".h5, .mtx, .npz")
 
     def test_long_names(self):

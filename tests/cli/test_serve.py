@@ -33,8 +33,8 @@ class ServiceTest(CliTest):
         assert result.code == OK, result
         cls.matrix = fem_matrix("elasticity_bar")
 
-    def start(self, *options, **more):
-        service = Service(self.library, self.path("state"), *options, **more)
+    def start(self, *options, state="state", **more):
+        service = Service(self.library, self.path(state), *options, **more)
         self.addCleanup(service.close)
         service.wait_until_ready()
         return service

@@ -77,7 +77,7 @@ class Vectors(VectorsTest):
     def test_they_are_made_written_read_and_deleted(self):
         for ranks in (1, 2):
             with self.subTest(ranks=ranks):
-                service = self.start("--ranks", ranks)
+                service = self.start("--ranks", ranks, state=f"state{ranks}")
                 self.loaded(service)
                 values = self.vector(1, columns=3)
                 self.assertEqual(service.get("/v1/vectors").json, {"vectors": []})
@@ -128,7 +128,7 @@ class Vectors(VectorsTest):
 
     def test_blocks_of_columns(self):
         for ranks in (1, 2):
-            service = self.start("--ranks", ranks)
+            service = self.start("--ranks", ranks, state=f"state{ranks}")
             self.loaded(service)
             bytes_before = service.get("/v1/matrices/bar").json["ranks"][0]["device_bytes"]
             for columns in (2, 3, 40):
