@@ -245,7 +245,8 @@ static void solves_in_f32(shardmat_context* context) {
   OK(shardmat_solve(a, NULL, b, x, &result));
   CHECK(result.converged && result.true_residual <= 1e-5 * result.norm_of_b);
   shardmat_solver_options options = {.size = sizeof options, .rtol = 1e-12};
-  CHECK(shardmat_solve(a, &options, b, x, &result) == SHARDMAT_NOT_CONVERGED && !result.converged);
+  OK(shardmat_solve(a, &options, b, x, &result)); /* as near as rounding errors allow */
+  CHECK(result.converged && strcmp(result.reason, "converged_attainable") == 0 && result.true_residual <= result.floor);
   options.rtol = -1; /* none */
   options.max_iterations = 2;
   CHECK(shardmat_solve(a, &options, b, x, &result) == SHARDMAT_NOT_CONVERGED && !result.converged);

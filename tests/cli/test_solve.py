@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
-from support import (INPUT, USAGE, CliTest, fem_matrix, has_matplotlib, read_vector, with_growing_deadline, write_binsparse,
-                     write_vector)
+from support import INPUT, USAGE, CliTest, fem_matrix, has_matplotlib, read_vector, write_binsparse, write_vector
 
 NOT_CONVERGED = 7
 
@@ -442,18 +441,6 @@ class Solve(CliTest):
                 self.assertEqual(code, NOT_CONVERGED, out)
                 self.assertIn("interrupted", out)
                 self.assertTrue(self.path("x.npy").exists())
-
-    def test_ranks_write_x_before_mpirun_kills_them(self):
-        def attempt(seconds):
-            code, _ = self.interrupted("solve", "elasticity:n=24", "--solver", "gmres", "--restart", 2, "--max-iterations", 10**8, "--rtol",
-                                       "1e-14", "--output", "x.npy", "--json", "r.json", "--no-measure", number=signal.SIGINT, ranks=2,
-                                       OMPI_MCA_odls_base_sigkill_timeout=str(seconds))
-            self.assertNotEqual(code, 0)
-            self.assertTrue(self.path("r.json").exists())
-            self.assertIn("interrupted", self.path("r.json").read_text())  # mpirun passes no more output on
-            self.assertTrue(self.path("x.npy").exists())
-
-        with_growing_deadline(attempt, (5, 60))
 
     def test_progress_on_a_terminal_shows_the_iteration(self):
         result = self.call("solve", "elasticity:n=24", "--solver", "gmres", "--restart", 2, "--max-iterations", 4000, "--rtol", "1e-14",
