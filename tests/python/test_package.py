@@ -224,6 +224,16 @@ class Factors(unittest.TestCase):
             p.multiply(y, out, alpha=1.0, beta=0.0)
             np.testing.assert_allclose(out, a @ y)
 
+    def test_out_in_fortran_order(self):
+        a = tridiagonal(40)
+        p, rng = shardmat.Matrix.from_scipy(a).product(3), np.random.default_rng(6)
+        x, before = rng.random((40, 3)), np.asfortranarray(rng.random((40, 3)))
+        for given in (x, np.asfortranarray(x)):
+            for beta in (0.0, 0.5):
+                out = before.copy(order="F")
+                self.assertIs(p.multiply(given, out, beta=beta), out)
+                np.testing.assert_allclose(out, a @ x + beta * before)
+
     def test_of_batches(self):
         a = [tridiagonal(5), tridiagonal(3)]
         batch, y = shardmat.Batch.from_scipy(a), np.random.default_rng(5).random((8, 2))

@@ -482,11 +482,17 @@ class Product(Handle):
         """Returns out = alpha·A·x + beta·out. Collective.
 
         x and out are arrays of NumPy, or on the matrix's GPU with ``__dlpack__``; without out, the result lies where x does.
+        An out of NumPy in Fortran order takes a further copy.
         stream: a CUDA stream, as a number or an object of CuPy or PyTorch; None: returns when out is complete.
         """
         handle = self._open()
         if out is not None:
-            handle.multiply(x, out, alpha, beta, stream)
+            flags = getattr(out, "flags", None)  # arrays of other libraries have none, or lie by rows
+            by_columns = bool(not on_gpu(out) and getattr(flags, "f_contiguous", False) and not flags.c_contiguous)
+            by_rows = out.copy(order="C") if by_columns else out
+            handle.multiply(x, by_rows, alpha, beta, stream)
+            if by_columns:
+                out[...] = by_rows
             return out
         import numpy
 
