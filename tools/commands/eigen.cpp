@@ -96,7 +96,7 @@ void add_options(const CommandLine& app, Options& o) {
   app.footer(
       "\nExit code 7: an eigenvalue did not converge; the report says which. Ctrl-C, SIGTERM\n"
       "and SIGUSR1 end the iterations early in the same way; a second Ctrl-C ends the program at once. Below mpirun:\n"
-      "kill -USR1 its process, or set OMPI_MCA_odls_base_sigkill_timeout=5, which deploy/environment.sh does.\n"
+      "kill -USR1 its process; after Ctrl-C mpirun kills the ranks, and results may be missing.\n"
       "\nExamples:\n"
       "  mpirun -n 4 shardmat eigen bar.h5 --count 6 --which smallest --vectors modes.npy\n"
       "  shardmat eigen elasticity:n=20,clamp=0.05 --which both --json report.json\n"

@@ -164,7 +164,7 @@ void add_options(const CommandLine& app, Options& o) {
   app.footer(
       "\nExit code 7: the solver did not converge; the report names the reason, and the last x is written. Ctrl-C,\n"
       "SIGTERM and SIGUSR1 end the solver early in the same way; a second Ctrl-C ends the program at once. Below mpirun:\n"
-      "kill -USR1 its process, or set OMPI_MCA_odls_base_sigkill_timeout=5, which deploy/environment.sh does.\n"
+      "kill -USR1 its process; after Ctrl-C mpirun kills the ranks, and results may be missing.\n"
       "\nOptions of PETSc and their names here:\n"
       "  -ksp_type cg|minres|gmres|fgmres|bcgs|chebyshev   --solver cg|minres|gmres|fgmres|bicgstab|chebyshev\n"
       "  -pc_type none|jacobi|pbjacobi      --preconditioner none|jacobi|block_jacobi\n"
