@@ -176,24 +176,26 @@ std::string list_of(const Contents& contents) {
   constexpr std::size_t kShown = 8;
   std::string text;
   for (std::size_t i = 0; i < std::min(kShown, contents.objects.size()); ++i)
-    text += fmt::format("{}:{} is a {}", i == 0 ? "" : "; ", i, describe(contents.objects[i]));
+    text += fmt::format("{}:{} is {} {}", i == 0 ? "" : "; ", i,
+                        contents.objects[i].kind == Kind::index_set ? "an" : "a", describe(contents.objects[i]));
   if (contents.objects.size() > kShown) text += fmt::format("; and {} more", contents.objects.size() - kShown);
   return text;
 }
 
-/// The object of the wanted kind; null if there is none. Of several matrices it is the first, which PETSc's MatLoad reads.
-/// Throws Error(input) for several vectors or dense matrices.
+/// The object of the wanted kind; null if there is none. A sparse matrix goes before dense ones. Throws Error(input) for
+/// several.
 const Object* find_only(const InputFile& file, const Contents& contents, Wanted wanted, const char* what) {
-  const Object* found = nullptr;
-  for (const Object& object : contents.objects) {
-    if (!is_wanted(object, wanted)) continue;
-    if (wanted == Wanted::matrix) return &object;
-    if (found != nullptr)
-      fail(file, fmt::format("it has several objects of the kind {}; name one, as {}:{}: {}", what, file.path().string(),
-                             found - contents.objects.data(), list_of(contents)));
-    found = &object;
-  }
-  return found;
+  std::vector<const Object*> found;
+  for (const Object& object : contents.objects)
+    if (is_wanted(object, wanted)) found.push_back(&object);
+  if (found.empty()) return nullptr;
+  const auto is_sparse = [](const Object* object) { return object->kind == Kind::sparse; };
+  const auto first = std::find_if(found.begin(), found.end(), is_sparse);
+  if (std::count_if(found.begin(), found.end(), is_sparse) == 1) return *first;
+  if (found.size() > 1)
+    fail(file, fmt::format("it has several objects of the kind {}; name one, as {}:{}: {}", what, file.path().string(),
+                           (first == found.end() ? found.front() : *first) - contents.objects.data(), list_of(contents)));
+  return found.front();
 }
 
 }  // namespace

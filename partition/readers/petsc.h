@@ -51,9 +51,9 @@ Contents scan(const InputFile& file);
 enum class Wanted { matrix, vector, dense };
 bool is_wanted(const Object& object, Wanted wanted);
 
-/// The object that `name` means: its number from 0, or for an empty name the only one of the kind that is wanted; of
-/// several matrices the first. Throws Error(input), which lists the objects, if there is none, there are several vectors or
-/// dense matrices, or it has another kind.
+/// The object that `name` means: its number from 0, or for an empty name the only one of the kind that is wanted. Where a
+/// matrix is wanted, the only sparse one goes before dense ones. Throws Error(input), which lists the objects, if there is
+/// none, there are several, or it has another kind.
 const Object& find(const InputFile& file, const Contents& contents, const std::string& name, Wanted wanted);
 
 /// "sparse matrix, 975 × 975, 33,525 nonzeros".

@@ -52,13 +52,28 @@ TEST_F(PetscTest, ReadsWhatPetscWrote) {
       }
     expected.row_ptr.push_back(std::ssize(expected.col_idx));
   }
-  expect_same(read_matrix(data("objects.petsc")), expected);
   expect_same(read_matrix(data("objects.petsc:0")), expected);
   expect_same(read_matrix(data("objects.petsc:2")), csr(3, 3, {0, 1, 2, 3}, {2, 1, 0}, {0.1, 1.1, 2.1}));
   EXPECT_EQ(read_matrix(data("block.petsc")).nnz(), 20);
   const HostCsr dense = read_matrix(data("dense.petsc"));
   EXPECT_EQ(dense.row_ptr, (HostVector<std::int64_t>{0, 3, 6, 9, 12}));
   EXPECT_EQ(dense.values[5], 12.5);
+}
+
+TEST_F(PetscTest, SeveralMatricesAreRefusedWithAList) {
+  EXPECT_SAYS(error_of([] { read_matrix(data("objects.petsc")); }), "several objects of the kind matrix",
+              "objects.petsc:0: :0 is a sparse matrix, 7 × 5", ":2 is a sparse matrix, 3 × 3");
+  for (const int width : {4, 8}) {
+    const std::string dense = object(width, {1211216, 2, 2, -1}, {1, 2, 3, 4});
+    const std::string indices = object(width, {1211218, 2, 1, 0}, {});
+    expect_same(read_matrix(write("one.petsc", dense + indices + small(width))), small_matrix());
+    expect_same(read_matrix(write("first.petsc", small(width) + dense + dense)), small_matrix());
+    EXPECT_SAYS(error_of([&] { read_matrix(write("dense.petsc", indices + dense + dense)); }), "several objects of the kind",
+                "dense.petsc:1:", ":0 is an index set", ":2 is a dense matrix, 2 × 2");
+    EXPECT_SAYS(error_of([&] { read_matrix(write("two.petsc", indices + dense + small(width) + small(width))); }),
+                "several objects", "two.petsc:2:");
+    expect_same(read_matrix(write("two.petsc", dense + small(width) + small(width)).string() + ":2"), small_matrix());
+  }
 }
 
 TEST_F(PetscTest, ReadsItsVectors) {
