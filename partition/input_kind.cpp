@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "partition/binsparse.h"
 #include "partition/generators/generator.h"
 #include "partition/hdf5_kind.h"
 #include "partition/object_name.h"
@@ -30,7 +31,9 @@ InputKind kind_of_input(const std::string& argument, const InputChoices& choices
 }
 
 bool is_foreign_hdf5(const std::string& path) {
-  return kind_of(Hdf5File::open(path, ShardFile::objects())) == Hdf5Kind::other;
+  const Hdf5File file = Hdf5File::open(path, ShardFile::objects());
+  const Hdf5Kind kind = kind_of(file);
+  return kind == Hdf5Kind::other || (kind == Hdf5Kind::binsparse && binsparse::has_other_form(file));
 }
 
 }  // namespace shardmat

@@ -4,13 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
-#include "kernels/base/shortened.h"
+#include "partition/binsparse.h"
 #include "partition/hdf5_kind.h"
-#include "partition/json.h"
 
 namespace shardmat {
 namespace {
@@ -23,48 +21,17 @@ namespace format = shard_format;
 
 constexpr const char* kRewrite = "make the file again from its source with `shardmat partition`";
 
-nlohmann::json descriptor(const Hdf5File& file) {
-  if (!file.has_attribute(format::kRoot, format::kDescriptor)) reject(file, why_no_matrix(file));
-  const nlohmann::json json =
-      parse_json(file.string_attribute(format::kRoot, format::kDescriptor),
-                 fmt::format("{}, attribute '{}'", file.path(), format::kDescriptor), kMostDescriptorBytes);
-  if (!json.is_object() || !json.contains("binsparse") || !json["binsparse"].is_object())
-    reject(file, "the attribute 'binsparse' of the root is no Binsparse descriptor");
-  return json["binsparse"];
-}
-
-std::int64_t count_in(const Hdf5File& file, const nlohmann::json& value, const char* what) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 60;
-  if (!value.is_number_integer() || value.get<std::int64_t>() < 0 || value.get<std::int64_t>() > kMost)
-    reject(file, fmt::format("the Binsparse descriptor has no {} of integers from 0", what));
-  return value.get<std::int64_t>();
-}
-
 /// Sizes from the descriptor; refuses the Binsparse matrices that are not plain real CSR.
 void read_descriptor(const Hdf5File& file, ShardTables& tables) {
-  const nlohmann::json json = descriptor(file);
-  const std::string matrix_format = json.value("format", nlohmann::json()).dump();
-  if (matrix_format != "\"CSR\"")
-    reject(file, fmt::format("is a Binsparse matrix of format {}; only \"CSR\" is read. With SciPy: convert by .tocsr()",
-                             shortened(matrix_format)));
-  if (json.contains("structure") && json["structure"] != "general")
-    reject(file, fmt::format("is stored with structure {}; expand it to a general matrix first",
-                             shortened(json["structure"].dump())));
-  if (json.contains("fill") && json["fill"] != false)
-    reject(file,
-           "gives a value to all entries that are not stored (\"fill\"); only matrices whose other entries are 0 are read");
-  const nlohmann::json types = json.value("data_types", nlohmann::json::object());
-  const std::string values = types.is_object() && types.contains("values") ? types["values"].dump() : "";
-  if (values.rfind("\"complex[", 0) == 0)
-    reject(file, fmt::format("has complex values ({}), which are not read from Binsparse files; {}", shortened(values),
-                             kComplexElsewhere));
-  if (values.rfind("\"iso[", 0) == 0)
-    reject(file, fmt::format("has values of type {}; only real values, one per nonzero, are read", shortened(values)));
-  const nlohmann::json shape = json.value("shape", nlohmann::json());
-  if (!shape.is_array() || shape.size() != 2) reject(file, "the Binsparse descriptor has no shape of two numbers");
-  tables.rows = count_in(file, shape[0], "shape");
-  tables.cols = count_in(file, shape[1], "shape");
-  tables.nnz = count_in(file, json.value("number_of_stored_values", nlohmann::json()), "number_of_stored_values");
+  if (!file.has_attribute(format::kRoot, format::kDescriptor)) reject(file, why_no_matrix(file));
+  const binsparse::Descriptor found = binsparse::read_descriptor(file, format::kRoot);
+  if (found.complex) reject(file, complex_matrix_refused(file.path()));
+  if (!found.plain())
+    reject(file, fmt::format("is a Binsparse matrix of format {}{}{} and no shard file; make one with: shardmat partition {} "
+                             "NEW.h5",
+                             found.format, found.word.empty() ? "" : ", structure " + found.word,
+                             found.iso ? ", values " + found.value_type : "", file.path()));
+  tables.rows = found.rows, tables.cols = found.cols, tables.nnz = found.stored;
 }
 
 /// A dataset of `shape` and of integers (or of real numbers); anything else is refused.

@@ -1,6 +1,12 @@
 # shardmat_find_optional(name PREFIX header library "what is left out" package [subfolder…]): a library that CMake has no
 # module for, also in subfolders of the usual places. Sets PREFIX_FOUND, PREFIX_INCLUDE_DIR and PREFIX_LIBRARY and says so.
+# As for CMake's own modules, -DCMAKE_DISABLE_FIND_PACKAGE_PREFIX=ON leaves it out.
 function(shardmat_find_optional name prefix header library left_out package)
+  if(CMAKE_DISABLE_FIND_PACKAGE_${prefix})
+    message(STATUS "${name}: switched off; ${left_out}")
+    set(${prefix}_FOUND FALSE PARENT_SCOPE)
+    return()
+  endif()
   find_path(${prefix}_INCLUDE_DIR ${header} PATH_SUFFIXES ${ARGN})
   find_library(${prefix}_LIBRARY ${library} PATH_SUFFIXES ${ARGN})
   if(${prefix}_INCLUDE_DIR AND ${prefix}_LIBRARY)

@@ -52,7 +52,7 @@ constexpr std::int64_t kMostExpansion = 1032, kFreeText = 64 << 20;
 std::filesystem::path uncompressed_name(const std::filesystem::path& path);
 
 // The functions behind the lines of the list; null if this build is without the library.
-std::unique_ptr<Decompressor> make_gzip();
+extern std::unique_ptr<Decompressor> (*const make_gzip)();
 extern std::unique_ptr<Decompressor> (*const make_bzip2)();
 extern std::unique_ptr<Decompressor> (*const make_xz)();
 extern std::unique_ptr<Decompressor> (*const make_zstd)();

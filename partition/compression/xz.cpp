@@ -1,50 +1,34 @@
-#include "partition/compression/compression.h"
+#include "partition/compression/stream_decompressor.h"
 
 #ifdef SHARDMAT_HAVE_XZ
 
 #include <lzma.h>
 
-#include "kernels/base/error.h"
-
 namespace shardmat {
 namespace {
 
-class Xz final : public Decompressor {
- public:
-  Xz() { reset(); }
-  ~Xz() override { lzma_end(&stream_); }
-  Xz(const Xz&) = delete;
-  Xz& operator=(const Xz&) = delete;
-
-  void reset() override {
+struct Xz {
+  using Stream = lzma_stream;
+  static constexpr const char* kName = "liblzma";
+  static bool start(Stream& stream) {
     constexpr std::uint64_t kMostMemory = 256 << 20;  // xz -9 needs 65 MB
-    if (lzma_stream_decoder(&stream_, kMostMemory, 0) != LZMA_OK)
-      throw Error(ErrorKind::resources, "liblzma cannot start: out of memory");
+    return lzma_stream_decoder(&stream, kMostMemory, 0) == LZMA_OK;
   }
-
-  Step run(std::string_view in, char* out, std::size_t room) override {
-    stream_.next_in = reinterpret_cast<const std::uint8_t*>(in.data());
-    stream_.avail_in = in.size();
-    stream_.next_out = reinterpret_cast<std::uint8_t*>(out);
-    stream_.avail_out = room;
-    const lzma_ret status = lzma_code(&stream_, LZMA_RUN);
-    if (status == LZMA_MEM_ERROR) throw Error(ErrorKind::resources, "there is no memory to decompress");
+  static void end(Stream& stream) { lzma_end(&stream); }
+  static bool step(Stream& stream) {
+    const lzma_ret status = lzma_code(&stream, LZMA_RUN);
+    if (status == LZMA_MEM_ERROR) no_memory();
     if (status == LZMA_MEMLIMIT_ERROR)
       throw DamagedData{"it asks for more than 268 MB of memory; compress it with xz -9 or less"};
     if (status != LZMA_OK && status != LZMA_STREAM_END && status != LZMA_BUF_ERROR)
       throw DamagedData{status == LZMA_FORMAT_ERROR ? "unexpected data" : "a checksum or a block is wrong"};
-    return {in.size() - stream_.avail_in, room - stream_.avail_out, status == LZMA_STREAM_END};
+    return status == LZMA_STREAM_END;
   }
-
- private:
-  lzma_stream stream_ = LZMA_STREAM_INIT;
 };
-
-std::unique_ptr<Decompressor> make() { return std::make_unique<Xz>(); }
 
 }  // namespace
 
-std::unique_ptr<Decompressor> (*const make_xz)() = make;
+std::unique_ptr<Decompressor> (*const make_xz)() = make_stream_decompressor<Xz>;
 
 }  // namespace shardmat
 

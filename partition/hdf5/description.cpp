@@ -76,6 +76,7 @@ Hdf5Attribute attribute_of(const Json& json) {
     return json.get<std::uint64_t>();
   if (json.is_number_integer()) return json.get<std::int64_t>();
   if (json.is_number_float()) return json.get<double>();
+  if (json.is_array()) return json.get<std::vector<std::int64_t>>();
   return std::monostate{};
 }
 

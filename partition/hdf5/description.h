@@ -38,8 +38,9 @@ struct Hdf5Chunk {
   std::uint32_t mask = 0;               ///< one bit for each filter that was skipped
 };
 
-/// Number or text; std::monostate for an attribute of any other kind.
-using Hdf5Attribute = std::variant<std::monostate, std::string, std::int64_t, std::uint64_t, double>;
+/// Number, text, or 2 to 16 integers; std::monostate for an attribute of any other kind.
+using Hdf5Attribute =
+    std::variant<std::monostate, std::string, std::int64_t, std::uint64_t, double, std::vector<std::int64_t>>;
 
 struct Hdf5Part;
 

@@ -435,6 +435,13 @@ std::string Hdf5File::string_attribute(const std::string& object, const std::str
   return *text;
 }
 
+std::vector<std::int64_t> Hdf5File::integers_attribute(const std::string& object, const std::string& name) const {
+  const auto* numbers = std::get_if<std::vector<std::int64_t>>(&attribute_of(object, name));
+  if (numbers == nullptr)
+    fail(fmt::format("{}: attribute {} of {}", path(), name, object), "it must be a few whole numbers");
+  return *numbers;
+}
+
 template <class T>
 T Hdf5File::attribute(const std::string& object, const std::string& name) const {
   return std::visit(

@@ -82,6 +82,8 @@ class Hdf5File {
   // another kind. T is int64_t, uint64_t or double.
   bool has_attribute(const std::string& object, const std::string& name) const;
   std::string string_attribute(const std::string& object, const std::string& name) const;
+  /// Of 2 to 16 integers.
+  std::vector<std::int64_t> integers_attribute(const std::string& object, const std::string& name) const;
   template <class T>
   T attribute(const std::string& object, const std::string& name) const;
 

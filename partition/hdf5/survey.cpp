@@ -98,11 +98,24 @@ Hdf5Attribute read_string(hid_t attribute, hid_t type) {
   return text;
 }
 
-/// One value of an attribute that holds just one; std::monostate of any other.
+/// A few integers, such as the shape of a matrix; std::monostate of anything else.
+Hdf5Attribute read_integers(hid_t attribute, hid_t type, hssize_t count) {
+  constexpr hssize_t kMost = 16;
+  const Hdf5Number::Kind kind = number_of(type).kind;
+  if (count < 2 || count > kMost || (kind != Hdf5Number::Kind::signed_integer && kind != Hdf5Number::Kind::unsigned_integer))
+    return {};
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
+  if (H5Aread(attribute, H5T_NATIVE_INT64, numbers.data()) < 0) return {};
+  return numbers;
+}
+
+/// The value of an attribute that holds just one, or a few integers; std::monostate of any other.
 Hdf5Attribute read_attribute(hid_t attribute) {
   const Hdf5Handle type(H5Aget_type(attribute), close_quietly<H5Tclose>);
   const Hdf5Handle space(H5Aget_space(attribute), close_quietly<H5Sclose>);
-  if (type.id() < 0 || space.id() < 0 || H5Sget_simple_extent_npoints(space.id()) != 1) return {};
+  if (type.id() < 0 || space.id() < 0) return {};
+  if (const hssize_t count = H5Sget_simple_extent_npoints(space.id()); count != 1)
+    return read_integers(attribute, type.id(), count);
   if (H5Tget_class(type.id()) == H5T_STRING) return read_string(attribute, type.id());
   const auto read = [&](auto value, hid_t memory) -> Hdf5Attribute {
     if (H5Aread(attribute, memory, &value) < 0) return {};

@@ -132,10 +132,25 @@ class Abaqus final : public TextEntryFormat {
     return count;
   }
 
+  /// The second word of a line, or its end.
+  static const char* skip_word(const char* line) {
+    const char* p = first_word(line);
+    while (!text_numbers::is_end(*p)) ++p;
+    return *p == '\n' ? p : text_numbers::skip_separator(p);
+  }
+
+  [[noreturn]] static void fail_negative(const char* line) {
+    throw LineFault{line,
+                    "a row or a column is negative, and in style COORDINATE they count from 1. Nodes that Abaqus added have "
+                    "negative numbers: have it write FORMAT=LABELS, a line of node, degree of freedom, node, degree of "
+                    "freedom and value"};
+  }
+
   Line parse(const char* line, int numbers, bool with_value) const {
     using namespace text_numbers;
     Line one;
     const std::int64_t least = numbers == 3 ? 1 : -kMostIndex;  // nodes that Abaqus added have negative numbers
+    if (numbers == 3 && (*first_word(line) == '-' || *first_word(skip_word(line)) == '-')) fail_negative(line);
     const char* p = parse_whole(line, numbers == 3 ? "row" : "node", least, kMostIndex, one.row.node);
     if (numbers == 5) p = parse_whole(p, "degree of freedom", 0, kMostIndex, one.row.dof);
     p = parse_whole(p, numbers == 3 ? "column" : "node", least, kMostIndex, one.col.node);

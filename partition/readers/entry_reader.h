@@ -64,9 +64,14 @@ class EntryReader {
   /// `part`: all entries of the rows from first_row on, unsorted. Throws Error(input) if an entry comes twice and the format
   /// does not say that this means a sum. Called before duplicates are summed.
   virtual void check_duplicates(const HostCsr& /*part*/, std::int64_t /*first_row*/) const {}
+  /// True if the format forbids that an entry comes twice; then require_unique() is called on the parts of all ranks.
+  virtual bool forbids_duplicates() const { return false; }
   /// True if reading does not check all columns and values, so that validate() must check them.
   virtual bool needs_validation() const = 0;
 };
+
+/// Throws Error(input), which begins with `what`, if an entry of the rows from first_row on comes twice. `part`: unsorted.
+void require_unique(const HostCsr& part, std::int64_t first_row, const std::string& what);
 
 /// Reads the whole matrix in one process: rows sorted, duplicates summed, validated. Throws as read_matrix().
 HostCsr read_by_entries(EntryReader& reader, const ReadOptions& options, const ReadLimits& limits);

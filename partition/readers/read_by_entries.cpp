@@ -2,6 +2,7 @@
 // belong. Threads place the entries of a row in any order; sorting by column, then value, makes the result the same.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <limits>
 #include <utility>
@@ -27,6 +28,20 @@ std::int64_t sixteen_times(std::int64_t a, std::int64_t b) {
 }
 
 }  // namespace
+
+void require_unique(const HostCsr& part, std::int64_t first_row, const std::string& what) {
+  HostVector<std::int64_t> columns;
+  for (std::int64_t row = 0; row < part.rows; ++row) {
+    const auto at = static_cast<std::size_t>(row);
+    columns.assign(part.col_idx.begin() + part.row_ptr[at], part.col_idx.begin() + part.row_ptr[at + 1]);
+    std::sort(columns.begin(), columns.end());
+    const auto twice = std::adjacent_find(columns.begin(), columns.end());
+    if (twice != columns.end())
+      throw Error(ErrorKind::input, fmt::format("{}: the entry in row {}, column {} comes twice (counted from 0), which this "
+                                                "format forbids; write each entry once",
+                                                what, first_row + row, *twice));
+  }
+}
 
 HostCsr read_by_entries(EntryReader& reader, const ReadOptions& options, const ReadLimits& limits) {
   const std::filesystem::path path = reader.file().path();
@@ -69,6 +84,7 @@ HostCsr read_by_entries(EntryReader& reader, const ReadOptions& options, const R
     matrix.row_ptr.front() = 0;
     if (matrix.nnz() != nnz) fail_changed(reader);
     reader.check_duplicates(matrix, 0);
+    if (reader.forbids_duplicates()) require_unique(matrix, 0, reader.file().path().string());
     sort_rows_and_sum_duplicates(matrix);
     if (reader.needs_validation() || matrix.nnz() != nnz)
       validate(matrix.view(), {options.allow_nonfinite, 0, path.string()});

@@ -2,6 +2,7 @@
 #include "partition/readers/reader.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -13,6 +14,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/shortened.h"
 #include "kernels/base/text.h"
+#include "partition/hdf5_kind.h"
 #include "partition/missing_file.h"
 #include "partition/object_name.h"
 #include "partition/rank_files.h"
@@ -33,6 +35,7 @@ const Reader kReaders[] = {
      open_matrix_market_entries, nullptr, nullptr, "", true},
     {"scipy-npz", ".npz", accepts_npz, read_npz, open_npz_entries, nullptr, nullptr, "", true},
     {"rank-hdf5", "", accepts_rank_hdf5, nullptr, open_rank_hdf5_entries, nullptr, nullptr, "", false, true},
+    {"sparse-hdf5", ".h5ad", accepts_sparse_hdf5, nullptr, open_sparse_hdf5_entries, nullptr, list_sparse_hdf5, "", true, true},
     {"matlab-hdf5", ".mat", accepts_matlab_hdf5, nullptr, open_matlab_hdf5_entries, nullptr, list_matlab_hdf5,
      "stored by columns and transposed while it was read", false, true},
     {"matlab5", "", accepts_matlab5, nullptr, open_matlab5_entries, nullptr, list_matlab5,
@@ -140,17 +143,34 @@ bool require_input_format(const std::string& format) {
 
 namespace {
 
+[[noreturn]] void fail_directory(const std::filesystem::path& path) {
+  constexpr int kMostLookedAt = 200;
+  constexpr std::size_t kShown = 5;
+  std::vector<std::string> found;
+  std::error_code error;
+  int looked_at = 0;
+  for (std::filesystem::directory_iterator i(path, error), end; !error && i != end && looked_at < kMostLookedAt;
+       i.increment(error), ++looked_at)
+    if (i->is_regular_file(error) && (has_hdf5_suffix(i->path()) || std::any_of(std::begin(kReaders), std::end(kReaders),
+                                                                                [&](const Reader& reader) {
+                                                                                  return reader.accepts(i->path());
+                                                                                })))
+      found.push_back(i->path().string());
+  std::sort(found.begin(), found.end());
+  const bool more = found.size() > kShown;
+  if (more) found.resize(kShown);
+  throw Error(ErrorKind::input,
+              fmt::format("{}: it is a directory; give a matrix file in it{}{}{} (directories of small matrices are for "
+                          "shardmat batch)",
+                          path.string(), found.empty() ? "" : ", as ", fmt::join(found, ", "), more ? ", …" : ""));
+}
+
 /// A file of ranks is there if the first one is.
 void require_file(const std::filesystem::path& path) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found && !names_rank_files(path.string())) fail_missing(path);
-  if (status.type() == std::filesystem::file_type::directory)
-    throw Error(
-        ErrorKind::input,
-        fmt::format("{}: it is a directory; give a matrix file in it (directories of small matrices are for shardmat "
-                    "batch)",
-                    path.string()));
+  if (status.type() == std::filesystem::file_type::directory) fail_directory(path);
 }
 
 /// The file, its reader, and options with the object that the argument names.

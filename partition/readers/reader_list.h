@@ -35,6 +35,12 @@ bool accepts_rank_hdf5(const std::filesystem::path& path);
 std::unique_ptr<EntryReader> open_rank_hdf5_entries(const std::filesystem::path& path, const ReadOptions& options,
                                                     const ReadLimits& limits);
 
+/// An HDF5 file with a matrix of Binsparse, AnnData or 10x Genomics.
+bool accepts_sparse_hdf5(const std::filesystem::path& path);
+std::unique_ptr<EntryReader> open_sparse_hdf5_entries(const std::filesystem::path& path, const ReadOptions& options,
+                                                      const ReadLimits& limits);
+std::vector<FileObject> list_sparse_hdf5(const std::filesystem::path& path);
+
 /// Any HDF5 file, also behind a block of a user.
 bool accepts_matlab_hdf5(const std::filesystem::path& path);
 std::unique_ptr<EntryReader> open_matlab_hdf5_entries(const std::filesystem::path& path, const ReadOptions& options,

@@ -71,7 +71,7 @@ class Reading {
   /// What all ranks know of the file.
   struct Shape {
     std::int64_t rows = 0, cols = 0, most_entries = 0;
-    std::int64_t divisible = 0, needs_validation = 0;  ///< 0 or 1
+    std::int64_t divisible = 0, needs_validation = 0, forbids_duplicates = 0;  ///< 0 or 1
   };
   struct Stopped {};
 
@@ -112,7 +112,7 @@ class Reading {
     });
     if (root)
       shape_ = {reader_->rows(), reader_->cols(), reader_->most_entries(), reader_->is_divisible() ? 1 : 0,
-                reader_->needs_validation() ? 1 : 0};
+                reader_->needs_validation() ? 1 : 0, reader_->forbids_duplicates() ? 1 : 0};
     ranks_.broadcast(std::span<Shape>(&shape_, 1));
     on_file([&] {
       const std::int64_t size = ranks_.size(), of_rows = product(shape_.rows / size + 1, 32);
@@ -311,6 +311,7 @@ class Reading {
     on_file([&] {
       require_host_memory(8 * part_.rows, what().c_str());
       if (reader_) reader_->check_duplicates(part_, begin_of(starts_));
+      if (shape_.forbids_duplicates == 1) require_unique(part_, begin_of(starts_), path_.string());
       sort_rows_and_sum_duplicates(part_);
       if (shape_.needs_validation == 1 || part_.nnz() != nnz)
         validate(part_.view(), {options_.allow_nonfinite, begin_of(starts_), path_.string()});

@@ -1,5 +1,6 @@
 """The page "I have A as …": every line of it works, on files as the programs that it names write them."""
 
+import json
 import os
 import re
 import shutil
@@ -42,6 +43,16 @@ class Page(CliTest):
             shutil.copy(file, self.path(file.name))
         scipy.io.mmwrite(self.path("web.mtx"), sp.random(50, 50, 0.1, random_state=1))
         np.save(self.path("x.npy"), ones)
+        sp.save_npz(self.path("D.npz"), sp.diags([[-1.0] * 8, np.arange(2.0, 11.0)], [1, 0]))
+        with h5py.File(self.path("S.h5"), "w") as file:
+            descriptor = {"version": "0.1", "format": "COO", "shape": [975, 975], "number_of_stored_values": int(lower.nnz),
+                          "structure": "symmetric_lower",
+                          "data_types": {"indices_0": "int32", "indices_1": "int32", "values": "float64"}}
+            file.attrs["binsparse"] = json.dumps({"binsparse": descriptor})
+            file["indices_0"], file["indices_1"], file["values"] = lower.row, lower.col, lower.data
+        with h5py.File(self.path("cells.h5ad"), "w") as file:
+            file["X/data"], file["X/indices"], file["X/indptr"] = matrix.data, matrix.indices, matrix.indptr
+            file["X"].attrs["encoding-type"], file["X"].attrs["shape"] = "csr_matrix", matrix.shape
         self.write("x.petsc", vector(ones))
         self.write("system.petsc", self.path("A.petsc").read_bytes() + vector(ones))
         with h5py.File(self.path("K.mat"), "w", userblock_size=512) as file:

@@ -126,6 +126,30 @@ TEST_F(TextFormatsTest, AbaqusInCoordinates) {
               csr(2, 2, {0, 1, 1}, {1}, {3}));
 }
 
+TEST_F(TextFormatsTest, AbaqusWithNodesThatItAdded) {
+  // Internal nodes have negative numbers, go first, and couple to nodes of the user; commas or blanks.
+  const HostCsr expected = csr(4, 4, {0, 2, 5, 7, 9}, {0, 1, 0, 1, 3, 2, 3, 1, 2},
+                               {2.5, -1, -1, 3.5, 0.25, 4.5, -2, 0.25, -2});
+  const std::string labels = "-2 1 -2 1 2.5\n-1 1 -2 1 -1.\n-1 1 -1 1 3.5\n7 1 7 1 4.5\n7 3 -1 1 2.5E-01\n7 3 7 1 -2.\n";
+  const MatrixWithUnknowns read = read_matrix_with_unknowns(write("job_STIF2.mtx", labels));
+  expect_same(read.matrix, expected);
+  ASSERT_TRUE(read.unknowns);
+  EXPECT_EQ(*read.unknowns, (UnknownList{{-2, 1}, {-1, 1}, {7, 1}, {7, 3}}));
+  std::string input = labels;
+  for (char& c : input)
+    if (c == ' ') c = ',';
+  expect_same(read_matrix(write("K.mtx", "*MATRIX INPUT, NAME=K, INPUT=x\n" + input)), expected);
+}
+
+TEST_F(TextFormatsTest, AbaqusInCoordinatesOfAnyForm) {
+  const HostCsr expected = csr(3, 3, {0, 2, 3, 5}, {0, 2, 1, 0, 2}, {4.5, -1.5, 1e36, -1.5, 6.25});
+  for (const char* text : {"1, 1, 4.5\n2, 2, 1.0E+36\n3, 1, -1.5\n3, 3, 6.25\n", "  1  1   4.5E+00\r\n2 2 1e36\r\n3 1 -1.5\r\n3 3 6.25\r\n",
+                           "** FORMAT=COORDINATE\n*MATRIX OUTPUT, STIFFNESS, FORMAT=COORDINATE\n1 1 4.5\n2 2 1.D36\n1 3 -1.5\n3 3 6.25\n"}) {
+    expect_same(read_matrix(write("job_STIF1.mtx", text)), expected);
+    expect_same(read_matrix(write("job_X7_STIF12.mtx", text)), expected);
+  }
+}
+
 TEST_F(TextFormatsTest, AbaqusIsToldFromMatrixMarket) {
   EXPECT_EQ(reader_of(write("a.mtx", "%%MatrixMarket matrix coordinate real general\n")).name, "matrix-market");
   EXPECT_EQ(reader_of(write("a.mtx", "3 3 9\n1 1 1\n")).name, "matrix-market");  // a lost banner is an error there
@@ -140,6 +164,8 @@ TEST_F(TextFormatsTest, AbaqusThatIsWrongNamesTheLine) {
   EXPECT_SAYS(wrong("1,1,1,1\n"), "j_STIF1.mtx:1: the line has 4 numbers");
   EXPECT_SAYS(wrong("1,1,1,1,2,3\n"), "more than 5");
   EXPECT_SAYS(wrong("1 1 2\n1 0 2\n"), "j_STIF1.mtx:2: the column \"0\"");
+  EXPECT_SAYS(wrong("1 1 2\n-4 1 2\n"), "j_STIF1.mtx:2: a row or a column is negative", "FORMAT=LABELS");
+  EXPECT_SAYS(wrong("1 1 2\n1, -4, 2\n"), "j_STIF1.mtx:2: a row or a column is negative");
   EXPECT_SAYS(wrong("1,1,1,1,2\n1,x,1,1,2\n"), "j_STIF1.mtx:2: the degree of freedom \"x\"");
   EXPECT_SAYS(wrong("1,1,1,1,nan\n"), "not finite");
 }
