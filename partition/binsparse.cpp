@@ -19,8 +19,8 @@ struct Format {
 };
 
 constexpr Format kFormats[] = {
-    {"CSR", Order::rows, true, false},  {"CSC", Order::columns, true, false},  {"DCSR", Order::rows, true, true},
-    {"DCSC", Order::columns, true, true}, {"COO", Order::rows, false, false}, {"COOR", Order::rows, false, false},
+    {"CSR", Order::rows, true, false},      {"CSC", Order::columns, true, false}, {"DCSR", Order::rows, true, true},
+    {"DCSC", Order::columns, true, true},   {"COO", Order::rows, false, false},   {"COOR", Order::rows, false, false},
     {"COOC", Order::columns, false, false},
 };
 
@@ -52,7 +52,8 @@ class Parser {
     made.cols = count_of(shape[1], "shape");
     made.stored = count_of(json_.value("number_of_stored_values", nlohmann::json()), "number_of_stored_values");
     if (made.structure != Structure::general && made.rows != made.cols)
-      reject(fmt::format("has the structure {} and is {} × {}; only a square matrix has it", made.word, made.rows, made.cols));
+      reject(
+          fmt::format("has the structure {} and is {} × {}; only a square matrix has it", made.word, made.rows, made.cols));
     return made;
   }
 
@@ -79,9 +80,10 @@ class Parser {
         made.order = one.order, made.compressed = one.compressed, made.doubly = one.doubly;
         return;
       }
-    reject(fmt::format("is a Binsparse object of format {}; CSR, CSC, DCSR, DCSC, COO, COOR and COOC are read. With SciPy: "
-                       "convert by .tocsr()",
-                       shortened(json_.value("format", nlohmann::json()).dump())));
+    reject(
+        fmt::format("is a Binsparse object of format {}; CSR, CSC, DCSR, DCSC, COO, COOR and COOC are read. With SciPy: "
+                    "convert by .tocsr()",
+                    shortened(json_.value("format", nlohmann::json()).dump())));
   }
 
   void read_structure(Descriptor& made) const {
@@ -93,9 +95,10 @@ class Parser {
           made.structure = structure, made.lower = lower;
           return;
         }
-    reject(fmt::format("is stored with structure {}; symmetric, skew_symmetric and hermitian are read, with _lower or _upper. "
-                       "Expand it to a general matrix first",
-                       shortened(json_["structure"].dump())));
+    reject(
+        fmt::format("is stored with structure {}; symmetric, skew_symmetric and hermitian are read, with _lower or _upper. "
+                    "Expand it to a general matrix first",
+                    shortened(json_["structure"].dump())));
   }
 
   /// "float64", "iso[float64]", "complex[float64]", "iso[complex[float64]]".
@@ -111,7 +114,8 @@ class Parser {
       if (found) type.remove_suffix(1);
     }
     if (type.find('[') != std::string_view::npos)
-      reject(fmt::format("has values of type {}; real and complex numbers are read, and iso of them", shortened(made.value_type)));
+      reject(fmt::format("has values of type {}; real and complex numbers are read, and iso of them",
+                         shortened(made.value_type)));
   }
 
   std::string place_;

@@ -24,11 +24,11 @@ struct Descriptor {
   std::int64_t rows = 0, cols = 0;
   std::int64_t stored = 0;  ///< indices; values, too, unless iso
   Structure structure = Structure::general;
-  bool lower = false;     ///< of a structure: the lower triangle is stored
-  bool iso = false;       ///< one value for all
-  bool complex = false;   ///< the values are pairs
-  std::string word;       ///< of the structure: "symmetric_lower"
-  std::string value_type; ///< "iso[int8]"
+  bool lower = false;      ///< of a structure: the lower triangle is stored
+  bool iso = false;        ///< one value for all
+  bool complex = false;    ///< the values are pairs
+  std::string word;        ///< of the structure: "symmetric_lower"
+  std::string value_type;  ///< "iso[int8]"
 
   /// The form that a shard file has: real CSR of the whole matrix, a value for each index.
   bool plain() const {

@@ -26,7 +26,6 @@ std::string first_bytes(const std::filesystem::path& path, std::size_t most, std
     bytes.resize(done);
   }
   ::close(descriptor);
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of text that an editor of Windows wrote
   if (offset == 0 && bytes.starts_with(kByteOrderMark)) return first_bytes(path, most, kByteOrderMark.size());
   return bytes;
 }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "kernels/base/error.h"
 #include "partition/first_bytes.h"
@@ -18,7 +19,8 @@ namespace shardmat {
 bool accepts_freefem_vector(const std::filesystem::path& path) {
   const std::string bytes = first_bytes(path, 32);
   const std::size_t digits = std::min(bytes.size(), bytes.find_first_not_of("0123456789"));
-  return digits > 0 && bytes.substr(digits).starts_with("\t\n\t");
+  const std::string_view rest = std::string_view(bytes).substr(digits);
+  return digits > 0 && (rest.starts_with("\t\n\t") || rest.starts_with("\t\r\n\t"));
 }
 
 VectorContents open_freefem_vector(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns) {

@@ -18,7 +18,7 @@ enum class InputKind {
 /// unreadable.
 InputKind kind_of_input(const std::string& argument, const InputChoices& choices = {});
 
-/// True if an HDF5 file is neither a shard file, a Binsparse matrix in plain CSR, a batch nor a mesh, so that a reader takes it.
+/// True if a reader takes an HDF5 file: it is neither a shard file, a plain CSR matrix of Binsparse, a batch nor a mesh.
 /// Throws as ShardFile::open() if it cannot be read. Asks for the objects of ShardFile::objects() only.
 bool is_foreign_hdf5(const std::string& path);
 

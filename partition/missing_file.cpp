@@ -15,12 +15,13 @@ namespace shardmat {
 void fail_missing(const std::filesystem::path& path) {
   if (path.empty())
     throw Error(ErrorKind::input, "the name of a file to read is empty; is a variable of your script unset?");
-  for (std::filesystem::path file = path.parent_path(); !file.empty() && file != file.parent_path(); file = file.parent_path())
+  for (std::filesystem::path file = path.parent_path(); !file.empty() && file != file.parent_path();
+       file = file.parent_path())
     if (std::error_code none; std::filesystem::is_regular_file(file, none))
-      throw Error(ErrorKind::input, fmt::format("{}: there is no such file. {} is a file; name an object in it with a colon, "
-                                                "as {}:{}",
-                                                path.string(), file.string(), file.string(),
-                                                path.lexically_relative(file).string()));
+      throw Error(ErrorKind::input,
+                  fmt::format("{}: there is no such file. {} is a file; name an object in it with a colon, "
+                              "as {}:{}",
+                              path.string(), file.string(), file.string(), path.lexically_relative(file).string()));
   std::vector<std::string> names;
   std::error_code error;
   const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";

@@ -27,10 +27,11 @@ void read_descriptor(const Hdf5File& file, ShardTables& tables) {
   const binsparse::Descriptor found = binsparse::read_descriptor(file, format::kRoot);
   if (found.complex) reject(file, complex_matrix_refused(file.path()));
   if (!found.plain())
-    reject(file, fmt::format("is a Binsparse matrix of format {}{}{} and no shard file; make one with: shardmat partition {} "
-                             "NEW.h5",
-                             found.format, found.word.empty() ? "" : ", structure " + found.word,
-                             found.iso ? ", values " + found.value_type : "", file.path()));
+    reject(file,
+           fmt::format("is a Binsparse matrix of format {}{}{} and no shard file; make one with: shardmat partition {} "
+                       "NEW.h5",
+                       found.format, found.word.empty() ? "" : ", structure " + found.word,
+                       found.iso ? ", values " + found.value_type : "", file.path()));
   tables.rows = found.rows, tables.cols = found.cols, tables.nnz = found.stored;
 }
 

@@ -11,7 +11,7 @@
 namespace shardmat::tools {
 namespace {
 
-constexpr std::string_view kMatrixSuffixes[] = {".h5", ".hdf5", ".mtx", ".gz", ".npz"};
+constexpr std::string_view kMatrixSuffixes[] = {".h5", ".hdf5", ".h5ad", ".mtx", ".gz", ".bz2", ".xz", ".zst", ".npz"};
 
 /// CLI11 gives an optional value the next word, which may have been meant as the matrix.
 ValueCheck no_matrix() {

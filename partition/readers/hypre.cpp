@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernels/base/error.h"
+#include "partition/first_bytes.h"
 #include "partition/input_file.h"
 #include "partition/rank_files.h"
 #include "partition/readers/text_numbers.h"
@@ -32,7 +33,8 @@ std::vector<std::int64_t> first_line(const InputFile& file, Part& part) {
   text += '\n';
   std::vector<std::int64_t> numbers;
   try {
-    for (const char* p = matrix_market::skip_blanks(text.data()); *p != '\n'; p = matrix_market::skip_blanks(p)) {
+    const std::size_t begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+    for (const char* p = matrix_market::skip_blanks(text.data() + begin); *p != '\n'; p = matrix_market::skip_blanks(p)) {
       numbers.emplace_back();
       p = text_numbers::parse_whole(p, "index", -1, kMost, numbers.back());
     }

@@ -176,8 +176,8 @@ std::string list_of(const Contents& contents) {
   constexpr std::size_t kShown = 8;
   std::string text;
   for (std::size_t i = 0; i < std::min(kShown, contents.objects.size()); ++i)
-    text += fmt::format("{}:{} is {} {}", i == 0 ? "" : "; ", i,
-                        contents.objects[i].kind == Kind::index_set ? "an" : "a", describe(contents.objects[i]));
+    text += fmt::format("{}:{} is {} {}", i == 0 ? "" : "; ", i, contents.objects[i].kind == Kind::index_set ? "an" : "a",
+                        describe(contents.objects[i]));
   if (contents.objects.size() > kShown) text += fmt::format("; and {} more", contents.objects.size() - kShown);
   return text;
 }

@@ -37,9 +37,10 @@ void require_unique(const HostCsr& part, std::int64_t first_row, const std::stri
     std::sort(columns.begin(), columns.end());
     const auto twice = std::adjacent_find(columns.begin(), columns.end());
     if (twice != columns.end())
-      throw Error(ErrorKind::input, fmt::format("{}: the entry in row {}, column {} comes twice (counted from 0), which this "
-                                                "format forbids; write each entry once",
-                                                what, first_row + row, *twice));
+      throw Error(ErrorKind::input,
+                  fmt::format("{}: the entry in row {}, column {} comes twice (counted from 0), which this "
+                              "format forbids; write each entry once",
+                              what, first_row + row, *twice));
   }
 }
 

@@ -35,7 +35,8 @@ const Reader kReaders[] = {
      open_matrix_market_entries, nullptr, nullptr, "", true},
     {"scipy-npz", ".npz", accepts_npz, read_npz, open_npz_entries, nullptr, nullptr, "", true},
     {"rank-hdf5", "", accepts_rank_hdf5, nullptr, open_rank_hdf5_entries, nullptr, nullptr, "", false, true},
-    {"sparse-hdf5", ".h5ad", accepts_sparse_hdf5, nullptr, open_sparse_hdf5_entries, nullptr, list_sparse_hdf5, "", true, true},
+    {"sparse-hdf5", ".h5ad", accepts_sparse_hdf5, nullptr, open_sparse_hdf5_entries, nullptr, list_sparse_hdf5, "", true,
+     true},
     {"matlab-hdf5", ".mat", accepts_matlab_hdf5, nullptr, open_matlab_hdf5_entries, nullptr, list_matlab_hdf5,
      "stored by columns and transposed while it was read", false, true},
     {"matlab5", "", accepts_matlab5, nullptr, open_matlab5_entries, nullptr, list_matlab5,
@@ -127,10 +128,9 @@ std::string format_of(const std::string& argument, const InputChoices& choices) 
   if (sums_hypre) return kHypre;
   if (!choices.format.empty() && choices.format != kMapped)
     throw Error(ErrorKind::usage,
-                choices.map.empty()
-                    ? fmt::format("sums of duplicates are for the formats {} and {}, not for {}", kMapped, kHypre,
-                                  choices.format)
-                    : fmt::format("a map is for the format {}, not for {}", kMapped, choices.format),
+                choices.map.empty() ? fmt::format("sums of duplicates are for the formats {} and {}, not for {}", kMapped,
+                                                  kHypre, choices.format)
+                                    : fmt::format("a map is for the format {}, not for {}", kMapped, choices.format),
                 "input_format");
   return kMapped;
 }
@@ -151,10 +151,9 @@ namespace {
   int looked_at = 0;
   for (std::filesystem::directory_iterator i(path, error), end; !error && i != end && looked_at < kMostLookedAt;
        i.increment(error), ++looked_at)
-    if (i->is_regular_file(error) && (has_hdf5_suffix(i->path()) || std::any_of(std::begin(kReaders), std::end(kReaders),
-                                                                                [&](const Reader& reader) {
-                                                                                  return reader.accepts(i->path());
-                                                                                })))
+    if (i->is_regular_file(error) &&
+        (has_hdf5_suffix(i->path()) || std::any_of(std::begin(kReaders), std::end(kReaders),
+                                                   [&](const Reader& reader) { return reader.accepts(i->path()); })))
       found.push_back(i->path().string());
   std::sort(found.begin(), found.end());
   const bool more = found.size() > kShown;

@@ -102,8 +102,7 @@ void collect(const Hdf5File& file, const std::string& group, int depth, std::vec
   if (objects.size() >= kMostObjects || depth > kDeepest) return;
   if (file.has_attribute(group, binsparse::kAttribute))
     return objects.push_back(made_or_fault(group, [&] { return binsparse_object(file, group); }));
-  if (has_arrays(file, group))
-    return objects.push_back(made_or_fault(group, [&] { return scipy_object(file, group); }));
+  if (has_arrays(file, group)) return objects.push_back(made_or_fault(group, [&] { return scipy_object(file, group); }));
   std::vector<std::string> names;
   try {
     names = file.children(group);
@@ -149,7 +148,12 @@ std::string describe(const Object& object) {
 
 Object find(const std::filesystem::path& path, const std::string& name) {
   const std::vector<Object> objects = objects_of(path);
-  if (objects.empty()) fail(path, why_no_matrix(Hdf5File::open(path)));
+  if (objects.empty()) {
+    const Hdf5File file = Hdf5File::open(path);
+    fail(path, file.has(shard_format::kGroup) ? "it is a shard file, which holds one matrix; give its name alone, without a "
+                                                "format or an object"
+                                              : why_no_matrix(file));
+  }
   const auto line = [&](const Object& object) {
     return fmt::format("name {}, as {}:{}: {}", objects.size() == 1 ? "it" : "one", path.string(), object.name,
                        list_of(objects));

@@ -116,9 +116,7 @@ class SparseHdf5Entries final : public EntryReader {
     values_ = opened(file, object_.values, form().iso && stored == 0 ? -1 : stored, false);
   }
 
-  bool is_mirrored(std::int64_t row, std::int64_t col) const {
-    return form().structure != Structure::general && row != col;
-  }
+  bool is_mirrored(std::int64_t row, std::int64_t col) const { return form().structure != Structure::general && row != col; }
 
   double mirrored(double value) const {
     const bool negative = form().structure == Structure::skew_symmetric ||
@@ -129,13 +127,15 @@ class SparseHdf5Entries final : public EntryReader {
   void require_diagonal(std::int64_t row, double value) const {
     if (value == 0) return;
     if (form().structure == Structure::skew_symmetric)
-      fail(fmt::format("it is skew-symmetric and has the value {} on the diagonal of row {} (counted from 0), where it must "
-                       "be 0",
-                       value, row));
+      fail(
+          fmt::format("it is skew-symmetric and has the value {} on the diagonal of row {} (counted from 0), where it must "
+                      "be 0",
+                      value, row));
     if (form().structure == Structure::hermitian && part_ == ComplexPart::imaginary)
-      fail(fmt::format("it is hermitian and has the imaginary part {} on the diagonal of row {} (counted from 0), where it "
-                       "must be 0",
-                       value, row));
+      fail(
+          fmt::format("it is hermitian and has the imaginary part {} on the diagonal of row {} (counted from 0), where it "
+                      "must be 0",
+                      value, row));
   }
 
   void read_values(std::int64_t first, std::int64_t count, HostVector<double>& values) const {
@@ -173,9 +173,10 @@ class SparseHdf5Entries final : public EntryReader {
 
   void require_triangle(std::int64_t row, std::int64_t col) const {
     if (form().structure == Structure::general || (form().lower ? row >= col : row <= col)) return;
-    fail(fmt::format("it has the structure {} and an entry in row {}, column {} (counted from 0), which lies in the other "
-                     "triangle; write one triangle, or leave out the structure",
-                     form().word, row, col));
+    fail(
+        fmt::format("it has the structure {} and an entry in row {}, column {} (counted from 0), which lies in the other "
+                    "triangle; write one triangle, or leave out the structure",
+                    form().word, row, col));
   }
 
   /// Calls use(rows, columns, first) for blocks of entries; `first` is the number of the first one.

@@ -14,6 +14,7 @@
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
 #include "partition/compression/compression.h"
+#include "partition/first_bytes.h"
 
 namespace shardmat {
 namespace {
@@ -42,9 +43,6 @@ std::size_t without_end_mark(std::string_view text) {
   const std::size_t begin = text.find_last_not_of(kBlank) + 1;  // npos + 1 = 0
   return std::min(text.size(), text.find('\x1a', begin));
 }
-
-/// The bytes that begin the text if an editor of Windows wrote it.
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 /// Splits a batch after the first '\n' at or behind every multiple of piece_bytes.
 std::vector<std::string_view> split(std::string_view batch, std::int64_t piece_bytes) {

@@ -115,7 +115,8 @@ class BinsparseTest(CliTest):
         self.fail_with(INPUT, "convert", "a.h5", "o.npz",
                        says=["2 sparse matrices", "a.h5:/first", "/more/second is a sparse matrix, 6 × 3"])
         self.fail_with(INPUT, "convert", "a.h5:more", "o.npz", says=["/more is no sparse matrix", "as a.h5:/more/second"])
-        self.fail_with(INPUT, "convert", "a.h5:first/values", "o.npz", says=["a part of the matrix /first", "as a.h5:/first:"])
+        self.fail_with(INPUT, "convert", "a.h5:first/values", "o.npz",
+                       says=["a part of the matrix /first", "as a.h5:/first:"])
         self.assertIn("/more/second", self.succeed("info", "a.h5").out)
 
     def test_damage(self):

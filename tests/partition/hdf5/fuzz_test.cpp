@@ -122,6 +122,38 @@ TEST_F(Hdf5FuzzTest, FilesOfRanks) {
       [&](std::string bytes) { return bytes + end; }, 60);
 }
 
+TEST_F(Hdf5FuzzTest, SparseMatricesOfOtherPrograms) {
+  const auto put = [](Hdf5Writer& out, const std::string& name, const std::vector<std::int64_t>& numbers) {
+    out.create_dataset<std::int64_t>(name, {std::ssize(numbers)}).write(0, std::ssize(numbers), numbers.data());
+  };
+  {
+    const std::vector<double> values{1.5, -2, 3, 0.25};
+    Hdf5Writer out(path("seed.h5"));
+    for (const char* group : {"/d", "/c", "/X"}) out.create_group(group);
+    const std::string head = R"({"binsparse": {"version": "0.1", "shape": [5, 5], "number_of_stored_values": 4, )";
+    out.write_attribute("/d", "binsparse", head + R"("format": "DCSR", "structure": "symmetric_lower"}})");
+    put(out, "/d/indices_0", {1, 4}), put(out, "/d/pointers_to_1", {0, 2, 4}), put(out, "/d/indices_1", {0, 1, 2, 4});
+    out.write_attribute("/c", "binsparse", head + R"("format": "COOC", "data_types": {"values": "iso[float64]"}}})");
+    put(out, "/c/indices_0", {0, 1, 1, 3}), put(out, "/c/indices_1", {4, 0, 2, 3});
+    out.write_attribute("/X", "encoding-type", std::string("csc_matrix"));
+    put(out, "/X/indptr", {0, 1, 3, 4}), put(out, "/X/indices", {1, 0, 1, 0}), put(out, "/X/shape", {2, 3});
+    out.create_dataset<double>("/d/values", {4}).write(0, 4, values.data());
+    out.create_dataset<double>("/c/values", {1}).write(0, 1, values.data());
+    out.create_dataset<double>("/X/data", {4}).write(0, 4, values.data());
+    out.close();
+  }
+  const std::string seed = test::bytes_of(path("seed.h5")), end = seed.substr(seed.size() - 48);
+  EXPECT_EQ(read_matrix(path("seed.h5").string() + ":d").nnz(), 6);
+  for (const char* object : {":d", ":c", ":X"})
+    mutate(
+        "f.h5", {seed.substr(0, seed.size() - 48)},
+        [&](const Path& file) {
+          list_objects(file);
+          validate(read_matrix(file.string() + object).view());
+        },
+        [&](std::string bytes) { return bytes + end; }, 60);
+}
+
 TEST_F(Hdf5FuzzTest, MatlabMatrices) {
   const Path seed = Path(SHARDMAT_TEST_DATA) / "mat" / "v73.mat";
   const auto read = [](const Path& file) {

@@ -37,7 +37,9 @@ const std::vector<std::string> kMatrices{
     ".25\r\n1 5 1\n1 5 2\n",
     "%%MatrixMarket matrix coordinate integer symmetric\n3 3 3\n1 1 1\n2 1 12\n3 3 -5\n",
     "%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 2\n2 1 1.0D+00\n3 2 -5",
-    "%%MatrixMarket matrix coordinate pattern general\n10 10 4\n1 1\n2 10\n10 2\n5 5\n"};
+    "%%MatrixMarket matrix coordinate pattern general\n10 10 4\n1 1\n2 10\n10 2\n5 5\n",
+    "\xef\xbb\xbf%%MatrixMarket matrix coordinate unsigned-integer general\r\n2 3 3\r\n1 1 7\r\n2 3 250\r\n1 2 4\r\n\x1a",
+    "%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 4\n1 1 0\n2 1 4\n3 2 -2.5\n3 3 0\n"};
 
 void read_market(const Path& file, const ReadLimits& limits, bool allow_nonfinite) {
   ReadOptions options;
@@ -60,6 +62,7 @@ TEST_F(FuzzTest, MatrixMarket) {
 TEST_F(FuzzTest, CompressedMatrixMarket) {
   std::vector<std::string> packed;
   for (const std::string& text : kMatrices) packed.push_back(gzip(text));
+  packed.push_back(packed.front() + std::string(16, '\0'));
   mutate("f.mtx.gz", packed, [](const Path& file) { read_market(file, limits(), false); });
   mutate(
       "f.mtx.gz", kMatrices, [](const Path& file) { read_market(file, limits(), false); }, gzip);
@@ -70,7 +73,8 @@ TEST_F(FuzzTest, Petsc) {
   for (const char* name : {"objects", "block", "dense"})
     seeds.push_back(test::bytes_of(Path(SHARDMAT_TEST_DATA) / "petsc" / (std::string(name) + ".petsc")));
   const auto read = [](const Path& file) {
-    list_objects(file);
+    for (const FileObject& object : list_objects(file))
+      if (object.matrix) validate(read_matrix(file.string() + ":" + object.name).view());
     validate(read_matrix(file).view());
   };
   mutate("f.petsc", seeds, read, {}, 2500);
@@ -115,7 +119,10 @@ TEST_F(FuzzTest, Matlab5) {
 
 TEST_F(FuzzTest, FemText) {
   const auto read = [](const Path& file) { validate(read_matrix(file).view()); };
-  mutate("f_STIF1.mtx", {"** text\n1,1,1,1,2.5\n2,1,1,1,-1\n2,1,2,1,3e0\n", "1 1 2.5\n3 1 -1\n3 3 1D1\n"}, read, {}, 1000);
+  mutate("f_STIF1.mtx",
+         {"** text\n1,1,1,1,2.5\n2,1,1,1,-1\n2,1,2,1,3e0\n", "1 1 2.5\n3 1 -1\n3 3 1D1\n",
+          "\xef\xbb\xbf-2 1 -2 1 2.5\r\n7 3 -2 1 -1\r\n7 3 7 3 1e36\r\n\x1a"},
+         read, {}, 1000);
   write("f.dof", "1.1\n1.2\n2.1\n");
   mutate("f.sti", {"1 1 4.0\n1 3 -1.5\n2 2 5.\n3 3 6.E0\n"}, read, {}, 1000);
   write("d.sti", "1 1 4.0\n1 3 -1.5\n2 2 5.\n3 3 6.E0\n");
@@ -205,7 +212,7 @@ TEST_F(FuzzTest, Hypre) {
 #ifdef SHARDMAT_HAVE_LIBZIP
 TEST_F(FuzzTest, Npz) {
   const auto read = [](const Path& file) { validate(read_npz(file, {}, limits()).view()); };
-  mutate("f.npz", npz({"csr", "csc", "coo", "csr_stored", "csr_f32", "coo_duplicates"}), read);
+  mutate("f.npz", npz({"csr", "csc", "coo", "csr_stored", "csr_f32", "coo_duplicates", "bsr", "dia"}), read);
   mutate("f.npz", npz({"csr_stored", "csc_stored", "coo_stored"}), read, with_zip_checksums);
 }
 
@@ -218,7 +225,7 @@ TEST_F(FuzzTest, GraphNpz) {
 
 TEST_F(FuzzTest, Vectors) {
   std::vector<std::string> arrays;
-  for (const char* name : {"f8", "f4", "column", "column_fortran", "version2"})
+  for (const char* name : {"f8", "f4", "column", "column_fortran", "version2", "big_endian"})
     arrays.push_back(test::bytes_of(Path(SHARDMAT_TEST_DATA) / "npy" / (std::string(name) + ".npy")));
   const auto read = [](const Path& file) {
     const VectorFile vector(file, "x");

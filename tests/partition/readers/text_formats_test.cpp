@@ -128,8 +128,8 @@ TEST_F(TextFormatsTest, AbaqusInCoordinates) {
 
 TEST_F(TextFormatsTest, AbaqusWithNodesThatItAdded) {
   // Internal nodes have negative numbers, go first, and couple to nodes of the user; commas or blanks.
-  const HostCsr expected = csr(4, 4, {0, 2, 5, 7, 9}, {0, 1, 0, 1, 3, 2, 3, 1, 2},
-                               {2.5, -1, -1, 3.5, 0.25, 4.5, -2, 0.25, -2});
+  const HostCsr expected =
+      csr(4, 4, {0, 2, 5, 7, 9}, {0, 1, 0, 1, 3, 2, 3, 1, 2}, {2.5, -1, -1, 3.5, 0.25, 4.5, -2, 0.25, -2});
   const std::string labels = "-2 1 -2 1 2.5\n-1 1 -2 1 -1.\n-1 1 -1 1 3.5\n7 1 7 1 4.5\n7 3 -1 1 2.5E-01\n7 3 7 1 -2.\n";
   const MatrixWithUnknowns read = read_matrix_with_unknowns(write("job_STIF2.mtx", labels));
   expect_same(read.matrix, expected);
@@ -143,8 +143,9 @@ TEST_F(TextFormatsTest, AbaqusWithNodesThatItAdded) {
 
 TEST_F(TextFormatsTest, AbaqusInCoordinatesOfAnyForm) {
   const HostCsr expected = csr(3, 3, {0, 2, 3, 5}, {0, 2, 1, 0, 2}, {4.5, -1.5, 1e36, -1.5, 6.25});
-  for (const char* text : {"1, 1, 4.5\n2, 2, 1.0E+36\n3, 1, -1.5\n3, 3, 6.25\n", "  1  1   4.5E+00\r\n2 2 1e36\r\n3 1 -1.5\r\n3 3 6.25\r\n",
-                           "** FORMAT=COORDINATE\n*MATRIX OUTPUT, STIFFNESS, FORMAT=COORDINATE\n1 1 4.5\n2 2 1.D36\n1 3 -1.5\n3 3 6.25\n"}) {
+  for (const char* text :
+       {"1, 1, 4.5\n2, 2, 1.0E+36\n3, 1, -1.5\n3, 3, 6.25\n", "  1  1   4.5E+00\r\n2 2 1e36\r\n3 1 -1.5\r\n3 3 6.25\r\n",
+        "** FORMAT=COORDINATE\n*MATRIX OUTPUT, STIFFNESS, FORMAT=COORDINATE\n1 1 4.5\n2 2 1.D36\n1 3 -1.5\n3 3 6.25\n"}) {
     expect_same(read_matrix(write("job_STIF1.mtx", text)), expected);
     expect_same(read_matrix(write("job_X7_STIF12.mtx", text)), expected);
   }
