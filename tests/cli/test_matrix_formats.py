@@ -66,7 +66,9 @@ class Petsc(Files):
         text = self.succeed("info", file, "--quick").out
         for line in (f"{file}:0  sparse matrix, 7 × 5, 16 nonzeros", f"{file}:3  vector of 7 entries"):
             self.assertIn(line, text)
-        objects = self.json_of("info", file, "--quick")["objects"]
+        self.fail_with(INPUT, "info", file, "--quick", "--json", "-", says=["several objects of the kind matrix", f"{file}:0"])
+        self.fail_with(INPUT, "multiply", file, says=["several objects", ":2 is a sparse matrix, 3 × 3"], ranks=2)
+        objects = self.json_of("info", f"{file}:0", "--quick")["objects"]
         self.assertEqual([o["name"] for o in objects], ["0", "1", "2", "3"])
         self.assertEqual(self.json_of("info", f"{file}:2", "--quick")["rows"], 3)
         self.write("x.petsc", petsc_numbers(1211214, 1) + b"\0" * 8)
