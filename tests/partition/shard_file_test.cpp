@@ -371,7 +371,7 @@ TEST_F(ShardFileTest, RefusesBinsparseThatIsNotPlainRealCsr) {
     write_plain<std::int64_t, double>(m, descriptor);
     return input_error([&] { ShardFile::open(path()); });
   };
-  EXPECT_SAYS(error_with("format", "CSC"), "Binsparse matrix of format CSC", "shardmat partition");
+  EXPECT_SAYS(error_with("format", "CSC"), "Binsparse matrix of format CSC and no shard file; make one with");
   EXPECT_SAYS(error_with("format", 7), "format 7; CSR, CSC");
   EXPECT_SAYS(error_with("structure", "symmetric_lower"), "symmetric_lower");
   EXPECT_SAYS(error_with("data_types", nlohmann::json{{"values", "complex[float64]"}}), "complex");
