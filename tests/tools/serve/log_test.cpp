@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "tools/serve/observe/log_writer.h"
@@ -65,6 +67,39 @@ TEST(LogWriter, GoesOnAfterErrorsAndInAnotherFile) {
   EXPECT_EQ(why, "No space left on device");
   EXPECT_EQ(writer.dropped(), 2u);
   close(ends[0]);
+}
+
+TEST(WorkerLog, BeginsAnewWhenItIsLarge) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("worker_log_" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  const std::filesystem::path file = folder / "workers.log";
+  {
+    EventLoop loop;
+    WorkerLog log(loop, file, 1000);
+    const int pipe = log.open_pipe();
+    for (int i = 0; i < 100; ++i) {
+      const std::string line = "line " + std::to_string(i) + " " + std::string(50, 'a' + i % 26) + "\n";
+      ASSERT_EQ(write(pipe, line.data(), line.size()), static_cast<ssize_t>(line.size()));
+      log.read();
+    }
+    close(pipe);
+    EXPECT_EQ(log.lost_lines(), 0u);
+  }
+  int next = -1;
+  for (const char* end : {".3", ".2", ".1", ""}) {  // the last lines, in order and whole
+    std::ifstream text(file.string() + end);
+    EXPECT_LE(std::filesystem::file_size(file.string() + end), 1000u);
+    for (std::string time, word, rest; text >> time >> word; ) {
+      int number = 0;
+      ASSERT_TRUE(text >> number >> rest);
+      if (next >= 0) EXPECT_EQ(number, next);
+      EXPECT_EQ(rest, std::string(50, 'a' + number % 26));
+      next = number + 1;
+    }
+  }
+  EXPECT_EQ(next, 100);
+  EXPECT_FALSE(std::filesystem::exists(file.string() + ".4"));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Utc, HasMilliseconds) { EXPECT_EQ(utc(1700000000.25), "2023-11-14T22:13:20.250Z"); }
