@@ -73,12 +73,13 @@ TEST(WorkerLog, BeginsAnewWhenItIsLarge) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("worker_log_" + std::to_string(getpid()));
   std::filesystem::create_directory(folder);
   const std::filesystem::path file = folder / "workers.log";
+  const auto letter = [](int number) { return static_cast<char>('a' + number % 26); };
   {
     EventLoop loop;
     WorkerLog log(loop, file, 1000);
     const int pipe = log.open_pipe();
     for (int i = 0; i < 100; ++i) {
-      const std::string line = "line " + std::to_string(i) + " " + std::string(50, 'a' + i % 26) + "\n";
+      const std::string line = "line " + std::to_string(i) + " " + std::string(50, letter(i)) + "\n";
       ASSERT_EQ(write(pipe, line.data(), line.size()), static_cast<ssize_t>(line.size()));
       log.read();
     }
@@ -92,8 +93,8 @@ TEST(WorkerLog, BeginsAnewWhenItIsLarge) {
     for (std::string time, word, rest; text >> time >> word; ) {
       int number = 0;
       ASSERT_TRUE(text >> number >> rest);
-      if (next >= 0) EXPECT_EQ(number, next);
-      EXPECT_EQ(rest, std::string(50, 'a' + number % 26));
+      EXPECT_EQ(number, next < 0 ? number : next);
+      EXPECT_EQ(rest, std::string(50, letter(number)));
       next = number + 1;
     }
   }
