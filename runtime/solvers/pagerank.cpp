@@ -72,10 +72,10 @@ PageRank::PageRank(DistributedMatrix& links, const PageRankSettings& settings) :
   Context& context = links.context();
   const ContextScope scope(context);
   context.communicator().together([&] { require_sensible(settings, links); });
-  require_same_on_all_ranks(context.communicator(), {given_number("damping", settings.damping),
-                                                     given_number("tolerance", settings.tolerance),
-                                                     given_number("max_iterations", static_cast<double>(settings.max_iterations)),
-                                                     given_number("columns", static_cast<double>(settings.columns))});
+  require_same_on_all_ranks(context.communicator(),
+                            {given_number("damping", settings.damping), given_number("tolerance", settings.tolerance),
+                             given_number("max_iterations", static_cast<double>(settings.max_iterations)),
+                             given_number("columns", static_cast<double>(settings.columns))});
   settings_.product.columns = settings.columns;
   product_ = links.product(settings_.product);
   const ValueType type = sum_type(links.type());

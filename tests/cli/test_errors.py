@@ -98,10 +98,11 @@ class DifferentRanks(CliTest):
         known = set(re.findall(r'"([^"]+)"', re.search(r"kOutputs\[\] = \{(.*?)\}", source, re.DOTALL).group(1)))
         found = set()
         benches = [f"bench {name}" for name in re.findall(r"^  (\w+)  ", self.succeed("help", "bench").out, re.MULTILINE)]
-        for command in ["multiply", "solve", "eigen", "pagerank", "batch", "partition", "generate", "convert", "info", "predict", *benches]:
+        for command in ["multiply", "solve", "eigen", "pagerank", "batch", "partition", "generate", "convert", "info", "predict",
+                        *benches]:
             text = re.sub(r"\n {10,}", " ", self.succeed("help", *command.split()).out)
             for name, meaning in re.findall(r"^  (?:-\w,)?(--[\w-]+|output)[^\n]*?  (\S[^\n]*)$", text, re.MULTILINE):
-                if re.match(r"(write|draw|save|store|append)\b.* FILE|(write|save) the batch|(shard )?file to write", meaning):
+                if re.match(r"(write|draw|save|store|append)\b.* FILE|write the batch|(shard )?file to write", meaning):
                     found.add(name)
         self.assertTrue({"output", "--output", "--json", "--plot", "--save", "--vectors", "--spy", "--csv", "--html"} <= found, found)
         self.assertEqual(found - known - {"--values"}, set())  # --values FILE: the values to write

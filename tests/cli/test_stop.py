@@ -15,12 +15,12 @@ from support import LIMIT, PROGRAM, CliTest, environment, with_growing_deadline
 NOT_CONVERGED = 7
 FOREVER = 10**9
 COMMANDS = {
-    "solve": ["solve", "elasticity:n=12", "--solver", "gmres", "--restart", 2, "--max-iterations", FOREVER, "--rtol", "1e-14",
-              "--no-measure", "--no-advice", "--output", "out.npy"],
-    "eigen": ["eigen", "poisson7:n=12", "--method", "power", "--tolerance", "1e-300", "--max-iterations", FOREVER, "--no-measure",
-              "--vectors", "out.npy"],
-    "pagerank": ["pagerank", "rmat:scale=8", "--damping", "0.999999999", "--tolerance", "1e-300", "--max-iterations", FOREVER,
-                 "--no-measure", "--output", "out.npy"],
+    "solve": ["solve", "elasticity:n=12", "--solver", "gmres", "--restart", 2, "--max-iterations", FOREVER, "--rtol",
+              "1e-14", "--no-measure", "--no-advice", "--output", "out.npy"],
+    "eigen": ["eigen", "poisson7:n=12", "--method", "power", "--tolerance", "1e-300", "--max-iterations", FOREVER,
+              "--no-measure", "--vectors", "out.npy"],
+    "pagerank": ["pagerank", "rmat:scale=8", "--damping", "0.999999999", "--tolerance", "1e-300", "--max-iterations",
+                 FOREVER, "--no-measure", "--output", "out.npy"],
 }
 
 
@@ -78,8 +78,8 @@ class Stop(CliTest):
 
     def test_mpirun(self):
         """It sends SIGTERM to the ranks, and kills them as many seconds later; until then it reads none of their output."""
-        cases = (("solve", 2, signal.SIGINT, "--monitor"), ("solve", 3, signal.SIGTERM, ""), ("eigen", 2, signal.SIGTERM, "--monitor"),
-                 ("pagerank", 3, signal.SIGINT, "--monitor"))
+        cases = (("solve", 2, signal.SIGINT, "--monitor"), ("solve", 3, signal.SIGTERM, ""),
+                 ("eigen", 2, signal.SIGTERM, "--monitor"), ("pagerank", 3, signal.SIGINT, "--monitor"))
         for name, ranks, number, monitor in cases:
             with self.subTest(name, ranks=ranks, number=number):
 

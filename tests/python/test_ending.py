@@ -90,8 +90,9 @@ except shardmat.NotConvergedError as error:
                 folder = pathlib.Path(name)
                 process = subprocess.Popen(
                     ["mpirun", "-n", "2", sys.executable, "-c", self.CODE, name], stdin=subprocess.DEVNULL,
-                    env=dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1",
-                             OMPI_MCA_hwloc_base_binding_policy="none", OMPI_MCA_odls_base_sigkill_timeout=str(seconds)))
+                    env=dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                             OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none",
+                             OMPI_MCA_odls_base_sigkill_timeout=str(seconds)))
                 try:
                     while len(list(folder.glob("begun*"))) < 2:
                         self.assertIsNone(process.poll())

@@ -86,9 +86,9 @@ void add_options(const CommandLine& app, Options& o) {
   add_rank_options(app, o);
   app.footer(
       "\nVertices are numbered from 0. Where a vertex has no outgoing weight, walks restart. Exit code 7: the scores did\n"
-      "not converge; the last ones are written. Ctrl-C, SIGTERM and SIGUSR1 end the iterations early in the same way; a second\n"
-      "Ctrl-C ends the program at once. Below mpirun the ranks do so, too; \"To end early\" in tools/README.md says when, and\n"
-      "for how long they may write.\n"
+      "not converge; the last ones are written. Ctrl-C, SIGTERM and SIGUSR1 end the iterations early in the same way;\n"
+      "a second Ctrl-C ends the program at once. Below mpirun the ranks do so, too; \"To end early\" in tools/README.md\n"
+      "says when, and for how long they may write.\n"
       "\nExamples:\n"
       "  mpirun -n 4 shardmat pagerank web.mtx.gz --output scores.npy --top 20\n"
       "  shardmat pagerank web.h5 --seeds 3,17,42 --json report.json\n"

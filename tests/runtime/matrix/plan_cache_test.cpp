@@ -87,7 +87,8 @@ TEST_F(PlanCacheTest, ForgetsWhatWasMeasuredOnABusyMachine) {
     const ThreadCount two(2);
     const ChosenPlan busy = measure();
     EXPECT_EQ(busy.decision, Decision::measured);
-    EXPECT_NE(busy.why.find("not remembered: other processes had the cores for 100 % of the time"), std::string::npos) << busy.why;
+    const std::string why = "not remembered: other processes had the cores for 100 % of the time";
+    EXPECT_NE(busy.why.find(why), std::string::npos) << busy.why;
     EXPECT_FALSE(fs::exists(own_) && !files().empty());
     pretend_core_wait([] { return 5.0; });
     EXPECT_EQ(measure().why.find("not remembered"), std::string::npos);

@@ -1,4 +1,4 @@
-// Ranks of other services on this machine that may use the same cores, as /proc tells. Those of other containers are not seen.
+// Ranks of other services on this machine that may use the same cores, as /proc tells. It hides those of other containers.
 //
 // Threads: any thread; there is no shared state.
 #pragma once

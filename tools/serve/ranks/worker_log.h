@@ -25,8 +25,8 @@ std::optional<SignalledRank> signalled_rank(std::string_view line);
 
 class WorkerLog {
  public:
-  /// Appends to the file, and begins it anew above `most_bytes`; see keep_old_logs(). Throws Error(resources) if it cannot be
-  /// opened.
+  /// Appends to the file, and begins it anew above `most_bytes`; see keep_old_logs(). Throws Error(resources) if it cannot
+  /// be opened.
   WorkerLog(EventLoop& loop, const std::filesystem::path& file, std::uint64_t most_bytes = 16 << 20);
   ~WorkerLog();
   WorkerLog(const WorkerLog&) = delete;
