@@ -62,6 +62,8 @@ void compare(const std::vector<Given>& here, const std::vector<Given>& there) {
 
 }  // namespace
 
+Given given_number(const char* name, double number) { return {name, fmt::format("{:.17g}", number), {}}; }
+
 void require_same_on_all_ranks(Communicator& ranks, const std::vector<Given>& given) {
   if (ranks.size() == 1) return;
   const std::vector<Given> of_first = unpacked(ranks.broadcast(packed(given)));

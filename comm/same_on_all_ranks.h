@@ -15,6 +15,9 @@ struct Given {
   std::string file;   ///< what this rank finds in the file that `value` names (file_digest.h); empty: it names none here
 };
 
+/// `number` with all its digits.
+Given given_number(const char* name, double number);
+
 /// Throws the same Error(usage) on all ranks if a rank was given something else than rank 0, and names it. Contents of files
 /// are compared where both ranks find the file. Collective.
 void require_same_on_all_ranks(Communicator& ranks, const std::vector<Given>& given);

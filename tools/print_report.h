@@ -7,7 +7,7 @@
 #include <string>
 
 #include "comm/communicator.h"
-#include "kernels/base/print_error.h"
+#include "tools/stop_signal.h"
 #include "tools/write_report.h"
 #include "tools/write_text.h"
 
@@ -21,8 +21,8 @@ template <class Report>
 void print_report(const Report& report, const std::string& json, Communicator& communicator) {
   communicator.together([&] {
     if (communicator.rank() != 0) return;
+    if (!json.empty()) write_report(json, to_json(report));  // first: nobody may read standard output any more
     if (json != "-") write_text("-", to_text(report));
-    if (!json.empty()) write_report(json, to_json(report));
     std::fflush(stdout);
   });
 }
@@ -30,7 +30,7 @@ void print_report(const Report& report, const std::string& json, Communicator& c
 /// 0, or kNotConverged with the line "shardmat: WHO did not converge".
 inline int convergence_code(bool converged, const char* who, const Communicator& communicator) {
   if (converged) return 0;
-  if (communicator.rank() == 0) print_error("shardmat: {} did not converge\n", who);
+  if (communicator.rank() == 0) print_news(fmt::format("shardmat: {} did not converge\n", who));
   return kNotConverged;
 }
 

@@ -5,14 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <string>
 
 #include "kernels/base/error.h"
-#include "kernels/base/print_error.h"
 #include "kernels/base/text.h"
 #include "tools/environment.h"
+#include "tools/stop_signal.h"
 
 namespace shardmat::tools {
 namespace {
@@ -40,9 +39,8 @@ class Bar {
     const auto filled = static_cast<std::size_t>(fraction * kWidth);
     const std::string bar = std::string(filled, '#') + std::string(kWidth - filled, '.');
     const std::string left = complete || fraction <= 0 ? "" : ", " + human_seconds(elapsed / fraction - elapsed) + " left";
-    print_error("\r\033[K{:<13} [{}] {:3.0f} %  {}{}{}", phase, bar, 100 * fraction, human_seconds(elapsed), left,
-                complete ? "\n" : "");
-    std::fflush(stderr);
+    print_news(fmt::format("\r\033[K{:<13} [{}] {:3.0f} %  {}{}{}", phase, bar, 100 * fraction, human_seconds(elapsed), left,
+                           complete ? "\n" : ""));
   }
 
  private:
@@ -66,12 +64,12 @@ void IterationLine::update(std::int64_t iteration, double residual) {
   if (now - begun_ < kQuiet || now - drawn_ < kBetweenDraws) return;
   drawn_ = now;
   const double elapsed = std::chrono::duration<double>(now - begun_).count();
-  print_error("\r\033[K{:<13} iteration {}, residual {:.3e}, {:.4g} iterations/s, {}", phase_, human_count(iteration), residual,
-              static_cast<double>(iteration) / elapsed, human_seconds(elapsed));
+  print_news(fmt::format("\r\033[K{:<13} iteration {}, residual {:.3e}, {:.4g} iterations/s, {}", phase_,
+                         human_count(iteration), residual, static_cast<double>(iteration) / elapsed, human_seconds(elapsed)));
 }
 
 void IterationLine::end() {
-  if (drawn_ != Clock::time_point{}) print_error("\n");
+  if (drawn_ != Clock::time_point{}) print_news("\n");
   drawn_ = {};
 }
 

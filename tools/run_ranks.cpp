@@ -20,6 +20,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/print_error.h"
+#include "tools/busy_note.h"
 #include "tools/environment.h"
 #include "tools/given_options.h"
 #include "tools/setting_options.h"
@@ -56,13 +57,9 @@ std::unique_ptr<Communicator> join(const CommandLine& command, double timeout_se
 
 /// Threads that work together wait for each other at barriers, and spin there.
 void note_busy_cores(const CoreWait& wait, const Communicator& communicator) {
+  if (communicator.rank() != 0) return;
   const int threads = thread_count();
-  const double share = wait.share(threads);
-  if (communicator.rank() != 0 || threads < 2 || wait.seconds() < 1 || share < kBusyShare) return;
-  print_error(
-      "note: the {} threads of {} had no core for {:.0f} % of the time, because other processes or ranks use the cores: times "
-      "say little, and fewer threads may be faster (OMP_NUM_THREADS=1)\n",
-      threads, name_of(communicator), 100 * share);
+  print_error("{}", busy_note(wait.share(threads), wait.seconds(), threads, name_of(communicator)));
 }
 
 /// Ends this process with a message unless this object is gone in time: MPI's start and end wait for all ranks, and know no

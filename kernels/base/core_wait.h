@@ -1,12 +1,16 @@
 // How long this process's threads waited for a core because other threads of the machine had it.
 #pragma once
 
+#include <functional>
+
 #include "kernels/base/timer.h"
 
 namespace shardmat {
 
 /// Seconds that the threads of this process were ready to run but had no core, since they began; 0 where Linux does not tell.
 double core_wait_seconds();
+/// For tests: what core_wait_seconds() tells from now on; empty: what Linux tells. REQUIRES: no other thread asks.
+void pretend_core_wait(std::function<double()> seconds);
 
 /// Tells of the time since it was made.
 class CoreWait {

@@ -308,6 +308,7 @@ module shardmat
     end function
 
     ! y = alpha*A*x + beta*y in host memory: x(own_cols) of the matrix's value_type, y(own_rows) of its sum_type.
+    ! alpha and beta must be the same on all ranks, here and below; nobody compares them.
     function shardmat_spmv(matrix, alpha, x, beta, y) bind(c) result(status)
       import :: c_double, c_int, c_ptr
       type(c_ptr), value :: matrix, x, y

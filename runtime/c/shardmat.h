@@ -219,7 +219,8 @@ int shardmat_matrix_zero_rows_columns(shardmat_matrix* matrix, const int64_t* ro
 
 /* Y = alpha*A*X + beta*Y of the matrix's own types, in host memory, row by row: this rank's own_cols × columns entries of X,
  * and own_rows × columns of Y. Y is only written if beta is 0. The product for this number of columns is made by the first
- * call and kept as long as the matrix. Returns when Y is complete. Collective. */
+ * call and kept as long as the matrix. alpha and beta must be the same on all ranks; nobody compares them. Returns when Y is
+ * complete. Collective. */
 int shardmat_spmv(shardmat_matrix* matrix, double alpha, const void* x, double beta, void* y);
 int shardmat_spmm(shardmat_matrix* matrix, int64_t columns, double alpha, const void* x, double beta, void* y);
 
@@ -249,8 +250,8 @@ typedef struct {
 
 /* Y = alpha*A*X + beta*Y. X: own_cols × columns of the matrix's type; Y: own_rows × columns of its sum_type. `stream`: NULL:
  * returns when Y is complete; else a cudaStream_t in whose order it works, without waiting if X and Y are on the device (so
- * that a CUDA graph can record it); ignored on the host. Collective. An error of a rank's own arguments comes before
- * anything moves and on this rank alone. */
+ * that a CUDA graph can record it); ignored on the host. alpha and beta must be the same on all ranks; nobody compares them.
+ * Collective. An error of a rank's own arguments comes before anything moves and on this rank alone. */
 int shardmat_product_multiply(shardmat_product* product, double alpha, const shardmat_dense* x, double beta,
                               const shardmat_dense* y, void* stream);
 /* The memory that the product reads X from, own_cols × columns, row-major, on the context's device: passing it as x->data

@@ -59,6 +59,7 @@ std::vector<Given> listed(const shardmat_solver_options& o) {
           option("block_size", static_cast<double>(o.block_size)),
           option("degree", static_cast<double>(o.degree)),
           option("assume_symmetric", o.assume_symmetric),
+          option("penalty_rows", o.penalty_rows),
           option("columns", static_cast<double>(o.columns))};
 }
 

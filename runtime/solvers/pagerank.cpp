@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "comm/communicator.h"
+#include "comm/same_on_all_ranks.h"
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "kernels/krylov/preconditioner_steps.h"
@@ -71,6 +72,10 @@ PageRank::PageRank(DistributedMatrix& links, const PageRankSettings& settings) :
   Context& context = links.context();
   const ContextScope scope(context);
   context.communicator().together([&] { require_sensible(settings, links); });
+  require_same_on_all_ranks(context.communicator(),
+                            {given_number("damping", settings.damping), given_number("tolerance", settings.tolerance),
+                             given_number("max_iterations", static_cast<double>(settings.max_iterations)),
+                             given_number("columns", static_cast<double>(settings.columns))});
   settings_.product.columns = settings.columns;
   product_ = links.product(settings_.product);
   const ValueType type = sum_type(links.type());

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "comm/communicator.h"
+#include "comm/same_on_all_ranks.h"
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "runtime/context.h"
@@ -35,6 +36,10 @@ PowerMethod::PowerMethod(DistributedMatrix& matrix, const PowerOptions& options)
     if (!(options.tolerance >= 0 && std::isfinite(options.tolerance))) throw Error(ErrorKind::usage, "the tolerance must be 0 or more", "tolerance");
     if (options.max_iterations < 1) throw Error(ErrorKind::usage, "the most iterations must be 1 or more", "max_iterations");
   });
+  require_same_on_all_ranks(context.communicator(),
+                            {given_number("tolerance", options.tolerance),
+                             given_number("max_iterations", static_cast<double>(options.max_iterations)),
+                             given_number("seed", static_cast<double>(options.seed))});
   options_.product.columns = 1;
   product_ = matrix.product(options_.product);
   sums_.emplace(context, 1);

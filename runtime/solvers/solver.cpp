@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "comm/communicator.h"
+#include "comm/same_on_all_ranks.h"
 #include "kernels/base/error.h"
 #include "runtime/context.h"
 #include "runtime/solvers/attainable.h"
@@ -88,6 +89,31 @@ std::string_view SolveResult::explanation(const SolvedColumn& column) const {
 
 double default_rtol(ValueType type) { return type == ValueType::f64 ? 1e-8 : 1e-5; }
 
+namespace {
+
+std::vector<Given> listed(const SolverOptions& o) {
+  return {{"solver", o.solver, {}},
+          {"preconditioner", o.preconditioner, {}},
+          given_number("block_size", o.preconditioning.block_size),
+          given_number("degree", o.preconditioning.degree),
+          given_number("own_preconditioner", o.own_preconditioner ? 1 : 0),
+          given_number("rtol", o.rtol.value_or(-1)),
+          given_number("atol", o.atol),
+          given_number("divergence_tolerance", o.divergence_tolerance),
+          given_number("max_iterations", static_cast<double>(o.max_iterations)),
+          given_number("restart", static_cast<double>(o.restart)),
+          given_number("gram_schmidt", static_cast<int>(o.gram_schmidt)),
+          {"variant", std::string(name(o.variant)), {}},
+          {"residual_norm", std::string(name(o.residual_norm)), {}},
+          {"null_space", std::string(name(o.null_space)), {}},
+          given_number("penalty_rows", static_cast<int>(o.penalty_rows)),
+          given_number("assume_symmetric", o.assume_symmetric),
+          given_number("columns", static_cast<double>(o.columns)),
+          given_number("graph", o.graph)};
+}
+
+}  // namespace
+
 Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
     : matrix_(matrix), options_(options), held_(matrix.context().device(), std::max<std::int64_t>(1, options.columns)) {
   const ContextScope scope(matrix.context());
@@ -105,6 +131,7 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
     require_sensible(options, matrix);
     if (!chooses) take(find_method(options.solver));
   });
+  require_same_on_all_ranks(ranks, listed(options));
   if (!options_.rtol) options_.rtol = default_rtol(matrix.type());
   options_.product.columns = options.columns;
   look_for_penalty_rows();

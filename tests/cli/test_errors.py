@@ -3,6 +3,7 @@
 import ctypes
 import gzip
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from support import (INPUT, LIMIT, OK, PROGRAM, RANK_LOST, RESOURCES, USAGE, CliTest, DATA, address_space_limit, environment,
+from support import (INPUT, LIMIT, OK, PROGRAM, RANK_LOST, RESOURCES, ROOT, USAGE, CliTest, DATA, address_space_limit, environment,
                      file_size_limit, run, write_binsparse, write_vector)
 
 HEADER = "%%MatrixMarket matrix coordinate real general\n"
@@ -90,6 +91,21 @@ class DifferentRanks(CliTest):
         result = run(["mpirun", "-wdir", self.path("one"), "-n", "1", *command, ":", "-wdir", self.path("two"), "-n", "1", *command],
                      self.directory)
         self.assertEqual(result.code, OK, result)
+
+    def test_every_option_that_names_a_file_to_write(self):
+        """What lies there before is no input. The program knows these options by name; the help tells them by their first words."""
+        source = (ROOT / "tools" / "given_options.cpp").read_text()
+        known = set(re.findall(r'"([^"]+)"', re.search(r"kOutputs\[\] = \{(.*?)\}", source, re.DOTALL).group(1)))
+        found = set()
+        benches = [f"bench {name}" for name in re.findall(r"^  (\w+)  ", self.succeed("help", "bench").out, re.MULTILINE)]
+        for command in ["multiply", "solve", "eigen", "pagerank", "batch", "partition", "generate", "convert", "info", "predict",
+                        *benches]:
+            text = re.sub(r"\n {10,}", " ", self.succeed("help", *command.split()).out)
+            for name, meaning in re.findall(r"^  (?:-\w,)?(--[\w-]+|output)[^\n]*?  (\S[^\n]*)$", text, re.MULTILINE):
+                if re.match(r"(write|draw|save|store|append)\b.* FILE|write the batch|(shard )?file to write", meaning):
+                    found.add(name)
+        self.assertTrue({"output", "--output", "--json", "--plot", "--save", "--vectors", "--spy", "--csv", "--html"} <= found, found)
+        self.assertEqual(found - known - {"--values"}, set())  # --values FILE: the values to write
 
 
 class StandardStreams(CliTest):

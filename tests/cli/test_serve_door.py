@@ -295,6 +295,22 @@ class Slowness(DoorTest):
         self.assertEqual(service.multiply("bar", self.vector(1)[0]).status, 200)
         service.close()
 
+    def test_a_deadline_that_passes_while_the_body_comes(self):
+        service = self.start("--body-timeout", 600)
+        self.loaded(service)
+        head = POST + b"Shardmat-Deadline-Ms: 300\r\nContent-Length: 7800\r\n\r\n"
+        for data in (head, head + bytes(100), head + bytes(7799)):
+            with self.subTest(sent=len(data)), service.open() as client:
+                client.sendall(data)
+                answer = read_all(client)
+                self.assertRegex(answer, rb"^HTTP/1.1 504 ")
+                self.assertIn(b'"code":"deadline"', answer.replace(b'": ', b'":'))
+        self.assertEqual(service.get("/v1/ranks").json["arena"]["used"], 0)
+        with service.open() as client:  # the deadline of one request is not the next one's
+            client.sendall(POST + b"Shardmat-Deadline-Ms: 60000\r\nContent-Length: 7800\r\n\r\n" + bytes(7800) + POST
+                           + b"Content-Length: 7800\r\nConnection: close\r\n\r\n" + bytes(7800))
+            self.assertEqual(read_all(client).count(b"HTTP/1.1 200 "), 2)
+
     def test_the_unix_socket_and_health_have_connections_of_their_own(self):
         service = self.start(*LISTEN, "--connections", 16)
         open_one = lambda: socket.create_connection(("127.0.0.1", service.port()), LIMIT)

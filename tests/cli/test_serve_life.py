@@ -146,6 +146,15 @@ class Logs(ObserveTest):
         self.assertRegex(self.succeed("client", "status", "--state", service.state).out, r"1 thread on \d+ cores? \(")
         self.assertRegex(service.report(), r"rank 1 of 2 on .*, 1 thread on \d+ cores? \(")
 
+    def test_cores_that_two_services_share_are_told(self):
+        first = self.start("--ranks", 2)
+        second = self.start(state="second")
+        for service, others in ((first, 1), (second, 2)):
+            service.wait_for("the other service", lambda: service.get("/v1/ranks").json.get("shared_cores", {}).get("ranks", 0) >= others)
+            self.assertGreaterEqual(len(os.sched_getaffinity(0)), service.get("/v1/ranks").json["shared_cores"]["cores"])
+        self.assertRegex(self.succeed("client", "status", "--state", first.state).out, r"cores? shared with \d+ ranks? of other services")
+        self.assertRegex(second.report(), r"note: ranks of other services may use \d+ of the ranks' cores \(process")
+
 
 class ClosedStreams(Service):
     """A service that was started without standard output and standard error."""

@@ -136,6 +136,26 @@ class Infer(V2Test):
         self.assertIn(b"\r\nInference-Header-Content-Length: %d" % len(said), fields)
         self.assertEqual(body, said + service.multiply("bar", x, "?alpha=2").body)
 
+    def test_json_has_no_numbers_for_nan_and_infinity(self):
+        service = self.start()
+        self.loaded(service)
+        x = self.vector(1)[0]
+        for last in (np.inf, -np.inf, np.nan):
+            wrong = x.copy()
+            wrong[-1] = last
+            request = {"inputs": [self.x_tensor(wrong, parameters={"binary_data_size": x.nbytes})]}
+            self.error(self.infer(service, request, wrong.tobytes()), 422, "not_finite", '"binary_data": true')
+            y = self.binary_y(self.infer(service, {**request, "parameters": {"binary_data_output": True}}, wrong.tobytes()))
+            self.assertFalse(np.isfinite(y).all())
+            named = {**request, "outputs": [{"name": "y", "parameters": {"binary_data": True}}]}
+            np.testing.assert_array_equal(self.binary_y(self.infer(service, named, wrong.tobytes())), y)
+        large = {"inputs": [self.x_tensor(x, data=(1e308 * x).tolist())], "parameters": {"alpha": 1e308}}  # y overflows
+        self.error(self.infer(service, large), 422, "not_finite", '"binary_data": true')
+        for number in ("NaN", "Infinity", "1e999", "null"):
+            text = json.dumps({"inputs": [self.x_tensor(x, data=x.tolist())]}).replace(repr(float(x[3])), number)
+            self.error(service.ask("POST", "/v2/models/bar/infer", text), 400, "malformed")
+        self.assertEqual(service.get("/v1/ranks").json["arena"]["used"], 0)
+
     def test_wrong_requests_get_their_status(self):
         service = self.start("--arena", "256KiB")
         self.loaded(service)

@@ -52,6 +52,66 @@ class Ending(unittest.TestCase):
                     self.assertEqual((done.returncode, done.stderr), (3 if name == "a code" else 0, ""))
 
 
+class Mpirun(unittest.TestCase):
+    """Ctrl-C on mpirun comes to the ranks as SIGTERM, after some seconds."""
+
+    CODE = """
+import signal, sys
+import numpy as np, scipy.sparse as sp
+from mpi4py import MPI
+import shardmat
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+comm = MPI.COMM_WORLD
+n = 100_000
+first, last = n * comm.rank // comm.size, n * (comm.rank + 1) // comm.size
+a = sp.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(n, n)).tocsr()
+A = shardmat.Matrix.from_rows(a[first:last], context=shardmat.Context(comm, threads=1, backend="host"))
+begun = set()
+def monitor(iterations, norms):
+    if not begun:
+        begun.add(open(f"{sys.argv[1]}/begun{comm.rank}", "w"))
+try:
+    A.solve(np.random.default_rng(1).random(last - first), rtol=1e-300, max_iterations=10**9, monitor=monitor)
+except KeyboardInterrupt:
+    open(f"{sys.argv[1]}/interrupted{comm.rank}", "w").close()
+except shardmat.NotConvergedError as error:
+    open(f"{sys.argv[1]}/told{comm.rank}", "w").close()
+"""
+
+    def test_each_rank_is_interrupted(self):
+        import os
+        import pathlib
+        import signal
+        import subprocess
+        import tempfile
+
+        def attempt(seconds):
+            with tempfile.TemporaryDirectory() as name:
+                folder = pathlib.Path(name)
+                process = subprocess.Popen(
+                    ["mpirun", "-n", "2", sys.executable, "-c", self.CODE, name], stdin=subprocess.DEVNULL,
+                    env=dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                             OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none",
+                             OMPI_MCA_odls_base_sigkill_timeout=str(seconds)))
+                try:
+                    while len(list(folder.glob("begun*"))) < 2:
+                        self.assertIsNone(process.poll())
+                        time.sleep(0.1)
+                    process.send_signal(signal.SIGINT)
+                    self.assertNotEqual(process.wait(600), 0)
+                    ends = [path.name for path in folder.iterdir() if not path.name.startswith("begun")]
+                    self.assertEqual({end[-1] for end in ends}, {"0", "1"}, ends)
+                    self.assertTrue(any(end.startswith("interrupted") for end in ends), ends)
+                finally:
+                    process.kill()
+
+        try:
+            attempt(5)
+        except AssertionError as error:
+            print(f"tried again with a longer deadline than 5 s: {error}")
+            attempt(60)
+
+
 def work_on_ranks():
     """Products and solves of a daemon thread on each rank; the ranks end at different times."""
     import numpy as np

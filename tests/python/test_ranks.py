@@ -5,6 +5,7 @@ On the host, or with TEST_BACKEND=cuda on GPUs.
 """
 
 import os
+import signal
 import sys
 import traceback
 
@@ -161,6 +162,32 @@ def errors(context):
     refused(ValueError, "one rank", lambda: shardmat.Matrix.from_scipy(A, context=context))
 
 
+def interrupted(context):
+    """Ctrl-C on one rank ends the solve of all; there it is a KeyboardInterrupt, and all go on."""
+    n = 30_000
+    first, last = n * comm.rank // comm.size, n * (comm.rank + 1) // comm.size
+    whole = sp.csr_matrix(sp.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(n, n)))  # cg without preconditioner takes n iterations
+    b = np.random.default_rng(4).random(n)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # launchers may have it ignored
+    with shardmat.Matrix.from_rows(whole[first:last], context=context) as m:
+        for victim in range(comm.size):
+
+            def monitor(iterations, norms):
+                if comm.rank == victim:
+                    os.kill(os.getpid(), signal.SIGINT)
+
+            try:
+                m.solve(b[first:last], monitor=monitor, max_iterations=10**9, rtol=1e-300, atol=0)
+                came = None
+            except BaseException as error:
+                came = error
+            assert type(came) is (KeyboardInterrupt if comm.rank == victim else shardmat.NotConvergedError), repr(came)
+            if comm.rank != victim:
+                assert "told to end" in str(came) and np.isfinite(came.x).all(), str(came)
+            np.testing.assert_allclose(m @ b[first:last], (whole @ b)[first:last], atol=1e-12)
+    signal.signal(signal.SIGINT, before)
+
+
 def main():
     try:
         backend = os.environ.get("TEST_BACKEND", "host")
@@ -171,7 +198,7 @@ def main():
                 if backend == "host":
                     assert context.info()["feeder"] == (owners > 0 and comm.rank == comm.size - 1)
                 for step in (own_rows, different_options, arrays_of_the_context, triplets, boundary_values, solving, penalty_rows, files,
-                             errors):
+                             errors, interrupted):
                     step(context)
     except BaseException:
         sys.stderr.write(f"rank {comm.rank}: {traceback.format_exc()}")

@@ -125,6 +125,9 @@ int status(const Options& o) {
   for (const json& rank : service["ranks"])
     fmt::print("  rank {} on {}: {}{}\n", rank["rank"].get<int>(), rank["host"].get<std::string>(),
                rank["device"].get<std::string>(), threads_text(rank));
+  if (service.contains("shared_cores"))
+    fmt::print("  {} shared with {} of other services: both are slower while both work\n",
+               human_count(service["shared_cores"]["cores"], "core"), human_count(service["shared_cores"]["ranks"], "rank"));
   if (service.contains("last_loss")) fmt::print("{}", loss_text(service["last_loss"]));
   for (const json& matrix : report["matrices"]) fmt::print("{}", text_of(matrix));
   return 0;

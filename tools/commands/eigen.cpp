@@ -8,7 +8,6 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
-#include "kernels/base/print_error.h"
 #include "partition/partitioner.h"
 #include "partition/replaceable.h"
 #include "tools/checks.h"
@@ -95,8 +94,8 @@ void add_options(const CommandLine& app, Options& o) {
   add_rank_options(app, o, "--partition");
   app.footer(
       "\nExit code 7: an eigenvalue did not converge; the report says which. Ctrl-C, SIGTERM\n"
-      "and SIGUSR1 end the iterations early in the same way; a second Ctrl-C ends the program at once. Below mpirun:\n"
-      "kill -USR1 its process; after Ctrl-C mpirun kills the ranks, and results may be missing.\n"
+      "and SIGUSR1 end the iterations early in the same way; a second Ctrl-C ends the program at once. Below mpirun\n"
+      "the ranks do so, too; \"To end early\" in tools/README.md says when, and for how long they may write.\n"
       "\nExamples:\n"
       "  mpirun -n 4 shardmat eigen bar.h5 --count 6 --which smallest --vectors modes.npy\n"
       "  shardmat eigen elasticity:n=20,clamp=0.05 --which both --json report.json\n"
@@ -133,7 +132,7 @@ void print_pairs(std::int64_t iteration, const std::vector<Eigenpair>& pairs) {
   std::string line = fmt::format("{:>6}", iteration);
   for (const Eigenpair& pair : pairs) line += fmt::format(" {:.15e} {:.3e}", pair.value, pair.residual);
   note_iterations();
-  print_error("{}\n", line);
+  print_news(line + "\n");
 }
 
 int run(Options& o, Communicator& communicator) {

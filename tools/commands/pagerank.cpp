@@ -7,7 +7,6 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
-#include "kernels/base/print_error.h"
 #include "partition/replaceable.h"
 #include "tools/checks.h"
 #include "tools/command.h"
@@ -86,11 +85,10 @@ void add_options(const CommandLine& app, Options& o) {
   add_kernel_options(app, o);
   add_rank_options(app, o);
   app.footer(
-      "\nVertices are numbered from 0. Where a vertex has no outgoing weight, walks restart. Exit code 7: the scores did "
-      "not\n"
-      "converge; the last ones are written. Ctrl-C, SIGTERM and SIGUSR1 end the iterations early in\n"
-      "the same way; a second Ctrl-C ends the program at once. Below mpirun: kill -USR1 its process; after\n"
-      "Ctrl-C mpirun kills the ranks, and results may be missing.\n"
+      "\nVertices are numbered from 0. Where a vertex has no outgoing weight, walks restart. Exit code 7: the scores did\n"
+      "not converge; the last ones are written. Ctrl-C, SIGTERM and SIGUSR1 end the iterations early in the same way;\n"
+      "a second Ctrl-C ends the program at once. Below mpirun the ranks do so, too; \"To end early\" in tools/README.md\n"
+      "says when, and for how long they may write.\n"
       "\nExamples:\n"
       "  mpirun -n 4 shardmat pagerank web.mtx.gz --output scores.npy --top 20\n"
       "  shardmat pagerank web.h5 --seeds 3,17,42 --json report.json\n"
@@ -116,7 +114,7 @@ void print_changes(std::int64_t iteration, const std::vector<double>& changes) {
   std::string line = fmt::format("{:>6}", iteration);
   for (const double change : changes) line += fmt::format(" {:.9e}", change);
   note_iterations();
-  print_error("{}\n", line);
+  print_news(line + "\n");
 }
 
 int run(Options& o, Communicator& communicator) {

@@ -11,7 +11,6 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
-#include "kernels/base/print_error.h"
 #include "kernels/base/text.h"
 #include "partition/replaceable.h"
 #include "runtime/solvers/method.h"
@@ -163,8 +162,8 @@ void add_options(const CommandLine& app, Options& o) {
   add_rank_options(app, o);
   app.footer(
       "\nExit code 7: the solver did not converge; the report names the reason, and the last x is written. Ctrl-C,\n"
-      "SIGTERM and SIGUSR1 end the solver early in the same way; a second Ctrl-C ends the program at once. Below mpirun:\n"
-      "kill -USR1 its process; after Ctrl-C mpirun kills the ranks, and results may be missing.\n"
+      "SIGTERM and SIGUSR1 end the solver early in the same way; a second Ctrl-C ends the program at once. Below mpirun\n"
+      "the ranks do so, too; \"To end early\" in tools/README.md says when, and for how long they may write.\n"
       "\nOptions of PETSc and their names here:\n"
       "  -ksp_type cg|minres|gmres|fgmres|bcgs|chebyshev   --solver cg|minres|gmres|fgmres|bicgstab|chebyshev\n"
       "  -pc_type none|jacobi|pbjacobi      --preconditioner none|jacobi|block_jacobi\n"
@@ -228,7 +227,7 @@ void print_residuals(std::int64_t iteration, const std::vector<double>& norms, c
     if (!true_norms.empty()) line += fmt::format(" {:.9e}", true_norms[j]);
   }
   note_iterations();
-  print_error("{}\n", line);
+  print_news(line + "\n");
 }
 
 /// Shows the iterations on a terminal where --monitor does not.
@@ -267,7 +266,7 @@ int run(Options& o, Communicator& communicator) {
       if (communicator.rank() == 0) plot(kPlotScript, to_json(report), o.plot);
     });
   if (report.result.maps_constants_to_zero && communicator.rank() == 0)
-    fmt::print(stderr, "The matrix maps constant vectors to 0; give --null-space constant\n");
+    print_news("The matrix maps constant vectors to 0; give --null-space constant\n");
   return convergence_code(report.result.converged(), "the solver", communicator);
 }
 

@@ -81,6 +81,15 @@ void Service::start() {
   start_ranks();
 }
 
+const SharedCores& Service::cores_in_use() const {
+  constexpr double kSecondsBetweenLooks = 5;  // a look reads a file of every process
+  if (now() - looked_at_cores_ >= kSecondsBetweenLooks) {
+    shared_cores_ = shared_cores(ranks_.hellos(), ranks_.processes());
+    looked_at_cores_ = now();
+  }
+  return shared_cores_;
+}
+
 void Service::start_ranks() {
   started_ = now();
   ranks_.start(state_.new_run_directory());
@@ -88,8 +97,10 @@ void Service::start_ranks() {
 
 void Service::on_ready() {
   const std::vector<service::Hello> hellos = ranks_.hellos();
+  looked_at_cores_ = -1e9;  // of other ranks
   for (const service::Hello& hello : hellos) log_line(place_text(hello));
   if (const std::string warning = core_warning(hellos, usable_cores()); !warning.empty()) log_line("WARNING: " + warning);
+  if (const std::string text = sharing_text(cores_in_use()); !text.empty()) log_line("note: " + text);
   reload();
 }
 

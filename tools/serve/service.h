@@ -18,6 +18,7 @@
 #include "tools/serve/ranks/dispatcher.h"
 #include "tools/serve/ranks/ranks.h"
 #include "tools/serve/ranks/restart_policy.h"
+#include "tools/serve/ranks/shared_cores.h"
 #include "tools/serve/state/client_memories.h"
 #include "tools/serve/state/matrix.h"
 #include "tools/serve/state/numbers.h"
@@ -127,6 +128,8 @@ class Service {
   const ArenaSpace& space() const { return space_; }
   const service::Arena& arena() const { return arena_; }
   const Ranks& ranks() const { return ranks_; }
+  /// Cores that the ranks share with those of other services, as they were seconds ago.
+  const SharedCores& cores_in_use() const;
   int restarts() const { return all_restarts_; }
 
  private:
@@ -165,6 +168,8 @@ class Service {
   Vectors vectors_;
   Matrices matrices_;
   Ranks ranks_;
+  mutable SharedCores shared_cores_;
+  mutable double looked_at_cores_ = -1e9;
   Dispatcher dispatcher_;
   Merging merging_;
   RestartPolicy policy_;

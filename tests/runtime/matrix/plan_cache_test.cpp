@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "kernels/base/core_wait.h"
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "tests/support/matrix_zoo.h"
@@ -77,6 +78,28 @@ TEST_F(PlanCacheTest, RemembersWhatWasMeasured) {
   EXPECT_TRUE(second.measurements.empty());
   EXPECT_TRUE(second.predictions.empty());
   EXPECT_EQ(measure().decision, Decision::measured) << "tune measures anew";
+}
+
+TEST_F(PlanCacheTest, ForgetsWhatWasMeasuredOnABusyMachine) {
+  double waited = 0;
+  pretend_core_wait([&] { return waited += 1e6; });  // from one look to the next
+  {
+    const ThreadCount two(2);
+    const ChosenPlan busy = measure();
+    EXPECT_EQ(busy.decision, Decision::measured);
+    const std::string why = "not remembered: other processes had the cores for 100 % of the time";
+    EXPECT_NE(busy.why.find(why), std::string::npos) << busy.why;
+    EXPECT_FALSE(fs::exists(own_) && !files().empty());
+    pretend_core_wait([] { return 5.0; });
+    EXPECT_EQ(measure().why.find("not remembered"), std::string::npos);
+    EXPECT_EQ(files().size(), 1u);
+    EXPECT_EQ(choose({}).decision, Decision::remembered);
+  }
+  fs::remove_all(own_);
+  pretend_core_wait([&] { return waited += 1e6; });
+  measure();  // one thread waits for no other
+  EXPECT_EQ(files().size(), 1u);
+  pretend_core_wait({});
 }
 
 TEST_F(PlanCacheTest, OtherQuestionsAreMisses) {

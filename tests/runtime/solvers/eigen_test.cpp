@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "runtime/matrix/vector_operations.h"
@@ -161,6 +163,26 @@ void rank_ring(const Case& c) {
   for (const double score : p.gather(context.stream())) EXPECT_NEAR(score, 1.0 / kVertices, 1e-7);
 }
 SHARDMAT_MATRIX_TEST(PageRank, Ring, rank_ring)
+
+TEST(Eigen, RefusesOptionsThatDifferOverTheRanks) {
+  test::TestMatrix at(kHost64, "poisson27:n=4", LocalSort::none);
+  const Communicator& ranks = at.context.communicator();
+  if (ranks.size() == 1) GTEST_SKIP() << "one rank";
+  const bool last = ranks.rank() == ranks.size() - 1;
+  const auto refuses = [](const char* name, const std::function<void()>& make) {
+    const std::string text = error_of(ErrorKind::usage, make);
+    EXPECT_NE(text.find(std::string("on this rank ") + name + " is"), std::string::npos) << text;
+  };
+  LanczosOptions pairs;
+  pairs.count = last ? 3 : 2;
+  refuses("count", [&] { Lanczos search(at.matrix, pairs); });
+  PowerOptions power;
+  power.seed = last ? 3 : 2;
+  refuses("seed", [&] { PowerMethod method(at.matrix, power); });
+  PageRankSettings walk;
+  walk.damping = last ? 0.5 : 0.25;
+  refuses("damping", [&] { PageRank ranking(at.matrix, walk); });
+}
 
 }  // namespace
 }  // namespace shardmat

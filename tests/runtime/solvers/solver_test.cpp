@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -501,6 +502,37 @@ TEST(Solver, TakesTheToleranceOfTheMatrixsType) {
     SolverOptions none;
     none.rtol = 0;
     EXPECT_EQ(Solver(at.matrix, none).options().rtol, 0);
+  }
+}
+
+TEST(Solver, RefusesOptionsThatDifferOverTheRanks) {
+  TestMatrix at(kHost64, "poisson27:n=4", LocalSort::none);
+  const Communicator& ranks = at.context.communicator();
+  if (ranks.size() == 1) GTEST_SKIP() << "one rank";
+  const bool last = ranks.rank() == ranks.size() - 1;
+  const std::vector<std::pair<std::string, std::function<void(SolverOptions&)>>> changes{
+      {"solver", [](SolverOptions& o) { o.solver = "minres"; }},
+      {"preconditioner", [](SolverOptions& o) { o.preconditioner = "jacobi"; }},
+      {"block_size", [](SolverOptions& o) { o.preconditioning.block_size = 2; }},
+      {"degree", [](SolverOptions& o) { o.preconditioning.degree = 7; }},
+      {"rtol", [](SolverOptions& o) { o.rtol = 1e-3; }},
+      {"atol", [](SolverOptions& o) { o.atol = 1e-3; }},
+      {"divergence_tolerance", [](SolverOptions& o) { o.divergence_tolerance = 1e9; }},
+      {"max_iterations", [](SolverOptions& o) { o.max_iterations = 5; }},
+      {"restart", [](SolverOptions& o) { o.restart = 5; }},
+      {"gram_schmidt", [](SolverOptions& o) { o.gram_schmidt = GramSchmidt::modified; }},
+      {"variant", [](SolverOptions& o) { o.variant = CgVariant::single_reduction; }},
+      {"residual_norm", [](SolverOptions& o) { o.residual_norm = ResidualNorm::natural; }},
+      {"null_space", [](SolverOptions& o) { o.null_space = NullSpace::constant; }},
+      {"penalty_rows", [](SolverOptions& o) { o.penalty_rows = PenaltyRows::keep; }},
+      {"assume_symmetric", [](SolverOptions& o) { o.assume_symmetric = true; }},
+      {"columns", [](SolverOptions& o) { o.columns = 2; }},
+      {"graph", [](SolverOptions& o) { o.graph = false; }}};
+  for (const auto& [name, change] : changes) {
+    SolverOptions options;
+    if (last) change(options);
+    const std::string text = error_of(ErrorKind::usage, [&] { Solver(at.matrix, options); });
+    EXPECT_NE(text.find("on this rank " + name + " is"), std::string::npos) << name << ": " << text;
   }
 }
 

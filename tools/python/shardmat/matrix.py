@@ -479,7 +479,7 @@ class Product(Handle):
         return self._open().info()
 
     def multiply(self, x, out=None, *, alpha=1.0, beta=0.0, stream=None):
-        """Returns out = alpha·A·x + beta·out. Collective.
+        """Returns out = alpha·A·x + beta·out. Collective; alpha and beta must be the same on all ranks, and nobody compares them.
 
         x and out are arrays of NumPy, or on the matrix's GPU with ``__dlpack__``; without out, the result lies where x does.
         An out of NumPy in Fortran order takes a further copy.

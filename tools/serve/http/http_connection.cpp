@@ -303,7 +303,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   void watch_rate() {
     if (std::exchange(body_begun_, true)) limit_.go_on(std::exchange(pause_, Clock::duration::zero()));
-    else pause_ = Clock::duration::zero(), limit_.when_slow();
+    else pause_ = Clock::duration::zero(), limit_.when_slow(job_->deadline());
   }
 
   /// No room is made for the body before its first byte is here.
@@ -319,7 +319,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void body_failed() {
     if (refusal_) return stop_body();
     if (!limit_.late()) return client_left();
-    refusal_ = problem_reply(408, "slow", "the body did not come in time");
+    refusal_ = limit_.past_deadline() ? problem_reply(504, "deadline", "the deadline passed before the body was complete")
+                                      : problem_reply(408, "slow", "the body did not come in time");
     stop_body();
   }
 

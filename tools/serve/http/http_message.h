@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -114,6 +115,8 @@ class Job {
   /// the job is destroyed.
   using Next = std::function<void(std::optional<Problem>)>;
   virtual void take_piece(Next next) { next(std::nullopt); }
+  /// Seconds of the steady clock after which nobody wants the answer, if the body is not complete by then.
+  virtual double deadline() const { return std::numeric_limits<double>::infinity(); }
   /// Called once the body is complete. Calls `done` once, now or later, but never after the job is destroyed.
   virtual void start(std::function<void(Reply)> done) = 0;
   /// Tokens have changed: why the client may not have this any more, apart from the scope and the matrix of the path.

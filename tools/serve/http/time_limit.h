@@ -3,11 +3,13 @@
 // Threads: the thread of the event loop.
 #pragma once
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -23,6 +25,8 @@ class TimeLimit {
       : state_(std::make_shared<State>(io, grace_seconds, std::move(cancel))) {}
 
   bool late() const { return state_->late; }
+  /// late(), because of the deadline of the body.
+  bool past_deadline() const { return state_->late && Clock::now() >= state_->deadline; }
   /// As if the time were over.
   void end_now() { state_->be_late(); }
   /// Bytes that the present operation has moved.
@@ -33,9 +37,11 @@ class TimeLimit {
     state_->expire_at(Clock::now() + duration_of(seconds));
   }
   void never() { state_->latest = Clock::time_point::max(); }
-  /// For bodies: after the grace time, moved() must have grown by the least rate.
-  void when_slow() {
+  /// For bodies: after the grace time, moved() must have grown by the least rate. `deadline`: seconds of the clock.
+  void when_slow(double deadline = std::numeric_limits<double>::infinity()) {
     State& s = *state_;
+    constexpr double kMost = 1e9;  // more than a clock counts
+    s.deadline = deadline < kMost ? Clock::time_point(duration_of(deadline)) : Clock::time_point::max();
     s.late = false, s.moved = s.moved_before = 0;
     s.has_rate = true, s.rate_since = Clock::now();
     s.expire_at(s.latest_by_rate());
@@ -58,7 +64,8 @@ class TimeLimit {
         : timer(io), grace(grace_seconds), cancel(std::move(cancel_all)) {}
 
     Clock::time_point latest_by_rate() const {
-      return rate_since + duration_of(grace + static_cast<double>(moved_before + moved) / kLeastBytesPerSecond);
+      return std::min(deadline,
+                      rate_since + duration_of(grace + static_cast<double>(moved_before + moved) / kLeastBytesPerSecond));
     }
 
     /// The timer is left alone as long as it rings early enough: it then looks at the limit of that time.
@@ -94,6 +101,7 @@ class TimeLimit {
     double grace;
     std::function<void()> cancel;
     Clock::time_point latest = Clock::time_point::max(), rings = Clock::time_point::max(), rate_since;
+    Clock::time_point deadline = Clock::time_point::max();
     std::uint64_t moved = 0, moved_before = 0;
     bool has_rate = false, late = false;
   };

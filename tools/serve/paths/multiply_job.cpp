@@ -77,6 +77,7 @@ class MultiplyJob final : public Job {
   std::span<std::byte> body() override { return body_.piece(); }
   std::uint64_t rest() const override { return body_.rest(); }
   void take_piece(Next next) override { next(body_.take_piece()); }
+  double deadline() const override { return request_->deadline; }
   std::optional<Problem> check_rights() const override { return check_vectors(query_, *rights_, service_.vectors()); }
 
   void start(std::function<void(Reply)> done) override {

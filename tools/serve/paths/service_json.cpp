@@ -116,6 +116,8 @@ json ranks_json(const Service& service, const Rights& rights) {
   json all{{"state", problem ? problem->code : "ready"}, {"restarts", service.restarts()}};
   if (const auto& past = service.last_loss()) all["last_loss"] = loss_json(*past);
   all["ranks"] = ranks;
+  if (const SharedCores& shared = service.cores_in_use(); !shared.cores.empty())
+    all["shared_cores"] = {{"cores", shared.cores.size()}, {"ranks", shared.processes.size()}};
   all["arena"] = {{"bytes", service.arena().bytes()}, {"used", service.space().used()}};
   all["token"] = token_json(service, rights);
   all["client_memory"] = {{"count", service.memories().count()}, {"bytes", service.memories().used_bytes()}};

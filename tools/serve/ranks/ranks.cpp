@@ -40,7 +40,7 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 /// One connection to the control socket.
 struct Ranks::Rank {
-  Rank(int fd, pid_t pid) : socket(fd), process(pid) {}
+  Rank(int fd, pid_t pid) : socket(fd), id(pid), process(pid) {}
   ~Rank() {
     watch.reset();
     close(socket);
@@ -49,6 +49,7 @@ struct Ranks::Rank {
   Rank& operator=(const Rank&) = delete;
 
   int socket;
+  pid_t id;
   ProcessHandle process;
   service::FrameReader reader;
   std::unique_ptr<ReadWatch> watch;
@@ -73,6 +74,12 @@ std::vector<Hello> Ranks::hellos() const {
   std::vector<Hello> hellos;
   for (const Rank* rank : ranks_) hellos.push_back(rank->hello);
   return hellos;
+}
+
+std::set<int> Ranks::processes() const {
+  std::set<int> processes;
+  for (const Rank* rank : ranks_) processes.insert(rank->id);
+  return processes;
 }
 
 bool Ranks::load_in_background() const {

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,8 @@ class Ranks {
 
   /// The ranks that have connected, by rank.
   std::vector<service::Hello> hellos() const;
+  /// Their processes.
+  std::set<int> processes() const;
   bool ready() const { return state_ == State::ready; }
   /// True if the ranks carry out other commands while they load a matrix.
   bool load_in_background() const;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "tools/serve/observe/old_logs.h"
 #include "tools/serve/observe/utc.h"
 
 namespace shardmat::serve {
@@ -46,8 +47,8 @@ std::optional<SignalledRank> signalled_rank(std::string_view line) {
   return SignalledRank{*rank, *signal};
 }
 
-WorkerLog::WorkerLog(EventLoop& loop, const std::filesystem::path& file)
-    : loop_(loop), file_(file), writer_(open_file(file), {[](std::uint64_t lost) {
+WorkerLog::WorkerLog(EventLoop& loop, const std::filesystem::path& file, std::uint64_t most_bytes)
+    : loop_(loop), file_(file), most_bytes_(most_bytes), writer_(open_file(file), {[](std::uint64_t lost) {
                                           return with_time(fmt::format("{} lines of this log were lost", lost));
                                         }}) {}
 
@@ -98,7 +99,20 @@ void WorkerLog::take(std::string_view line) {
   is_empty_ = false;
   if (line.starts_with(kOwn)) last_message_ = line.substr(kOwn.size());
   if (auto found = signalled_rank(line)) signalled_ = found;
-  writer_.write(with_time(line));
+  std::string text = with_time(line);
+  if (bytes_ > 0 && bytes_ + text.size() > most_bytes_) begin_anew();
+  bytes_ += text.size();
+  writer_.write(std::move(text));
+}
+
+/// A file that cannot be opened leaves the lines in the old one.
+void WorkerLog::begin_anew() {
+  bytes_ = 0;
+  try {
+    keep_old_logs(file_);
+    writer_.reopen(open_file(file_));
+  } catch (const Error&) {
+  }
 }
 
 }  // namespace shardmat::serve

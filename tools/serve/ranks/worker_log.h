@@ -4,6 +4,7 @@
 // Threads: the thread of the event loop.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -24,8 +25,9 @@ std::optional<SignalledRank> signalled_rank(std::string_view line);
 
 class WorkerLog {
  public:
-  /// Appends to the file. Throws Error(resources) if it cannot be opened.
-  WorkerLog(EventLoop& loop, const std::filesystem::path& file);
+  /// Appends to the file, and begins it anew above `most_bytes`; see keep_old_logs(). Throws Error(resources) if it cannot
+  /// be opened.
+  WorkerLog(EventLoop& loop, const std::filesystem::path& file, std::uint64_t most_bytes = 16 << 20);
   ~WorkerLog();
   WorkerLog(const WorkerLog&) = delete;
   WorkerLog& operator=(const WorkerLog&) = delete;
@@ -47,10 +49,12 @@ class WorkerLog {
 
  private:
   void take(std::string_view line);
+  void begin_anew();
   void close_pipe();
 
   EventLoop& loop_;
   std::filesystem::path file_;
+  std::uint64_t most_bytes_, bytes_ = 0;  ///< of the file
   LogWriter writer_;
   int pipe_ = -1;
   std::unique_ptr<ReadWatch> watch_;

@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "kernels/base/error.h"
+#include "tools/serve/observe/old_logs.h"
 #include "tools/serve/paths/value_names.h"
 
 namespace shardmat::serve {
@@ -68,17 +69,7 @@ StateDirectory::StateDirectory(const fs::path& path) : path_(path) {
   const std::string process = std::to_string(getpid());
   if (ftruncate(lock_, 0) != 0 || write(lock_, process.data(), process.size()) < 0) fail(lock, std::strerror(errno));
   fs::remove_all(path_ / "run", error);
-  keep_old_logs();
-}
-
-/// workers.log becomes workers.log.1, and so on; the oldest one goes.
-void StateDirectory::keep_old_logs() const {
-  const auto name = [&](int age) {
-    return age == 0 ? worker_log() : fs::path(fmt::format("{}.{}", worker_log().string(), age));
-  };
-  std::error_code ignored;
-  if (!fs::exists(worker_log(), ignored)) return;
-  for (int age = kOldLogs; age > 0; --age) fs::rename(name(age - 1), name(age), ignored);
+  keep_old_logs(worker_log());
 }
 
 StateDirectory::~StateDirectory() {

@@ -36,8 +36,7 @@ class StateDirectory {
   StateDirectory& operator=(const StateDirectory&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  /// Takes what the workers print. It begins anew with each server; those of earlier servers are workers.log.1 (the last
-  /// one) to workers.log.3.
+  /// Takes what the workers print. It begins anew with each server, and when it is large; see keep_old_logs().
   std::filesystem::path worker_log() const { return path_ / "workers.log"; }
   /// An empty directory for one start of the workers. Those of earlier starts are removed.
   std::filesystem::path new_run_directory();
@@ -48,8 +47,6 @@ class StateDirectory {
   void write_matrices(const std::vector<WantedMatrix>& matrices) const;
 
  private:
-  static constexpr int kOldLogs = 3;
-  void keep_old_logs() const;
 
   std::filesystem::path path_;
   int lock_ = -1;
