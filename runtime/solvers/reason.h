@@ -14,7 +14,9 @@ enum class SolveReason {
   diverged_iterations,                 ///< the most iterations that were allowed
   diverged_tolerance,                  ///< the residual grew above divergence_tolerance·‖b‖
   diverged_breakdown,                  ///< a division by zero in the method
-  diverged_indefinite_matrix,          ///< pᵀAp ≤ 0 in a method for positive definite matrices
+  /// pᵀAp ≤ 0 in a method for positive definite matrices. Where the residual had become less than half, a first time is taken
+  /// for rounding errors: the method begins anew.
+  diverged_indefinite_matrix,
   diverged_indefinite_preconditioner,  ///< rᵀMr ≤ 0
   diverged_nan,                        ///< NaN or infinity came up
   diverged_attainable_accuracy,        ///< rounding errors keep the true residual above the tolerance

@@ -261,6 +261,8 @@ void SolveLoop::judge(int j, double true_residual) {
     ++solved.replacements;
     if (true_residual > column.true_before / 2) ++column.small_gains;
     if (column.small_gains >= 2) return end(SolveReason::diverged_attainable_accuracy);
+  } else if (column.claimed == Reason::diverged_indefinite_matrix && true_residual <= column.true_before / 2) {
+    ++solved.replacements;  // perhaps by rounding errors of many iterations
   } else if (column.claimed != Reason::none) {
     return end(reason_of(column.claimed));
   }
