@@ -11,11 +11,11 @@ enum class SolveReason {
   /// The tolerance was not met, but ‖b − A·x‖ cannot be told from 0: it is at most attainable_share()·‖ |A|·|x| ‖, and a
   /// hundredth of ‖b‖.
   converged_attainable,
-  diverged_iterations,                 ///< the most iterations that were allowed
-  diverged_tolerance,                  ///< the residual grew above divergence_tolerance·‖b‖
-  diverged_breakdown,                  ///< a division by zero in the method
-  /// pᵀAp ≤ 0 in a method for positive definite matrices. Where the residual had become less than half, a first time is taken
-  /// for rounding errors: the method begins anew.
+  diverged_iterations,  ///< the most iterations that were allowed
+  diverged_tolerance,   ///< the residual grew above divergence_tolerance·‖b‖
+  diverged_breakdown,   ///< a division by zero in the method
+  /// pᵀAp ≤ 0 in a method for positive definite matrices. If the residual had become less than half before, rounding errors
+  /// may have done it, and the method begins anew.
   diverged_indefinite_matrix,
   diverged_indefinite_preconditioner,  ///< rᵀMr ≤ 0
   diverged_nan,                        ///< NaN or infinity came up
