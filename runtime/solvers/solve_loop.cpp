@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -63,7 +64,8 @@ SolveLoop::SolveLoop(const SolveParts& parts, const SolverOptions& options, cons
       columns_(static_cast<std::size_t>(options.columns)),
       penalty_(parts.penalty),
       exact_(parts.exact),
-      floor_(parts.floor) {
+      floor_(parts.floor),
+      pauses_(options.residual_norm == ResidualNorm::unpreconditioned) {
   result_.columns.resize(columns_.size());
 }
 
@@ -313,11 +315,21 @@ void SolveLoop::find_floors() {
     if (claims(columns_[j])) columns_[j].floor = attainable_share(b_->type()) * norms[j];
 }
 
-void SolveLoop::find_pauses() {
-  constexpr double kGrowth = 1.6, kShare = 0.5;  // of a lower bound
+std::int64_t SolveLoop::iterations_done() const {
   std::int64_t iterations = 0;
   for (const SolvedColumn& solved : result_.columns) iterations = std::max(iterations, solved.iterations);
-  if (iterations < next_pauses_ || options_.residual_norm != ResidualNorm::unpreconditioned || !goes_on()) return;
+  return iterations;
+}
+
+std::int64_t SolveLoop::launches_until_pauses(std::int64_t iterations_a_launch) const {
+  if (!pauses_) return std::numeric_limits<std::int64_t>::max();
+  return std::max<std::int64_t>(1, (next_pauses_ - iterations_done() + iterations_a_launch - 1) / iterations_a_launch);
+}
+
+void SolveLoop::find_pauses() {
+  constexpr double kGrowth = 1.6, kShare = 0.5;  // of a lower bound
+  const std::int64_t iterations = iterations_done();
+  if (iterations < next_pauses_ || !pauses_ || !goes_on()) return;
   next_pauses_ = static_cast<std::int64_t>(kGrowth * static_cast<double>(iterations));
   DistributedVector now(x_->matrix(), VectorLayout::rows, x_->type(), x_->columns()),
       slot(x_->matrix(), VectorLayout::rows, x_->type(), x_->columns());
@@ -411,8 +423,8 @@ void SolveLoop::iterate() {
   look();
   const bool records = !looks_often && options_.graph && product_.exchange().capturable();
   std::optional<Graph> graph;
+  const std::int64_t cycles = records && goes_on() ? std::max<std::int64_t>(1, kIterationsAGraph / cycle) : 1;
   if (records && goes_on()) {
-    const std::int64_t cycles = std::max<std::int64_t>(1, kIterationsAGraph / cycle);
     graph.emplace(stream_, [&] {
       for (std::int64_t i = 0; i < cycles; ++i) run_cycle();
     });
@@ -423,7 +435,8 @@ void SolveLoop::iterate() {
   while (goes_on() && !interrupted_) {
     const Timer timer;
     std::int64_t launched = 0;
-    while (launched < launches && (!looks_often || goes_on())) {
+    const std::int64_t most = std::min(launches, launches_until_pauses(cycles * cycle));
+    while (launched < most && (!looks_often || goes_on())) {
       if (graph) graph->launch(stream_);
       else run_cycle();
       ++launched;

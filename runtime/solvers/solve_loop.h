@@ -74,6 +74,9 @@ class SolveLoop {
   /// Now and then: a residual that the method updates becomes ever smaller, but from some point on the true one does not.
   /// Finds this point for the present x.
   void find_pauses();
+  std::int64_t iterations_done() const;
+  /// So that find_pauses() sees the same x in every run.
+  std::int64_t launches_until_pauses(std::int64_t iterations_a_launch) const;
   void judge(int column, double true_residual);
   /// Iterates until no column goes on.
   void iterate();
@@ -106,6 +109,7 @@ class SolveLoop {
   std::optional<DistributedVector> mean_free_b_, known_x_, reduced_b_;
   const ExactResidual& exact_;
   const RoundingFloor& floor_;
+  bool pauses_;                                             ///< the norm of the options is that of the floor
   std::optional<DistributedVector> residual_, correction_;  ///< what the method works on after start_correction()
   const DistributedVector* b_ = nullptr;
   DistributedVector* x_ = nullptr;
