@@ -133,7 +133,8 @@ typedef struct {
   const char* kernel;   /* NULL: chosen */
   const char* policy;   /* "name=value,…" for a named kernel */
   const char* exchange; /* NULL: chosen */
-  const char* storage;  /* "general" or "symmetric": half of a symmetric matrix, on the host; NULL: general */
+  const char* storage;  /* "general" or "symmetric": half of a matrix that is symmetric within rounding, on the host;
+                         * where a_ij and a_ji differ, their mean. NULL: general */
   int64_t columns;      /* right-hand sides of the first product, for which the order of x is chosen; 0: 1 */
   double products;      /* how many products are expected; 0: 2000. Few: kernels are chosen without measuring */
   int updatable;        /* 1: new values may be given later, for 4 bytes a nonzero more */

@@ -14,7 +14,7 @@ namespace {
 std::string to_text(const SolveResult& result) {
   Answer made;
   made.put(result.seconds), made.put(result.iterations), made.put(result.graph), made.put(result.why_f32);
-  made.put(result.f32), made.put(result.maps_constants_to_zero);
+  made.put(result.f32), made.put(result.maps_constants_to_zero), made.put(result.maps_more_to_zero);
   made.put(result.penalty_rows), made.put(result.penalty_ratio), made.put(result.penalty_note);
   made.put(result.columns.size());
   for (const SolvedColumn& column : result.columns) {
@@ -31,7 +31,7 @@ SolveResult result_of(const std::string& text) {
   SolveResult result;
   std::size_t columns = 0;
   from.get(result.seconds), from.get(result.iterations), from.get(result.graph), from.get(result.why_f32);
-  from.get(result.f32), from.get(result.maps_constants_to_zero);
+  from.get(result.f32), from.get(result.maps_constants_to_zero), from.get(result.maps_more_to_zero);
   from.get(result.penalty_rows), from.get(result.penalty_ratio), from.get(result.penalty_note);
   from.get(columns);
   result.columns.resize(columns);

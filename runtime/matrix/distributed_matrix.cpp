@@ -15,12 +15,12 @@
 #include "runtime/matrix/all_at_once.h"
 #include "runtime/matrix/boundary_rows.h"
 #include "runtime/matrix/column_blocks.h"
+#include "runtime/matrix/make_symmetric.h"
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/range_route.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/matrix/schedule.h"
 #include "runtime/matrix/stored_rows.h"
-#include "runtime/matrix/symmetry_check.h"
 
 namespace shardmat {
 namespace {
@@ -94,9 +94,11 @@ DistributedMatrix::DistributedMatrix(LoadedPart part, Context& context, const Ma
   communicator.together([&] {
     require_kernel(options_.plan.kernel, context.device().backend);
     require_column_block(options_.right_hand_sides, options_.column_block);
+  });
+  if (options_.plan.storage == StoredEntries::half) prepare_symmetric_storage();
+  communicator.together([&] {
     if (part_.nnz / communicator.size() > options_.column_sums_above) sum_columns();
   });
-  if (options_.plan.storage == StoredEntries::half) require_symmetric_storage();
   part_.times.read += timer.seconds();
   timer = Timer();
   const std::optional<std::int64_t> moved_last = communicator.together([&] { return order_boundary_last(); });
@@ -115,13 +117,14 @@ std::int64_t DistributedMatrix::own_rows() const {
   return part_.row_route == nullptr ? local_rows() : part_.row_route->given();
 }
 
-void DistributedMatrix::require_symmetric_storage() {
+void DistributedMatrix::prepare_symmetric_storage() {
   context_.communicator().together([&] {
     require_storage(context_.device().backend, StoredEntries::half);
     if (options_.values == Values::updatable)
       throw Error(ErrorKind::usage, "a matrix in symmetric storage takes no new values; store all entries", "storage");
   });
-  require_symmetric(part_, context_.communicator());
+  make_symmetric(part_, options_.type, context_.communicator());
+  local_nnz_ = part_.csr.nnz();
 }
 
 void DistributedMatrix::sum_columns() {

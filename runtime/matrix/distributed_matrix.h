@@ -75,6 +75,9 @@ class DistributedMatrix {
   std::int64_t x_entries() const { return x_entries_; }
   const ColumnMap& column_map() const { return *map_; }
   const ColumnSums& column_sums() const { return column_sums_; }
+  /// See LoadedPart: 0 unless the storage is symmetric, and the matrix was so within rounding only.
+  double symmetry_difference() const { return part_.symmetry_difference; }
+  std::span<const double> averaged() const { return part_.averaged; }
   const LoadTimes& load_times() const { return part_.times; }
 
   /// A product for `columns` right-hand sides. Any number of products may exist at a time. All use the same stored rows; the
@@ -141,7 +144,7 @@ class DistributedMatrix {
     std::string why;  ///< why at_a_time is less than all; else empty
   };
 
-  void require_symmetric_storage();
+  void prepare_symmetric_storage();
   void sum_columns();
   bool may_overlap(std::int64_t columns, std::int64_t column_block) const;
   std::optional<std::int64_t> order_boundary_last();

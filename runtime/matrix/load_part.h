@@ -53,6 +53,10 @@ struct LoadedPart {
   std::shared_ptr<const ValueRoute> route;
   /// From the rows that this rank gave to the rows that it has; null: they are the same.
   std::shared_ptr<const RangeRoute> row_route;
+  /// Of symmetric storage (make_symmetric.h): the largest relative difference of a_ij and a_ji before both became their mean.
+  double symmetry_difference = 0;
+  /// Σ_j of what this changed in each row, in the order of the source, counted from this rank's first row; empty: nothing.
+  HostVector<double> averaged;
   LoadTimes times;
 };
 

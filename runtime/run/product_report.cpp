@@ -65,6 +65,7 @@ void describe_product(const Product& p, const MatrixSource& source, const LoadOp
                                                   : stored + ", then locally";
   r.part_rows = over_ranks(static_cast<double>(m.local_rows()), ranks);
   r.part_nnz = over_ranks(static_cast<double>(m.local_nnz()), ranks);
+  r.symmetry_difference = m.symmetry_difference();
   r.imbalance = r.part_nnz.mean > 0 ? r.part_nnz.max / r.part_nnz.mean : 1;
   describe_kernels(p, r);
   r.exchange = p.exchange().name(), r.exchange_why = p.exchange().why();
@@ -112,6 +113,9 @@ void write_setup(Table& t, const ProductReport& r) {
   t.row("shape",
         fmt::format("{} × {}, {}, {}", human_count(r.rows), human_count(r.cols), human_count(r.nnz, "nonzero"), r.type));
   if (r.right_hand_sides > 1) t.row("X and Y", fmt::format("{} columns, row-major", human_count(r.right_hand_sides)));
+  if (r.symmetry_difference > 0)
+    t.row("symmetry", fmt::format("within rounding: a_ij and a_ji differ by up to {:.2g} (relative), and both became their mean",
+                                  r.symmetry_difference));
   t.row("read by", r.access);
   t.row("parts",
         fmt::format("{} by {} ({}), rows sorted: {}", r.ranks.size(), r.partition_method, r.partition_origin, r.sort));
@@ -154,7 +158,10 @@ void write_phases(Table& t, const std::vector<Phase>& phases) {
 }
 
 ordered_json json_of_matrix(const ProductReport& r) {
-  return {{"name", r.matrix}, {"rows", r.rows}, {"cols", r.cols}, {"nnz", r.nnz}, {"type", r.type}, {"access", r.access}};
+  ordered_json j{{"name", r.matrix}, {"rows", r.rows}, {"cols", r.cols},
+                 {"nnz", r.nnz},     {"type", r.type}, {"access", r.access}};
+  if (r.symmetry_difference > 0) j["symmetry_difference"] = r.symmetry_difference;
+  return j;
 }
 
 ordered_json json_of_partition(const ProductReport& r) {

@@ -88,9 +88,8 @@ class SolveRun {
     const Timer timer;
     solver_ = std::make_unique<Solver>(*matrix_, solver);
     const double set_up = timer.seconds() - matrix_->load_times().plan;
-    const bool advises = options_.advice && may_advise(solver), sums_exactly = matrix_->type() == ValueType::f32;
-    keeps_rows_ = (advises || sums_exactly) && has_room_for_rows();
-    may_advise_ = advises && keeps_rows_;
+    keeps_rows_ = has_room_for_rows();
+    may_advise_ = options_.advice && may_advise(solver) && keeps_rows_;
     if (!keeps_rows_) matrix_->drop_host_rows();
     add_load_phases(matrix_->load_times(), communicator_, report_.phases);
     report_.phases.push_back({"set up solver", over_ranks(std::max(0.0, set_up), communicator_)});
@@ -174,7 +173,7 @@ class SolveRun {
   std::unique_ptr<Solver> solver_;
   std::unique_ptr<VectorSource> b_source_, guess_source_;
   std::optional<DistributedVector> b_, x_;
-  bool keeps_rows_ = false;  ///< of the matrix, for advice or the residual of a matrix in f32
+  bool keeps_rows_ = false;  ///< of the matrix, for advice, the residual of a matrix in f32, and what rounding errors allow
   bool may_advise_ = false;
   SolveReport report_;
 };

@@ -40,6 +40,8 @@ std::string singular_text(const SolveReport& r) {
   if (r.result.maps_constants_to_zero)
     return "A maps constant vectors to 0 (as a Laplacian with Neumann or periodic conditions only): name this null space: "
            "constant";
+  if (r.result.maps_more_to_zero)
+    return "A maps constant vectors to 0, and others, too (as a structure without supports): hold some unknowns";
   const Spectrum* const s = spectrum_of(r.result);
   if (s == nullptr || r.result.converged() || r.settings.null_space != NullSpace::none) return {};
   const double rounding = r.type == "f32" ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
@@ -234,6 +236,7 @@ std::string to_json(const SolveReport& r) {
                  {"true_residual_type", r.result.why_f32.empty() ? "f64" : "f32"},
                  {"columns", columns}};
   if (r.result.maps_constants_to_zero) j["maps_constants_to_zero"] = true;
+  if (r.result.maps_more_to_zero) j["maps_more_to_zero"] = true;
   if (!r.solver_why.empty()) j["solver"]["why"] = r.solver_why;
   if (r.variant) {
     j["solver"]["variant"] = name(r.variant->variant);

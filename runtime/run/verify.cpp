@@ -81,6 +81,8 @@ class RankCheck {
     for (std::size_t i = 0; i < local_of_row_.size(); ++i)
       local_of_row_[static_cast<std::size_t>(matrix.local_order()[i])] = static_cast<std::int64_t>(i);
     if (product.beta != 0) y0_ = collect(*product.y0, matrix.row_ids());
+    if (!matrix.averaged().empty())
+      for (const double x : x_) largest_x_ = std::max(largest_x_, std::abs(x));
   }
 
   void check_rows(RowRange range) {
@@ -127,6 +129,8 @@ class RankCheck {
     values.clear();
     for (std::size_t k = begin; k < end; ++k) values.push_back(rounded(matrix_.type(), rows.values[k]));
     const auto local = static_cast<std::size_t>(local_of_row_[static_cast<std::size_t>(row)]);
+    // Symmetric storage may have changed the values of the source a little.
+    const double averaged = matrix_.averaged().empty() ? 0 : matrix_.averaged()[static_cast<std::size_t>(row)] * largest_x_;
     bool right = true;
     for (std::size_t side = 0; side < width_; ++side) {
       double sum = 0, absolute = 0;
@@ -135,21 +139,25 @@ class RankCheck {
         sum += product;
         absolute += std::abs(product);
       }
-      right = check_entry(local * width_ + side, sum, absolute, static_cast<double>(end - begin), matrix_.row_ids()[local],
-                          tally.worst) &&
-              right;
+      const Expected expected{sum, absolute, static_cast<double>(end - begin), averaged};
+      right = check_entry(local * width_ + side, expected, matrix_.row_ids()[local], tally.worst) && right;
     }
     ++tally.checked;
     if (!right) ++tally.wrong;
   }
 
-  /// Entry `at` of y, for a sum of so many products that are `absolute` in sum without signs.
-  bool check_entry(std::size_t at, double sum, double absolute, double products, std::int64_t original_row,
-                   Worst& worst) const {
+  /// A sum of so many products that are `absolute` in sum without signs; `averaged`: what symmetric storage may change in it.
+  struct Expected {
+    double sum, absolute, products, averaged;
+  };
+
+  /// Entry `at` of y.
+  bool check_entry(std::size_t at, const Expected& of_row, std::int64_t original_row, Worst& worst) const {
+    auto [sum, absolute, products, averaged] = of_row;
     const double u = unit_roundoff(sum_type(matrix_.type()));
-    if (alpha_ == 0) sum = absolute = 0;  // x is not used, whatever it holds
+    if (alpha_ == 0) sum = absolute = averaged = 0;  // x is not used, whatever it holds
     double expected = alpha_ * sum;
-    double bound = 2 * u * products * std::abs(alpha_) * absolute;
+    double bound = std::abs(alpha_) * (2 * u * products * absolute + (1 + 2 * u * products) * averaged);
     if (product_.beta != 0) {
       const double y0 = at_sum(y0_[at]);
       expected += beta_ * y0;
@@ -175,6 +183,7 @@ class RankCheck {
   std::size_t width_;
   double alpha_, beta_;
   HostVector<double> x_, y0_;  ///< x as the kernel sees it
+  double largest_x_ = 0;       ///< only where values were averaged
   HostVector<std::int64_t> local_of_row_;
   Tally tally_;
 };

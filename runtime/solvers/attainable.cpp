@@ -2,98 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <exception>
 #include <limits>
-#include <optional>
 #include <span>
-#include <utility>
 
 #include "comm/communicator.h"
 #include "kernels/base/host_vector.h"
 #include "kernels/base/memory_limits.h"
+#include "kernels/base/parallel.h"
 #include "runtime/context.h"
-#include "runtime/matrix/distributed_matrix.h"
-#include "runtime/matrix/row_plan.h"
+#include "runtime/matrix/held_rows.h"
+#include "runtime/matrix/vectors.h"
 #include "runtime/solvers/null_space.h"
+#include "runtime/solvers/random_entries.h"
 
 namespace shardmat {
 namespace {
-
-constexpr std::size_t kValuesAtOnce = 1 << 20;
-
-/// The signs of an array of values, while it holds magnitudes.
-template <class T>
-class Signs {
- public:
-  Signs(const Buffer& values, Stream& stream)
-      : values_(values.as<T>()), count_(values.bytes() / sizeof(T)), negative_((count_ + kBits - 1) / kBits, 0) {
-    for_each_chunk(stream, [&](std::size_t at, T& value) {
-      negative_[at / kBits] |= static_cast<std::uint64_t>(std::signbit(value)) << at % kBits;
-      value = std::abs(value);
-    });
-  }
-  void give_back(Stream& stream) {
-    for_each_chunk(stream, [&](std::size_t at, T& value) {
-      if ((negative_[at / kBits] >> at % kBits & 1) != 0) value = -value;
-    });
-  }
-
- private:
-  static constexpr std::size_t kBits = 64;
-
-  template <class Change>
-  void for_each_chunk(Stream& stream, const Change& change) {
-    HostVector<T> chunk(std::min(kValuesAtOnce, count_));
-    for (std::size_t first = 0; first < count_; first += kValuesAtOnce) {
-      const std::size_t length = std::min(kValuesAtOnce, count_ - first);
-      copy_to_host(chunk.data(), values_ + first, length * sizeof(T), stream);
-      for (std::size_t i = 0; i < length; ++i) change(first + i, chunk[i]);
-      copy_to_device(values_ + first, chunk.data(), length * sizeof(T), stream);
-    }
-  }
-
-  T* values_;
-  std::size_t count_;
-  std::vector<std::uint64_t> negative_;
-};
-
-/// This rank's stored values are their magnitudes while an object lives.
-template <class T>
-class Magnitudes {
- public:
-  Magnitudes(const Product& product, Stream& stream) : stream_(stream) {
-    std::int64_t bits = 0;
-    for_each_array(product, [&](const Buffer& array) { bits += static_cast<std::int64_t>(array.bytes() / sizeof(T)); });
-    require_host_memory(bits / 8, "the signs of the matrix's values");
-    for_each_array(product, [&](const Buffer& array) { signs_.emplace_back(array, stream); });
-  }
-  Magnitudes(const Magnitudes&) = delete;
-  Magnitudes& operator=(const Magnitudes&) = delete;
-  ~Magnitudes() {
-    try {
-      give_back();
-    } catch (const std::exception&) {  // the device failed; so does all that follows, and says why
-    }
-  }
-  /// The last array first: an array that came twice gets its first signs.
-  void give_back() {
-    while (!signs_.empty()) {
-      signs_.back().give_back(stream_);
-      signs_.pop_back();
-    }
-  }
-
- private:
-  template <class Use>
-  static void for_each_array(const Product& product, const Use& use) {
-    for (const RowPlan& plan : product.row_plans())
-      for (const Buffer* array : plan.storage().value_arrays()) use(*array);
-  }
-
-  Stream& stream_;
-  std::vector<Signs<T>> signs_;
-};
 
 /// ‖·‖₂ of the columns of row-major values, over all ranks.
 template <class T>
@@ -113,6 +36,19 @@ std::vector<double> norms_of(const DistributedVector& vector, Stream& stream) {
                   vector.matrix().context().communicator());
 }
 
+/// Row by row: no number of threads changes a bit.
+void sum_magnitudes(const CsrView& a, std::size_t width, const HostVector<double>& x, HostVector<double>& sums) {
+  parallel_ranges(a.rows, 1 << 10, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+      for (std::size_t j = 0; j < width; ++j) {
+        double sum = 0;
+        for (auto k = static_cast<std::size_t>(a.row_ptr[i]); k < static_cast<std::size_t>(a.row_ptr[i + 1]); ++k)
+          sum += std::abs(static_cast<double>(a.values[k])) * x[static_cast<std::size_t>(a.col_idx[k]) * width + j];
+        sums[i * width + j] = sum;
+      }
+  });
+}
+
 }  // namespace
 
 double attainable_share(ValueType type) {
@@ -120,26 +56,60 @@ double attainable_share(ValueType type) {
                                      : static_cast<double>(std::numeric_limits<float>::epsilon()));
 }
 
-std::vector<double> norms_of_magnitudes(const Product& product, const DistributedVector& x, Stream& stream) {
-  Communicator& ranks = product.matrix().context().communicator();
-  DistributedVector magnitudes(product.matrix(), VectorLayout::rows, x.type(), x.columns()),
-      y(product.matrix(), VectorLayout::rows, x.type(), x.columns());
-  return dispatch(x.type(), [&]<class Tag>(Tag) {
-    using T = typename Tag::type;
-    std::optional<Magnitudes<T>> without_signs;
-    ranks.together([&] {
-      HostVector<T> values(static_cast<std::size_t>(x.local_rows() * x.columns()));
-      copy_to_host(values.data(), x.view().data, values.size() * sizeof(T), stream);
-      for (T& value : values) value = std::abs(value);
-      copy_to_device(magnitudes.view().data, values.data(), values.size() * sizeof(T), stream);
-      stream.synchronize();
-      without_signs.emplace(product, stream);
-    });
-    product.multiply(1, magnitudes.view(), 0, y.view(), stream);
-    product.wait(stream);
-    ranks.together([&] { without_signs->give_back(); });
-    return norms_of<T>(y, stream);
+bool RoundingFloor::has_rows() const {
+  const bool here = matrix_.has_host_rows() && product_.column_block() == product_.columns() &&
+                    &product_.exchange().map() == &matrix_.column_map();
+  return matrix_.context().communicator().all_reduce(here ? 1 : 0, Reduction::min) == 1;
+}
+
+std::vector<double> RoundingFloor::norms(const DistributedVector& x, Stream& stream) const {
+  constexpr std::uint64_t kAttempts = 4;
+  if (!has_rows()) return lower_bounds(x, kAttempts, stream);
+  Communicator& ranks = matrix_.context().communicator();
+  const auto width = static_cast<std::size_t>(x.columns());
+  const std::int64_t entries = x.local_rows() * x.columns(), moved_entries = product_.exchange().length() * x.columns();
+  ranks.together([&] {
+    require_host_memory(8 * (3 * entries + moved_entries), "rows of magnitudes");
+    HostVector<double> magnitudes = to_host(x.view().data, entries, x.type(), stream);
+    for (double& value : magnitudes) value = std::abs(value);
+    to_device(product_.x().data, magnitudes, x.type(), stream);
   });
+  product_.move_x(stream);
+  product_.wait(stream);
+  HostVector<double> sums;
+  ranks.together([&] {
+    const HostVector<double> moved = to_host(product_.exchange().x(), moved_entries, x.type(), stream);
+    sums.resize(static_cast<std::size_t>(entries));
+    sum_magnitudes(matrix_.host_rows(stream), width, moved, sums);
+    if (const HeldRows* const held = product_.held())
+      for (const std::int64_t row : held->rows())
+        std::fill_n(sums.begin() + row * static_cast<std::int64_t>(width), width, 0.0);
+  });
+  return norms_of(std::span<const double>(sums.data(), sums.size()), width, ranks);
+}
+
+std::vector<double> RoundingFloor::lower_bounds(const DistributedVector& x, std::uint64_t attempts, Stream& stream) const {
+  Communicator& ranks = matrix_.context().communicator();
+  DistributedVector signs(matrix_, VectorLayout::rows, x.type(), x.columns()),
+      y(matrix_, VectorLayout::rows, x.type(), x.columns());
+  const std::int64_t entries = x.local_rows() * x.columns();
+  std::vector<double> largest(static_cast<std::size_t>(x.columns()), 0);
+  for (std::uint64_t seed = 1; seed <= attempts; ++seed) {
+    fill_random(signs, seed, Entries::signs, stream);
+    ranks.together([&] {
+      require_host_memory(16 * entries, "x under random signs");
+      HostVector<double> values = to_host(signs.view().data, entries, x.type(), stream);
+      const HostVector<double> of_x = to_host(x.view().data, entries, x.type(), stream);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] *= of_x[i];
+      to_device(signs.view().data, values, x.type(), stream);
+    });
+    product_.multiply(1, signs.view(), 0, y.view(), stream);
+    product_.wait(stream);
+    const std::vector<double> norms =
+        dispatch(x.type(), [&]<class Tag>(Tag) { return norms_of<typename Tag::type>(y, stream); });
+    for (std::size_t j = 0; j < norms.size(); ++j) largest[j] = std::max(largest[j], norms[j]);
+  }
+  return largest;
 }
 
 std::vector<double> norms_of_residual(const Product& product, const DistributedVector& b, const DistributedVector& x,

@@ -1,13 +1,16 @@
 // What accuracy rounding errors allow: ‖ |A|·|x| ‖, which bounds the rounding errors of b − A·x.
 //
-// The signs of the stored values are taken away for one product and given back after it. So this works for every format on
-// every device, whether or not the host rows were kept, and takes one bit a stored value of host memory.
+// The host sums the rows that are in its memory; the stored values stay as they are. Where the rows were dropped, or the
+// columns of X move in blocks, products with x under random signs tell a lower bound: it is smaller by the square root of
+// the nonzeros a row at most, or nearly so, and never calls a residual small that is not.
 //
 // Threads: as Solver. Everything is collective and gives the same result on all ranks.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
+#include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/product.h"
 
@@ -19,9 +22,27 @@ class MeanRemover;
 /// 2.4e-7 in f32.
 double attainable_share(ValueType type);
 
-/// ‖ |A|·|x| ‖₂ of each column. Overwrites the product's x(). Waits. REQUIRES: x in row layout of a square matrix, and no
-/// other product of the matrix runs meanwhile. If the device fails, the values of the matrix are undefined.
-std::vector<double> norms_of_magnitudes(const Product& product, const DistributedVector& x, Stream& stream);
+/// The x of an inconsistent system may grow until any residual is below the floor: only a residual of at most this times ‖b‖
+/// is compared with it.
+constexpr double kAttainableMost = 1e-2;
+
+class RoundingFloor {
+ public:
+  /// Both outlive this object.
+  RoundingFloor(DistributedMatrix& matrix, const Product& product) : matrix_(matrix), product_(product) {}
+
+  /// ‖ |A|·|x| ‖₂ of each column, over the rows that the product does not hold. Overwrites the product's x(). Waits.
+  /// REQUIRES: x in row layout of a square matrix.
+  std::vector<double> norms(const DistributedVector& x, Stream& stream) const;
+  /// At most norms(), by `attempts` products. Overwrites the product's x(). Waits.
+  std::vector<double> lower_bounds(const DistributedVector& x, std::uint64_t attempts, Stream& stream) const;
+
+ private:
+  bool has_rows() const;
+
+  DistributedMatrix& matrix_;
+  const Product& product_;
+};
 
 /// ‖b − A·x‖₂ of each column; `project`, if any, is called with b − A·x first. Overwrites the product's x(). Waits.
 std::vector<double> norms_of_residual(const Product& product, const DistributedVector& b, const DistributedVector& x,

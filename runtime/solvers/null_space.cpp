@@ -11,6 +11,7 @@
 #include "runtime/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/vector_operations.h"
+#include "runtime/matrix/vectors.h"
 #include "runtime/solvers/named.h"
 #include "runtime/solvers/random_entries.h"
 #include "runtime/solvers/symmetry.h"
@@ -82,6 +83,38 @@ ConstantsProbe probe_constants(const Product& product, Stream& stream) {
     probe.of_columns = std::max(probe.of_columns, std::abs(product_with(ones)));
   }
   return probe;
+}
+
+bool maps_parts_to_zero(const Product& product, double allowed, Stream& stream) {
+  constexpr std::int64_t kMostUnknowns = 6;
+  const DistributedMatrix& matrix = product.matrix();
+  Context& context = matrix.context();
+  const ValueType type = sum_type(matrix.type());
+  const auto columns = static_cast<std::size_t>(product.columns());
+  DistributedVector x(matrix, VectorLayout::rows, type, product.columns()),
+      y(matrix, VectorLayout::rows, type, product.columns());
+  VectorSums sums(context, product.columns());
+  Buffer on_device;
+  context.communicator().together([&] { on_device = Buffer(context.device(), columns * sizeof(double)); });
+  const auto maps = [&](const auto& takes) {
+    context.communicator().together([&] {
+      HostVector<double> part(matrix.row_ids().size() * columns);
+      for (std::size_t i = 0; i < part.size(); ++i) part[i] = takes(matrix.row_ids()[i / columns]) ? 1 : 0;
+      to_device(x.view().data, part, type, stream);
+    });
+    product.multiply(1, x.view(), 0, y.view(), stream);
+    sums.dot(y, y, on_device.as<double>(), stream);
+    product.wait(stream);
+    double square = 0;
+    copy_to_host(&square, on_device.data(), sizeof square, stream);
+    return std::sqrt(square) <= allowed;
+  };
+  for (std::int64_t m = 2; m <= kMostUnknowns; ++m) {
+    if (matrix.rows() % m != 0 || matrix.rows() <= m) continue;
+    if (maps([m](std::int64_t row) { return row % m == 0; })) return true;
+    if (maps([first = matrix.rows() / m](std::int64_t row) { return row < first; })) return true;
+  }
+  return false;
 }
 
 void require_constant_null_space(const Product& product, Stream& stream) {

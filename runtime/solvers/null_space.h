@@ -38,6 +38,11 @@ struct ConstantsProbe {
 };
 /// Overwrites the product's x(). REQUIRES: a square matrix with rows. Waits; the same on all ranks.
 ConstantsProbe probe_constants(const Product& product, Stream& stream);
+/// Of a matrix that maps constant vectors to 0: true if it maps a constant of some unknowns to 0, too: of one unknown of
+/// every node (numbered node by node, or one unknown after the other), as a structure without supports does. Then constant
+/// vectors are a part of its null space only. `allowed`: ConstantsProbe::allowed. Overwrites the product's x(). Waits; the
+/// same on all ranks.
+bool maps_parts_to_zero(const Product& product, double allowed, Stream& stream);
 
 /// Removes the mean of each column: projects on the vectors that are orthogonal to constant ones.
 class MeanRemover {

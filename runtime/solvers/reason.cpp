@@ -41,25 +41,34 @@ class Explanations {
   Explanations() {
     for (std::size_t i = 0; i < kTexts.size(); ++i)
       for (const bool f32 : {false, true})
-        for (const bool singular : {false, true}) {
+        for (const Singular singular : {Singular::no, Singular::constants, Singular::more}) {
           const auto reason = static_cast<SolveReason>(i);
           std::string text(kTexts[i].explanation);
           if (f32 && reason == SolveReason::diverged_attainable_accuracy) text += ", or compute in f64";
-          if (singular && !converged(reason))
+          if (f32 && reason == SolveReason::diverged_indefinite_matrix)
+            text += ". Rounding its values to f32 may have made it so: compute in f64";
+          if (singular != Singular::no && !converged(reason))
             text += std::string(text.back() == '?' ? "" : ".") +
-                    " The matrix maps constant vectors to 0, so it is singular: name this null space: constant";
-          texts_[place(reason, {f32, singular})] = std::move(text);
+                    (singular == Singular::constants
+                         ? " The matrix maps constant vectors to 0, so it is singular: name this null space: constant"
+                         : " The matrix is singular, and constant vectors are a part of its null space only, as of a "
+                           "structure without supports: hold some unknowns");
+          texts_[place(reason, f32, singular)] = std::move(text);
         }
   }
   const std::string& of(SolveReason reason, const SolveCircumstances& circumstances) const {
-    return texts_[place(reason, circumstances)];
+    const Singular singular = circumstances.maps_more_to_zero        ? Singular::more
+                              : circumstances.maps_constants_to_zero ? Singular::constants
+                                                                     : Singular::no;
+    return texts_[place(reason, circumstances.f32, singular)];
   }
 
  private:
-  static std::size_t place(SolveReason reason, const SolveCircumstances& c) {
-    return 4 * static_cast<std::size_t>(reason) + (c.f32 ? 2 : 0) + (c.maps_constants_to_zero ? 1 : 0);
+  enum class Singular { no, constants, more };
+  static std::size_t place(SolveReason reason, bool f32, Singular singular) {
+    return 6 * static_cast<std::size_t>(reason) + (f32 ? 3 : 0) + static_cast<std::size_t>(singular);
   }
-  std::array<std::string, 4 * kTexts.size()> texts_;
+  std::array<std::string, 6 * kTexts.size()> texts_;
 };
 
 }  // namespace

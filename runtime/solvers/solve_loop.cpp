@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -61,7 +62,10 @@ SolveLoop::SolveLoop(const SolveParts& parts, const SolverOptions& options, cons
       control_(control),
       stream_(parts.product.matrix().context().stream()),
       columns_(static_cast<std::size_t>(options.columns)),
-      penalty_(parts.penalty) {
+      penalty_(parts.penalty),
+      exact_(parts.exact),
+      floor_(parts.floor),
+      pauses_(options.residual_norm == ResidualNorm::unpreconditioned) {
   result_.columns.resize(columns_.size());
 }
 
@@ -211,7 +215,7 @@ void SolveLoop::measure(const DistributedVector& b, const DistributedVector& x) 
                     "range of f64; multiply b by a number that brings its entries near 1, and divide x by it",
                     "b");
       result_.columns[j].norm_of_b = norm;
-      columns_[j].target = std::max(*options_.rtol * norm, options_.atol);
+      columns_[j].target = columns_[j].pause = std::max(*options_.rtol * norm, options_.atol);
     }
   });
 }
@@ -251,36 +255,130 @@ void SolveLoop::judge(int j, double true_residual) {
   if (solved.iterations >= options_.max_iterations)  // the method's own residual may be much smaller than the true one
     return end(true_residual > column.limit ? SolveReason::diverged_tolerance : SolveReason::diverged_iterations);
   if (interrupted_) return end(SolveReason::interrupted);
+  if (column.lost) return end(SolveReason::diverged_attainable_accuracy);  // the recursion broke down in rounding errors
   if (column.claimed == Reason::converged) {
+    const bool hopeless = column.target < column.pause;  // no residual so small can be relied on
+    if (hopeless && true_residual <= std::min(column.floor, kAttainableMost * solved.norm_of_b))
+      return end(SolveReason::converged_attainable);
     ++solved.replacements;
     if (true_residual > column.true_before / 2) ++column.small_gains;
     if (column.small_gains >= 2) return end(SolveReason::diverged_attainable_accuracy);
+  } else if (column.claimed == Reason::diverged_indefinite_matrix && true_residual <= column.true_before / 2) {
+    ++solved.replacements;  // perhaps by rounding errors of many iterations
   } else if (column.claimed != Reason::none) {
     return end(reason_of(column.claimed));
   }
   column.true_before = true_residual;
 }
 
-bool SolveLoop::start() {
-  method_.start(b_->view().data, x_->view().data, std::exchange(guess_, Guess::any), stream_);
-  const std::vector<double> squares = to_host(method_.squares());
-  for (std::size_t j = 0; j < columns_.size(); ++j) judge(static_cast<int>(j), std::sqrt(squares[j]));
-  if (true_residual_ && first_) {
-    const std::vector<double> norms = (*true_residual_)(method_, 0, *b_, *x_, stream_);
-    for (std::size_t j = 0; j < columns_.size(); ++j) result_.columns[j].true_history = {norms[j]};
+void SolveLoop::start_correction() {
+  if (!correction_) {
+    residual_.emplace(b_->matrix(), VectorLayout::rows, b_->type(), b_->columns());
+    correction_.emplace(b_->matrix(), VectorLayout::rows, b_->type(), b_->columns());
   }
+  void* const r = residual_->view().data;
+  if (exact_.ready()) {
+    exact_(b_->view().data, x_->view().data, r, stream_);
+    product_.clear_held(residual_->view(), stream_);
+  } else {
+    copy_on_device(r, b_->view().data, product_.y_bytes(), stream_);
+    product_.multiply(-1, x_->view(), 1, residual_->view(), stream_);
+  }
+  method_.start(r, correction_->view().data, Guess::zero, stream_);
+}
+
+void SolveLoop::take_correction() {
+  copy_on_device(residual_->view().data, x_->view().data, product_.y_bytes(), stream_);
+  axpy({1}, *correction_, *x_, stream_);
+  correction_->fill(0, stream_);
+}
+
+void SolveLoop::keep_better(std::vector<double>& norms) {
+  const std::size_t entry = size_of(x_->type()), row = columns_.size() * entry;
+  for (std::size_t j = 0; j < columns_.size(); ++j) {
+    Column& column = columns_[j];
+    if (column.done || norms[j] <= column.true_before) continue;  // NaN is not kept
+    const auto at = [&](const DistributedVector& vector) { return static_cast<std::byte*>(vector.view().data) + j * entry; };
+    copy_rows(entry, x_->local_rows(), at(*residual_), row, at(*x_), row, stream_);
+    norms[j] = column.true_before;
+    column.lost = true;
+  }
+}
+
+void SolveLoop::find_floors() {
+  const auto claims = [](const Column& column) {
+    return !column.done && column.claimed == Reason::converged && column.target < column.pause;
+  };
+  if (std::none_of(columns_.begin(), columns_.end(), claims)) return;
+  const std::vector<double> norms = floor_.norms(*x_, stream_);
+  for (std::size_t j = 0; j < columns_.size(); ++j)
+    if (claims(columns_[j])) columns_[j].floor = attainable_share(b_->type()) * norms[j];
+}
+
+std::int64_t SolveLoop::iterations_done() const {
+  std::int64_t iterations = 0;
+  for (const SolvedColumn& solved : result_.columns) iterations = std::max(iterations, solved.iterations);
+  return iterations;
+}
+
+std::int64_t SolveLoop::launches_until_pauses(std::int64_t iterations_a_launch) const {
+  if (!pauses_) return std::numeric_limits<std::int64_t>::max();
+  return std::max<std::int64_t>(1, (next_pauses_ - iterations_done() + iterations_a_launch - 1) / iterations_a_launch);
+}
+
+void SolveLoop::find_pauses() {
+  constexpr double kGrowth = 1.6, kShare = 0.5;  // of a lower bound
+  const std::int64_t iterations = iterations_done();
+  if (iterations < next_pauses_ || !pauses_ || !goes_on()) return;
+  next_pauses_ = static_cast<std::int64_t>(kGrowth * static_cast<double>(iterations));
+  DistributedVector now(x_->matrix(), VectorLayout::rows, x_->type(), x_->columns()),
+      slot(x_->matrix(), VectorLayout::rows, x_->type(), x_->columns());
+  copy_on_device(slot.view().data, product_.x().data, product_.y_bytes(), stream_);  // methods keep a vector there
+  copy_on_device(now.view().data, x_->view().data, product_.y_bytes(), stream_);
+  if (correction_) axpy({1}, *correction_, now, stream_);
+  const std::vector<double> norms = floor_.lower_bounds(now, 1, stream_);
+  copy_on_device(product_.x().data, slot.view().data, product_.y_bytes(), stream_);
+  std::vector<Reason> reasons;
+  std::vector<double> pauses, limits;
+  for (std::size_t j = 0; j < columns_.size(); ++j) {
+    Column& column = columns_[j];
+    const double pause = kShare * attainable_share(b_->type()) * norms[j];
+    const bool has_tolerance = *options_.rtol > 0 || options_.atol > 0;
+    if (has_tolerance && std::isfinite(pause) && pause <= kAttainableMost * result_.columns[j].norm_of_b)
+      column.pause = std::max(column.target, pause);
+    reasons.push_back(monitor_.reason(static_cast<int>(j)));
+    pauses.push_back(column.pause);
+    limits.push_back(column.limit);
+  }
+  monitor_.set(reasons, pauses, limits, false, stream_);
+}
+
+bool SolveLoop::start() {
+  if (correction_) take_correction();
+  find_floors();
+  method_.start(b_->view().data, x_->view().data, std::exchange(guess_, Guess::any), stream_);
+  std::vector<double> norms = to_host(method_.squares());
+  for (double& norm : norms) norm = std::sqrt(norm);
+  if (correction_) keep_better(norms);
+  for (std::size_t j = 0; j < columns_.size(); ++j) judge(static_cast<int>(j), norms[j]);
+  if (true_residual_ && first_) {
+    const std::vector<double> true_norms = (*true_residual_)(method_, 0, *b_, *x_, stream_);
+    for (std::size_t j = 0; j < columns_.size(); ++j) result_.columns[j].true_history = {true_norms[j]};
+  }
+  const bool goes_on = std::any_of(columns_.begin(), columns_.end(), [](const Column& column) { return !column.done; });
+  if (goes_on && !first_) start_correction();
   std::vector<Reason> reasons;
   std::vector<double> targets, limits;
   for (Column& column : columns_) {
     reasons.push_back(column.done ? Reason::converged : Reason::none);
-    targets.push_back(column.target);
+    targets.push_back(column.pause);
     limits.push_back(column.limit);
     column.claimed = Reason::none;
     column.ritz.begin_anew();
   }
   monitor_.set(reasons, targets, limits, first_, stream_);
   first_ = false;
-  return std::any_of(columns_.begin(), columns_.end(), [](const Column& column) { return !column.done; });
+  return goes_on;
 }
 
 bool SolveLoop::goes_on() const {
@@ -296,7 +394,8 @@ void SolveLoop::look() {
 }
 
 void SolveLoop::note_true_residuals(std::int64_t taken) {
-  const std::vector<double> norms = (*true_residual_)(method_, taken, *b_, *x_, stream_);
+  const std::vector<double> norms =
+      (*true_residual_)(method_, taken, residual_ ? *residual_ : *b_, correction_ ? *correction_ : *x_, stream_);
   for (std::size_t j = 0; j < columns_.size(); ++j) {
     std::vector<double>& history = result_.columns[j].true_history;
     const bool iterated = monitor_.iterations(static_cast<int>(j)) == std::ssize(history);
@@ -324,8 +423,8 @@ void SolveLoop::iterate() {
   look();
   const bool records = !looks_often && options_.graph && product_.exchange().capturable();
   std::optional<Graph> graph;
+  const std::int64_t cycles = records && goes_on() ? std::max<std::int64_t>(1, kIterationsAGraph / cycle) : 1;
   if (records && goes_on()) {
-    const std::int64_t cycles = std::max<std::int64_t>(1, kIterationsAGraph / cycle);
     graph.emplace(stream_, [&] {
       for (std::int64_t i = 0; i < cycles; ++i) run_cycle();
     });
@@ -336,12 +435,14 @@ void SolveLoop::iterate() {
   while (goes_on() && !interrupted_) {
     const Timer timer;
     std::int64_t launched = 0;
-    while (launched < launches && (!looks_often || goes_on())) {
+    const std::int64_t most = std::min(launches, launches_until_pauses(cycles * cycle));
+    while (launched < most && (!looks_often || goes_on())) {
       if (graph) graph->launch(stream_);
       else run_cycle();
       ++launched;
     }
     look();
+    find_pauses();
     const std::int64_t wanted = launches_until_look(timer.seconds() / static_cast<double>(launched), since_start.seconds());
     if (!looks_often) launches = wanted;
     report_progress();

@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/solvers/attainable.h"
+#include "runtime/solvers/exact_residual.h"
 #include "runtime/solvers/method.h"
 #include "runtime/solvers/monitor_memory.h"
 #include "runtime/solvers/solver.h"
@@ -22,6 +24,8 @@ struct SolveParts {
   MonitorMemory& monitor;
   const MeanRemover* remove_mean;  ///< null without a null space
   const PenaltyFindings* penalty;  ///< null without penalty rows; the product holds them
+  const ExactResidual& exact;
+  const RoundingFloor& floor;
 };
 
 class SolveLoop {
@@ -30,13 +34,18 @@ class SolveLoop {
   SolveResult operator()(const DistributedVector& b, DistributedVector& x);
 
  private:
+  static constexpr std::int64_t kFirstPauses = 1000;  ///< iterations; short solves do without
+
   /// What is known of a column besides its result.
   struct Column {
     bool done = false;
     krylov::Reason claimed = krylov::Reason::none;  ///< by the method, not seen to be true yet
     double target = 0, limit = 0;
     double true_before = 0;  ///< true residual of the start before
+    bool lost = false;       ///< a correction did not make the residual smaller, and was taken back
     int small_gains = 0;     ///< starts that made it less than twice as small
+    double floor = 0;  ///< attainable_share() of ‖ |A|·|x| ‖ at the last start that the method claimed; 0: not known
+    double pause = 0;  ///< the method stops at this norm or below: the target, or what is far below rounding errors
     RitzValues ritz;
   };
 
@@ -53,6 +62,21 @@ class SolveLoop {
   void scale(DistributedVector& vector, const std::vector<double>& factors);
   /// Starts the method and judges the columns by their true residuals; true if some go on.
   bool start();
+  /// Starts the method anew, for A·d = b − A·x, with d = 0. Rounding errors of d are small beside those of x, so that the
+  /// residual of x + d can become as small as rounding x allows.
+  void start_correction();
+  /// x += d, which stays known until keep_better().
+  void take_correction();
+  /// Columns whose residual a correction did not make smaller get their x from before.
+  void keep_better(std::vector<double>& norms);
+  /// The floors of columns that paused.
+  void find_floors();
+  /// Now and then: a residual that the method updates becomes ever smaller, but from some point on the true one does not.
+  /// Finds this point for the present x.
+  void find_pauses();
+  std::int64_t iterations_done() const;
+  /// So that find_pauses() sees the same x in every run.
+  std::int64_t launches_until_pauses(std::int64_t iterations_a_launch) const;
   void judge(int column, double true_residual);
   /// Iterates until no column goes on.
   void iterate();
@@ -79,9 +103,14 @@ class SolveLoop {
   std::vector<Column> columns_;
   SolveResult result_;
   bool first_ = true, interrupted_ = false;
+  std::int64_t next_pauses_ = kFirstPauses;
   Guess guess_ = Guess::any;
   const PenaltyFindings* penalty_;
   std::optional<DistributedVector> mean_free_b_, known_x_, reduced_b_;
+  const ExactResidual& exact_;
+  const RoundingFloor& floor_;
+  bool pauses_;                                             ///< the norm of the options is that of the floor
+  std::optional<DistributedVector> residual_, correction_;  ///< what the method works on after start_correction()
   const DistributedVector* b_ = nullptr;
   DistributedVector* x_ = nullptr;
   std::optional<TrueResidual> true_residual_;

@@ -84,7 +84,7 @@ bool SolveResult::converged() const {
 }
 
 std::string_view SolveResult::explanation(const SolvedColumn& column) const {
-  return explain(column.reason, {f32, maps_constants_to_zero});
+  return explain(column.reason, {f32, maps_constants_to_zero, maps_more_to_zero});
 }
 
 double default_rtol(ValueType type) { return type == ValueType::f64 ? 1e-8 : 1e-5; }
@@ -135,9 +135,9 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   if (!options_.rtol) options_.rtol = default_rtol(matrix.type());
   options_.product.columns = options.columns;
   look_for_penalty_rows();
-  const bool positive = !chooses || options.own_preconditioner ||
-                        (held_.count() > 0 ? penalty_.positive_diagonal
-                                           : has_positive_diagonal(matrix, matrix.context().stream()));
+  const bool positive =
+      !chooses || options.own_preconditioner ||
+      (held_.count() > 0 ? penalty_.positive_diagonal : has_positive_diagonal(matrix, matrix.context().stream()));
   options_.preconditioning.held = &held_;
   options_.preconditioning.columns = static_cast<int>(options.columns);
   options_.preconditioning.absolute = chooses ? !positive : method->demands == Demands::symmetric;
@@ -149,6 +149,7 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   if (product_ == nullptr) product_ = matrix.product(options_.product);
   product_->hold(&held_);
   exact_.emplace(matrix, *product_);
+  floor_.emplace(matrix, *product_);
   if (remove_mean_) require_constant_null_space(*product_, matrix.context().stream());
   if (chooses) {
     const MethodChoice choice = choose_method(*product_, options_, positive);
@@ -257,7 +258,8 @@ SolveResult Solver::run(Method& method, const Preconditioner& preconditioner, co
   const MeanRemover* const remove_mean = remove_mean_ ? &*remove_mean_ : nullptr;
   const PenaltyFindings* const penalty = penalty_.count > 0 ? &penalty_ : nullptr;
   SolveResult result =
-      SolveLoop({method, preconditioner, *product_, *passes_, *sum_, *monitor_, remove_mean, penalty}, options, control)(b, x);
+      SolveLoop({method, preconditioner, *product_, *passes_, *sum_, *monitor_, remove_mean, penalty, *exact_, *floor_},
+                options, control)(b, x);
   result.penalty_rows = penalty_.count, result.penalty_ratio = penalty_.largest_ratio, result.penalty_note = penalty_.note;
   return result;
 }
@@ -278,20 +280,19 @@ SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, cons
 
 /// Columns whose tolerance asks for more than rounding errors allow did converge.
 void Solver::judge_by_rounding(SolveResult& result, const DistributedVector& b, const DistributedVector& x) {
-  constexpr double kSmall = 1e-2;  // of b: the x of an inconsistent system may grow until any residual is below the floor
   const bool has_tolerance = *options_.rtol > 0 || options_.atol > 0;
   const auto may_be_there = [&](const SolvedColumn& c) {
-    if (converged(c.reason) || !(c.true_residual <= kSmall * c.norm_of_b)) return false;
+    if (c.reason == SolveReason::converged_attainable) return true;  // its floor is to be told
+    if (converged(c.reason) || !(c.true_residual <= kAttainableMost * c.norm_of_b)) return false;
     if (c.reason == SolveReason::diverged_iterations) return has_tolerance;
     return c.reason != SolveReason::diverged_nan && c.reason != SolveReason::interrupted;
   };
-  if (result.penalty_rows > 0) return;  // their diagonals would make up all of |A|·|x|
   if (std::none_of(result.columns.begin(), result.columns.end(), may_be_there)) return;
   Stream& stream = matrix_.context().stream();
   const bool in_two_norm = options_.residual_norm == ResidualNorm::unpreconditioned;
   std::vector<double> residuals;
   if (!in_two_norm) residuals = norms_of_residual(*product_, b, x, remove_mean_ ? &*remove_mean_ : nullptr, stream);
-  const std::vector<double> norms = norms_of_magnitudes(*product_, x, stream);
+  const std::vector<double> norms = floor_->norms(x, stream);
   for (std::size_t j = 0; j < result.columns.size(); ++j) {
     SolvedColumn& column = result.columns[j];
     const double residual = in_two_norm ? column.true_residual : residuals[j];
@@ -309,8 +310,12 @@ void Solver::look_for_null_space(SolveResult& result) {
     return !converged(c.reason) && c.reason != SolveReason::interrupted &&
            (c.reason != SolveReason::diverged_iterations || c.iterations >= kMany);
   });
-  if (!may_be || options_.null_space != NullSpace::none || matrix_.rows() == 0 || result.penalty_rows > 0) return;
-  result.maps_constants_to_zero = probe_constants(*product_, matrix_.context().stream()).in_null_space();
+  if (!may_be || matrix_.rows() == 0 || result.penalty_rows > 0) return;
+  Stream& stream = matrix_.context().stream();
+  const ConstantsProbe probe = probe_constants(*product_, stream);
+  if (!probe.in_null_space()) return;
+  result.maps_more_to_zero = maps_parts_to_zero(*product_, probe.allowed, stream);
+  result.maps_constants_to_zero = !result.maps_more_to_zero && options_.null_space == NullSpace::none;
 }
 
 /// After new values without refresh(): the rows with known values, and what stands in them.

@@ -23,6 +23,7 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/held_rows.h"
 #include "runtime/matrix/penalty_rows.h"
+#include "runtime/solvers/attainable.h"
 #include "runtime/solvers/cg_variant.h"
 #include "runtime/solvers/exact_residual.h"
 #include "runtime/solvers/gram_schmidt.h"
@@ -60,8 +61,8 @@ struct SolverOptions {
   /// constant: what A maps to 0. Then the mean of each column is removed from b, from x and from what the preconditioner
   /// gives, and a b whose mean is not 0 is solved in the sense of least squares; tolerances are of the b without its mean.
   NullSpace null_space = NullSpace::none;
-  /// Rows that state a known value by a huge diagonal. Their x is b_i / a_ii; the method works on the other rows and columns,
-  /// with b − A·x of the known values. Norms and residuals are those of the other rows.
+  /// Rows that state a known value by a huge diagonal. Their x is b_i / a_ii; the method works on the other rows and
+  /// columns, with b − A·x of the known values. Norms and residuals are those of the other rows.
   PenaltyRows penalty_rows = PenaltyRows::automatic;
   bool assume_symmetric = false;  ///< does not check that the matrix is symmetric
   std::int64_t columns = 1;       ///< right-hand sides that are solved at once
@@ -94,8 +95,8 @@ struct SolvedColumn {
   double residual = 0;        ///< as the method updated it
   double true_residual = 0;   ///< of b − A·x, computed anew, penalty rows left out; see SolveResult::why_f32
   /// Known if the tolerance was not met, and the residual is at most a hundredth of b: attainable_share()·‖ |A|·|x| ‖₂, the
-  /// residual that rounding errors allow, and ‖b − A·x‖₂ / ‖ |A|·|x| ‖₂, by how much the entries of A would have to change for
-  /// x to be exact. Else 0.
+  /// residual that rounding errors allow, and ‖b − A·x‖₂ / ‖ |A|·|x| ‖₂, by how much the entries of A would have to change
+  /// for x to be exact. Else 0.
   double floor = 0, backward_error = 0;
   /// Of cg after two iterations or more: extreme Ritz values of the preconditioned matrix M·A, see RitzValues. Their
   /// quotient estimates its condition number from below.
@@ -118,6 +119,9 @@ struct SolveResult {
   /// Looked at if a column of many iterations did not converge, and no null space was named: the matrix and its transpose
   /// map constant vectors to 0 up to rounding.
   bool maps_constants_to_zero = false;
+  /// Constant vectors, and others, too: maps_parts_to_zero(). Then maps_constants_to_zero is false. Looked at even if
+  /// constant vectors were named.
+  bool maps_more_to_zero = false;
   std::int64_t penalty_rows = 0;  ///< rows whose values were taken as known; residuals leave them out
   double penalty_ratio = 0;       ///< PenaltyFindings::largest_ratio
   std::string penalty_note;       ///< PenaltyFindings::note
@@ -147,8 +151,8 @@ class Solver {
   /// Error(input) if b or x holds NaN or infinity, or b is so small that its squares cannot be formed. The bits of x and of
   /// the history are the same in every run with as many ranks, the same kernel, exchange and variant. Of a matrix in f32,
   /// true residuals are summed in f64 by the host while it has the rows (DistributedMatrix::drop_host_rows()); this takes a
-  /// pass over them at the end of the solve. If a column did not meet its tolerance, further products follow, one of them with
-  /// |A| (attainable.h): no other product of the matrix may run on another stream while a solve runs.
+  /// pass over them at the end of the solve. If a column did not meet its tolerance, the host
+  /// forms |A|·|x| (attainable.h).
   SolveResult solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control = {});
 
   /// What other preconditioners would do.
@@ -201,6 +205,7 @@ class Solver {
   std::optional<MeanRemover> remove_mean_;  ///< with a null space
   std::unique_ptr<Product> product_;
   std::optional<ExactResidual> exact_;
+  std::optional<RoundingFloor> floor_;
   std::optional<krylov::Passes> passes_;
   std::optional<SumOverRanks> sum_;  ///< of two values a column
   std::unique_ptr<MonitorMemory> monitor_;

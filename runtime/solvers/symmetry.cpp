@@ -5,6 +5,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/krylov/preconditioner_steps.h"
+#include "kernels/matrix/symmetry.h"
 #include "runtime/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/row_plan.h"
@@ -68,7 +69,7 @@ SymmetryProbe probe_symmetry(const Product& product, Stream& stream) {
     product.clear_held(y.view(), stream);
     probe.difference = std::max(probe.difference, std::abs(form(x, y) - form(y, x)));
   }
-  probe.symmetric = !(probe.difference > (type == ValueType::f64 ? 1e-10 : 1e-5) * probe.scale);
+  probe.symmetric = !(probe.difference > symmetry_tolerance(type) * probe.scale);
   return probe;
 }
 

@@ -13,7 +13,8 @@ struct SymmetryProbe {
   bool symmetric = true;  ///< difference ≤ tolerance·scale
 };
 
-/// Three pairs of random vectors with entries ±1 and ±[½, 1). The tolerance is 1e-10 in f64 and 1e-5 in f32. REQUIRES: a
+/// Three pairs of random vectors with entries ±1 and ±[½, 1). The tolerance is symmetry_tolerance(), for the
+/// matrix as a whole: symmetric storage asks for it pair by pair. REQUIRES: a
 /// square matrix of which all entries are stored. Collective.
 SymmetryProbe probe_symmetry(const Product& product, Stream& stream);
 

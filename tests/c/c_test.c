@@ -253,6 +253,73 @@ static void solves_in_f32(shardmat_context* context) {
   shardmat_matrix_destroy(a);
 }
 
+/* Rows 5 and 40 state known values by huge diagonals. The other rows follow: x_of() solves all of them. */
+static void takes_penalty_rows(shardmat_context* context) {
+  tridiagonal t = make_rows(48);
+  double b[48], x[48] = {0};
+  for (int64_t i = 0; i < t.rows; ++i) {
+    const int64_t row = t.first + i;
+    b[i] = ax_of(row);
+    if (row != 5 && row != 40) continue;
+    for (int64_t k = t.row_ptr[i]; k < t.row_ptr[i + 1]; ++k)
+      if (t.columns[k] == row) t.values[k] = row == 5 ? 1e30 : 3e30;
+    b[i] = (row == 5 ? 1e30 : 3e30) * x_of(row);
+  }
+  const shardmat_rows rows = rows_of(&t);
+  shardmat_matrix_options half = {.size = sizeof half, .storage = on_host() ? "symmetric" : "general"};
+  shardmat_matrix *a = NULL, *none = make_matrix(context, NULL);
+  shardmat_solve_result result = {.size = sizeof result};
+  const char* const choices[] = {NULL, "auto", "known"};
+  for (int choice = 0; choice < 6; ++choice) {
+    OK(shardmat_matrix_from_rows(context, &rows, choice < 3 ? NULL : &half, &a));
+    shardmat_solver_options options = {.size = sizeof options, .rtol = 1e-12, .penalty_rows = choices[choice % 3]};
+    memset(x, 0, sizeof x);
+    OK(shardmat_solve(a, &options, b, x, &result));
+    CHECK(result.penalty_rows == 2 && result.penalty_ratio >= 1e29 && result.iterations > 5);
+    for (int64_t i = 0; i < t.rows; ++i) CHECK(fabs(x[i] - x_of(t.first + i)) < 1e-9);
+    options.penalty_rows = "keep"; /* the norm of b hides the other rows: nothing is left to do after one iteration */
+    memset(x, 0, sizeof x);
+    shardmat_solve(a, &options, b, x, &result);
+    CHECK(result.penalty_rows == 0 && result.iterations < 5);
+    shardmat_matrix_destroy(a);
+  }
+  shardmat_solver_options options = {.size = sizeof options, .penalty_rows = "known"};
+  shardmat_solver* solver = NULL;
+  REFUSED(shardmat_solver_create(none, &options, &solver), SHARDMAT_USAGE, "no penalty rows");
+  options.penalty_rows = "perhaps";
+  REFUSED(shardmat_solver_create(none, &options, &solver), SHARDMAT_USAGE, "keep, known or auto");
+  CHECK(solver == NULL);
+  shardmat_matrix_destroy(none);
+}
+
+/* Symmetric within rounding: half is stored, with the means; more than this is refused. */
+static void stores_half(shardmat_context* context) {
+  const shardmat_matrix_options half = {.size = sizeof half, .storage = "symmetric"};
+  double x[48], y[48], expected = 0;
+  for (int more = 0; more < 2; ++more) {
+    tridiagonal t = make_rows(48);
+    for (int64_t i = 0; i < t.rows; ++i)
+      for (int64_t k = t.row_ptr[i]; k < t.row_ptr[i + 1]; ++k)
+        if (t.columns[k] == t.first + i + 1) t.values[k] *= 1 + (more ? 1e-6 : 4e-12);
+    const shardmat_rows rows = rows_of(&t);
+    shardmat_matrix* a = NULL;
+    if (more || !on_host()) {
+      REFUSED(shardmat_matrix_from_rows(context, &rows, &half, &a), on_host() ? SHARDMAT_INPUT : SHARDMAT_USAGE,
+              on_host() ? "entry (0, 1) is -1.000001, but entry (1, 0) is -1 " : "for the host");
+      continue;
+    }
+    OK(shardmat_matrix_from_rows(context, &rows, &half, &a));
+    for (int64_t i = 0; i < t.rows; ++i) x[i] = x_of(t.first + i);
+    OK(shardmat_spmv(a, 1, x, 0, y));
+    for (int64_t i = 0; i < t.rows; ++i) {
+      const int64_t row = t.first + i;
+      expected = 2 * x_of(row) - (1 + 2e-12) * (x_of(row - 1) + x_of(row + 1));
+      CHECK(fabs(y[i] - expected) < 1e-14);
+    }
+    shardmat_matrix_destroy(a);
+  }
+}
+
 /* Known values in the rows 5 (named by every rank) and 40 (by the last): the other rows follow, with the same solution. */
 static void zeroes_rows_and_columns(shardmat_context* context) {
   shardmat_matrix_options options = {.size = sizeof options, .updatable = 1};
@@ -425,6 +492,8 @@ static void does_everything(shardmat_context* context) {
   solves(context);
   solves_in_f32(context);
   zeroes_rows_and_columns(context);
+  takes_penalty_rows(context);
+  stores_half(context);
   refuses(context);
   refuses_kernels(context);
   reads_files(context);

@@ -51,6 +51,7 @@ contains
     call multiplies_a_file(context)
     call multiplies_in_f32(context)
     call solves(context)
+    call takes_penalty_rows(context)
     call ranks_vertices(context)
     call refuses(context)
     if (info%feeder == 1) return
@@ -321,6 +322,47 @@ contains
     x = 0
     call ok(shardmat_solve(matrix, b=c_loc(b), x=c_loc(x), solved=solved(1)), 'solve without options')
     call expect(near(x, spread(0.5d0, 1, size(x)), 1d-6), 'solution without options')
+    call shardmat_matrix_destroy(matrix)
+  end subroutine
+
+  ! Every fifth row states a known value by a huge diagonal; x solves the other rows with it.
+  subroutine takes_penalty_rows(context)
+    type(c_ptr), intent(in) :: context
+    real(c_double) :: a(0:n - 1, 0:n - 1), right(0:n - 1), known(0:n - 1, 3)
+    real(c_double), allocatable, target :: values(:), b(:), x(:)
+    integer(c_int64_t), allocatable, target :: row_ptr(:), columns(:)
+    character(len=8, kind=c_char), target :: choice, method = 'gmres'//c_null_char
+    type(c_ptr) :: matrix
+    type(shardmat_solver_options) :: chosen
+    type(shardmat_solve_result) :: solved
+    integer(c_int64_t) :: i, first, rows
+    integer :: attempt
+    a = dense_matrix()
+    known = dense_x()
+    right = matmul(a, known(:, 1))
+    do i = 0, n - 1, 5
+      a(i, i) = 1d30*(1 + i)
+      right(i) = a(i, i)*known(i, 1)
+    end do
+    first = n*rank/ranks
+    rows = n*(rank + 1)/ranks - first
+    call compress(a, first, rows, row_ptr, columns, values)
+    call ok(shardmat_matrix_from_rows(context, shardmat_rows(first_row=first, rows=rows, cols=n, row_ptr=c_loc(row_ptr), &
+            columns=c_loc(columns), values=c_loc(values)), shardmat_matrix_options(), matrix), 'matrix with penalty rows')
+    b = right(first:first + rows - 1)
+    allocate (x(rows))
+    chosen%rtol = 1d-12
+    chosen%solver = c_loc(method)
+    do attempt = 1, 3
+      if (attempt == 2) choice = 'known'//c_null_char
+      if (attempt == 3) choice = 'keep'//c_null_char
+      if (attempt > 1) chosen%penalty_rows = c_loc(choice)
+      x = 0
+      call ok(shardmat_solve(matrix, chosen, c_loc(b), c_loc(x), solved), 'solve with penalty rows')
+      call expect(near(x, known(first:first + rows - 1, 1), 1d-8) .eqv. attempt < 3 .or. rows == 0, 'known values')
+      call expect(solved%penalty_rows == merge(0, 8, attempt == 3), 'penalty rows')
+      call expect((solved%penalty_ratio > 1d28) .eqv. attempt < 3, 'ratio of penalty rows')
+    end do
     call shardmat_matrix_destroy(matrix)
   end subroutine
 

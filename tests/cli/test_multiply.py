@@ -332,13 +332,48 @@ class Report(CliTest):
         self.succeed("multiply", "a.h5", "--storage", "symmetric", "--verify", ranks=2)
         row = int(np.argmax(np.diff(matrix.indptr)))
         column = int(next(j for j in matrix.indices[matrix.indptr[row]:matrix.indptr[row + 1]] if j != row))
-        matrix[row, column] *= 1 + 1e-15
+        matrix[row, column] *= 1 + 1e-9
         write_binsparse(self.path("b.h5"), matrix)
         first, second = min(row, column), max(row, column)
         self.fail_on_every_rank(INPUT, "multiply", "b.h5", "--storage", "symmetric", ranks=2,
                                 says=[f"entry ({first}, {second}) is", f"entry ({second}, {first}) is", "--storage"])
         self.fail_with(USAGE, "multiply", "a.h5", "--storage", "symmetric", "--kernel", "csr_host", says="symmetric storage")
         self.fail_with(USAGE, "multiply", "random:n=20,cols=30", "--storage", "symmetric", says="square")
+
+    def test_symmetric_storage_takes_what_is_symmetric_within_rounding(self):
+        generator = np.random.default_rng(8)
+        matrix = sp.random(200, 200, density=0.05, format="csr", random_state=8)
+        matrix = (matrix + matrix.T + sp.diags(generator.uniform(8, 9, 200))).tocsr()
+        matrix.data *= 1 + 1e-12 * generator.uniform(-1, 1, matrix.nnz)
+        missing = [(i, j) for i, j in ((3, 190), (150, 7), (99, 101)) if matrix[j, i] == 0]
+        self.assertGreater(len(missing), 0)
+        matrix = matrix.tolil()
+        for i, j in missing:
+            matrix[i, j] = -1e-11
+        write_binsparse(self.path("a.h5"), matrix.tocsr())
+        mean = ((matrix + matrix.T) / 2).tocsr()
+        x = generator.uniform(-1, 1, 200)
+        np.save(self.path("x.npy"), x)
+        np.save(self.path("b.npy"), mean @ x)
+        half = ["a.h5", "--storage", "symmetric", "--backend", "host"]
+        for ranks in (1, 2, 3):
+            with self.subTest(ranks=ranks):
+                report = self.json_of("multiply", *half, "--sort", "local", "--x", "x.npy", "--verify", "--output", "y.npy", ranks=ranks)
+                self.assertTrue(all(rank["kernel"].startswith("symmetric_host") for rank in report["ranks"]))
+                self.assertTrue(1e-12 < report["matrix"]["symmetry_difference"] < 3e-12, report["matrix"])
+                assert_product(self, read_vector(self.path("y.npy")), mean, x)
+                report = self.json_of("solve", *half, "--b", "b.npy", "--rtol", 1e-13, "--output", "solved.npy", ranks=ranks)
+                self.assertEqual(report["solver"]["name"], "cg")
+                np.testing.assert_allclose(read_vector(self.path("solved.npy")), x, atol=1e-11)
+        info = self.json_of("info", "a.h5")["symmetry"]
+        self.assertTrue(info["within_rounding"])
+        self.assertRegex(self.succeed("info", "a.h5").out, r"symmetry +symmetric within rounding \(largest relative difference ")
+        # A small row beside one that is huge does not hide: the smaller of both rows counts.
+        matrix[5, 5] = 1e30
+        matrix[5, 180] = matrix[180, 5] + 0.01
+        write_binsparse(self.path("b.h5"), matrix.tocsr())
+        self.fail_with(INPUT, "multiply", "b.h5", *half[1:], says=["entry (5, 180) is", "entry (180, 5) is"])
+        self.assertFalse(self.json_of("info", "b.h5")["symmetry"]["within_rounding"])
 
     def test_json_in_a_file_beside_the_table(self):
         result = self.succeed("multiply", "poisson:n=5", "--json", "report.json", ranks=2)

@@ -175,10 +175,15 @@ TEST(RowLengthQuantiles, AreExact) {
 void expect_as_in_map(const Symmetry& found, const HostCsr& m) {
   const auto entries = entries_of(m);
   Symmetry wanted;
+  std::map<std::int64_t, double> scales;
+  for (const auto& [place, value] : entries) scales[place.first] = std::max(scales[place.first], std::abs(value));
   for (const auto& [place, value] : entries) {
     if (place.first == place.second) continue;
     ++wanted.off_diagonal;
     const auto mirror = entries.find({place.second, place.first});
+    wanted.largest_relative = std::max(
+        wanted.largest_relative,
+        relative_difference(value, mirror == entries.end() ? 0 : mirror->second, scales[place.first], scales[place.second]));
     if (mirror == entries.end()) continue;
     ++wanted.mirrored;
     wanted.equal += mirror->second == value;
@@ -189,6 +194,16 @@ void expect_as_in_map(const Symmetry& found, const HostCsr& m) {
   EXPECT_EQ(found.mirrored, wanted.mirrored);
   EXPECT_EQ(found.equal, wanted.equal);
   EXPECT_EQ(found.largest_difference, wanted.largest_difference);
+  EXPECT_EQ(found.largest_relative, wanted.largest_relative);
+}
+
+TEST(RelativeDifference, IsRelativeToTheEntriesAndTheSmallerRow) {
+  EXPECT_EQ(relative_difference(0, 0, 0, 0), 0);
+  EXPECT_EQ(relative_difference(2, 1, 1, 8), 0.5);
+  EXPECT_EQ(relative_difference(1e-3, 0, 1e30, 4), 1e-3 / 4);
+  EXPECT_EQ(relative_difference(-1, 1, 1, 1), 2);
+  EXPECT_EQ(relative_difference(1e308, -1e308, 1e308, 1e308), 2);
+  EXPECT_TRUE(std::isnan(relative_difference(std::nan(""), 1, 1, 1)));
 }
 
 Symmetry sample(const HostCsr& m, std::int64_t most) {

@@ -244,6 +244,53 @@ static PetscErrorCode knows_constants(void) {
   PetscFunctionReturn(0);
 }
 
+/* Every ninth row states a known value by a huge diagonal. It is a row like others unless the option says more. */
+static PetscErrorCode takes_penalty_rows(void) {
+  const char* const choices[] = {NULL, "keep", "auto", "known"};
+  const PetscInt n = 80;
+  PetscFunctionBeginUser;
+  for (int choice = 0; choice < 4; ++choice) {
+    Mat a;
+    Vec x, b, expected;
+    KSP ksp;
+    PetscInt first, last;
+    PetscReal wrong, size;
+    PetscCall(assemble(PETSC_COMM_WORLD, n, 1, 0, PETSC_FALSE, &a));
+    PetscCall(MatCreateVecs(a, &x, &b));
+    PetscCall(VecDuplicate(x, &expected));
+    PetscCall(fill(expected, 3));
+    PetscCall(MatMult(a, expected, b));
+    PetscCall(MatGetOwnershipRange(a, &first, &last));
+    for (PetscInt i = first; i < last; ++i)
+      if (i % 9 == 4) {
+        PetscScalar value;
+        PetscCall(VecGetValues(expected, 1, &i, &value));
+        PetscCall(MatSetValue(a, i, i, 1e30 * (1 + (PetscReal)i), INSERT_VALUES));
+        PetscCall(VecSetValue(b, i, 1e30 * (1 + (PetscReal)i) * value, INSERT_VALUES));
+      }
+    PetscCall(MatAssemblyBegin(a, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(a, MAT_FINAL_ASSEMBLY));
+    PetscCall(VecAssemblyBegin(b));
+    PetscCall(VecAssemblyEnd(b));
+    PetscCall(create(a, choice % 2 == 0 ? PCJACOBI : PCNONE, &ksp));
+    PetscCall(KSPSetTolerances(ksp, 1e-12, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
+    if (choices[choice] != NULL) PetscCall(PetscOptionsSetValue(NULL, "-ksp_shardmat_penalty_rows", choices[choice]));
+    PetscCall(KSPSetFromOptions(ksp));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(VecNorm(expected, NORM_2, &size));
+    PetscCall(VecAXPY(x, -1, expected));
+    PetscCall(VecNorm(x, NORM_2, &wrong));
+    CHECK((wrong < 1e-9 * size) == (choice >= 2));
+    if (choices[choice] != NULL) PetscCall(PetscOptionsClearValue(NULL, "-ksp_shardmat_penalty_rows"));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(VecDestroy(&expected));
+    PetscCall(VecDestroy(&b));
+    PetscCall(VecDestroy(&x));
+    PetscCall(MatDestroy(&a));
+  }
+  PetscFunctionReturn(0);
+}
+
 static PetscErrorCode any_test(KSP ksp, PetscInt i, PetscReal norm, KSPConvergedReason* reason, void* user) {
   (void)ksp, (void)i, (void)norm, (void)user;
   *reason = KSP_CONVERGED_ITERATING;
@@ -340,6 +387,7 @@ int main(int argc, char** argv) {
   PetscCall(ends(a));
   PetscCall(chooses_methods(a));
   PetscCall(knows_constants());
+  PetscCall(takes_penalty_rows());
   PetscCall(takes_another());
   PetscCall(assemble(PETSC_COMM_SELF, 30, 1, 0, PETSC_FALSE, &alone));
   PetscCall(create(alone, PCNONE, &ksp));

@@ -153,6 +153,23 @@ def files(context):
     assert (scores is None) == (comm.rank > 0)
 
 
+def half_storage(context):
+    """A matrix that is symmetric within rounding is stored as the mean of it and its transpose; any other is refused."""
+    if os.environ.get("TEST_BACKEND", "host") != "host":
+        return
+    rng = np.random.default_rng(9)
+    a = (A + A.T).tocsr()
+    a.data *= 1 + 1e-12 * rng.uniform(-1, 1, a.nnz)
+    mean = (a + a.T) / 2
+    with shardmat.Matrix.from_rows(a[FIRST:LAST], context=context, storage="symmetric") as m:
+        np.testing.assert_allclose(m @ X[FIRST:LAST, 0], (mean @ X[:, 0])[FIRST:LAST], rtol=1e-14, atol=1e-14)
+    a = a.tolil()
+    i, j = next((i, j) for i, j in zip(*a.nonzero()) if i + 5 < j)
+    a[i, j] += 1e-6
+    refused(shardmat.InputError, f"entry ({i}, {j}) is",
+            lambda: shardmat.Matrix.from_rows(a.tocsr()[FIRST:LAST], context=context, storage="symmetric"))
+
+
 def errors(context):
     wrong = A[FIRST:LAST].astype(float).copy()
     if comm.rank == 0:
@@ -197,8 +214,8 @@ def main():
                 assert context.info()["ranks"] == comm.size > 1
                 if backend == "host":
                     assert context.info()["feeder"] == (owners > 0 and comm.rank == comm.size - 1)
-                for step in (own_rows, different_options, arrays_of_the_context, triplets, boundary_values, solving, penalty_rows, files,
-                             errors, interrupted):
+                for step in (own_rows, different_options, arrays_of_the_context, triplets, boundary_values, solving, penalty_rows,
+                             half_storage, files, errors, interrupted):
                     step(context)
     except BaseException:
         sys.stderr.write(f"rank {comm.rank}: {traceback.format_exc()}")

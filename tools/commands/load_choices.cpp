@@ -36,8 +36,9 @@ void add_kernel_options(const CommandLine& app, LoadChoices& o) {
       "on the same kind of device with the same ranks, --type and --exchange. Rows are not multiplied while x moves, "
       "unless --overlap asks for it in all products");
   app.add_option("--storage", o.storage,
-                 "symmetric: store one of two equal entries a_ij and a_ji, for about half the memory; on the host. A matrix "
-                 "that is not symmetric is refused. Results depend on the number of threads in the last bits")
+                 "symmetric: store one of two equal entries a_ij and a_ji, for about half the memory; on the host. If they "
+                 "differ by rounding alone (1e-10 of them or of their rows' largest entries; f32: 1e-5), their mean is "
+                 "stored. Any other matrix is refused. Results depend on the number of threads in the last bits")
       ->check(one_of({"full", "symmetric"}))
       ->capture_default_str();
   app.add_flag("--no-cache", o.no_cache, "neither use nor store measured choices (they are stored in SHARDMAT_CACHE_DIR)");

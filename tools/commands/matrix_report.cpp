@@ -98,6 +98,7 @@ void report_streamed(MatrixReport& report, const RowSource& source, const Report
   Counters counters(report, source.cols());
   SymmetrySample sample;
   const bool square = source.rows() == source.cols();
+  if (square) require_host_memory(8 * source.rows(), "the largest entry of each row");
   for_each_row_slice(
       source, 0, source.rows(),
       [&](std::int64_t first_row, const CsrView& slice) {

@@ -51,10 +51,12 @@ std::string penalty_text(const PenaltyStatistics& penalty) {
 std::string symmetry_text(const Symmetry& symmetry) {
   const std::int64_t all = symmetry.off_diagonal;
   std::string text = all == 0 ? "no entries beside the diagonal" : "pattern and values";
-  if (symmetry.equal < all)
+  if (symmetry.equal < all && symmetry.within_rounding(ValueType::f64))
+    text = fmt::format("symmetric within rounding (largest relative difference {:.2g})", symmetry.largest_relative);
+  else if (symmetry.equal < all)
     text = symmetry.mirrored == all
-               ? fmt::format("pattern; {:.4g} % of the values are equal, others differ by up to {:.3g}",
-                             percent(symmetry.equal, all), symmetry.largest_difference)
+               ? fmt::format("pattern; {:.4g} % of the values are equal, others differ by up to {:.3g} (relative: {:.2g})",
+                             percent(symmetry.equal, all), symmetry.largest_difference, symmetry.largest_relative)
                : fmt::format("none; {:.4g} % of the entries beside the diagonal are mirrored, {:.4g} % with the same value",
                              percent(symmetry.mirrored, all), percent(symmetry.equal, all));
   return text + (symmetry.exact ? "" : fmt::format(" (of {} sampled entries)", human_count(all)));
@@ -318,7 +320,9 @@ std::string to_json(const MatrixReport& report) {
                         {"off_diagonal", s->off_diagonal},
                         {"mirrored", s->mirrored},
                         {"equal", s->equal},
-                        {"largest_difference", s->largest_difference}};
+                        {"largest_difference", s->largest_difference},
+                        {"largest_relative", s->largest_relative},
+                        {"within_rounding", s->within_rounding(ValueType::f64)}};
   for (const Locality& locality : report.locality) {
     nlohmann::ordered_json& one = json["locality"][std::string(name(locality.type))];
     one["stored"] = locality.stored;

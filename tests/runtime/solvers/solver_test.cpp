@@ -14,6 +14,7 @@
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/method.h"
 #include "runtime/solvers/preconditioner.h"
+#include "runtime/solvers/random_entries.h"
 #include "tests/runtime/matrix/test_matrix.h"
 
 namespace shardmat {
@@ -159,6 +160,46 @@ void repeats_bit_by_bit(const Case& c) {
   }
 }
 SHARDMAT_VECTOR_TEST(Solver, RepeatsBitByBit, repeats_bit_by_bit)
+
+/// ‖ |A|·|x| ‖ from the rows, and from products where they were dropped: never more, and not much less.
+void finds_the_floor_of_rounding(const Case& c) {
+  const char* const specification = "elasticity:n=4,seed=2";
+  System system(c, specification, 2);
+  Stream& stream = system.stream();
+  DistributedMatrix& matrix = system.at.matrix;
+  fill_random(system.x, 7, Entries::fractions, stream);
+  const HostVector<double> x = system.x.gather(stream);
+  const HostCsr a = whole_matrix(specification);
+  std::vector<double> wanted(2, 0);
+  if (world().rank() == 0)
+    for (std::size_t i = 0; i < static_cast<std::size_t>(a.rows); ++i)
+      for (std::size_t j = 0; j < 2; ++j) {
+        double sum = 0;
+        for (auto k = static_cast<std::size_t>(a.row_ptr[i]); k < static_cast<std::size_t>(a.row_ptr[i + 1]); ++k)
+          sum += std::abs(a.values[k] * x[2 * static_cast<std::size_t>(a.col_idx[k]) + j]);
+        wanted[j] += sum * sum;
+      }
+  world().all_reduce(std::span<double>(wanted), Reduction::sum);
+  ProductOptions two;
+  two.columns = 2;
+  const auto product = matrix.product(two);
+  DistributedVector before(matrix, VectorLayout::rows, c.type, 2), after(matrix, VectorLayout::rows, c.type, 2);
+  product->multiply(1, system.x.view(), 0, before.view(), stream);
+  const RoundingFloor floor(matrix, *product);
+  const std::vector<double> norms = floor.norms(system.x, stream);
+  product->multiply(1, system.x.view(), 0, after.view(), stream);
+  product->wait(stream);
+  EXPECT_EQ(before.own(stream), after.own(stream));
+  matrix.drop_host_rows();
+  const std::vector<double> bounds = floor.norms(system.x, stream);
+  for (std::size_t j = 0; j < 2; ++j) {
+    const double right = std::sqrt(wanted[j]);
+    EXPECT_NEAR(norms[j], right, (c.type == ValueType::f64 ? 1e-12 : 1e-5) * right);
+    EXPECT_LE(bounds[j], norms[j]);
+    EXPECT_GE(bounds[j], norms[j] / 10);
+  }
+}
+SHARDMAT_VECTOR_TEST(Solver, FindsTheFloorOfRounding, finds_the_floor_of_rounding)
 
 void ends_for_the_right_reason(const Case& c, CgVariant variant) {
   SCOPED_TRACE(name(variant));

@@ -151,8 +151,8 @@ class Matrix(Handle):
     Made by ``from_scipy``, ``from_rows``, ``from_triplets`` or ``from_file``, which take these options as keywords:
 
     dtype: of the stored values and of x: float64, float32, float16 or bfloat16; None: as given. method: partitioner ("nnz",
-    "rows"). kernel, policy, exchange: names; None: chosen. storage: "general", or "symmetric" for half of a symmetric matrix on
-    the host. products: how many are expected; few: kernels are chosen without measuring. columns: right-hand sides of the
+    "rows"). kernel, policy, exchange: names; None: chosen. storage: "general", or "symmetric" for half of a matrix on the
+    host that is symmetric within rounding; where a_ij and a_ji differ, their mean is stored. products: how many are expected; few: kernels are chosen without measuring. columns: right-hand sides of the
     first product. updatable: new values may come later. reproducible: the same bits in every run. drop_rows: frees the rows
     in host memory when the first product is made.
 
