@@ -248,7 +248,7 @@ std::function<int()> add_convert(const CommandLine& program) {
       "\n--complex as-real turns each value a + ib of a complex matrix into the block [a -b; b a], and each number of a "
       "vector "
       "into its real and imaginary part, one behind the other. Rows and columns become twice as many. Products and solvers "
-      "then take the blocks as two unknowns a node. Matrices come from Matrix Market, .npz and .mat files of versions 5 to "
+      "then find nodes of two unknowns (--node-block-size 2). Matrices come from Matrix Market, .npz and .mat files of versions 5 to "
       "7.\n"
       "\nExamples:\n  shardmat convert bar.mtx.gz bar.npz\n  shardmat convert bar.h5 bar.mtx\n"
       "  shardmat convert job.sti K.npz                       # and K.npz.dof\n"
