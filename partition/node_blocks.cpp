@@ -1,8 +1,11 @@
 #include "partition/node_blocks.h"
 
+#include <fmt/format.h>
+
 #include <span>
 #include <vector>
 
+#include "kernels/base/error.h"
 #include "kernels/matrix/node_blocks.h"
 
 namespace shardmat {
@@ -33,6 +36,20 @@ std::int64_t find_node_block_size(const RowSource& source) {
     for (const BlockGrouping& grouping : groupings) sums.push_back(sample.tally(grouping));
     return sums;
   });
+}
+
+void require_nodes_in_order(std::int64_t size, std::int64_t found, const RowSource& permuted) {
+  if (found % size == 0) return;
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("{}: its rows were put in another order ({}), and the pattern does not show that the {} unknowns of "
+                  "a node are still together; take the original order, or leave out the size of nodes",
+                  permuted.name(), title(permuted.row_order()), size),
+      "node_block_size");
+}
+
+void require_nodes_in_order(std::int64_t size, const RowSource& permuted) {
+  require_nodes_in_order(size, find_node_block_size(permuted), permuted);
 }
 
 }  // namespace shardmat

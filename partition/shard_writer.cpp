@@ -75,6 +75,7 @@ class Writer {
     checksums_.resize(block_rows_.size() - 1);
     require_node_block_size(options.node_block_size, source.rows());
     node_block_size_ = options.node_block_size > 0 ? options.node_block_size : find_node_block_size(source);
+    if (options.node_block_size > 1 && source.permuted()) require_nodes_in_order(options.node_block_size, source);
     for (const int parts : options.parts) {
       const bool known = std::any_of(partitions_.begin(), partitions_.end(),
                                      [&](const StoredPartition& p) { return p.partition.parts() == parts; });

@@ -13,6 +13,7 @@
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "kernels/matrix/ordering.h"
+#include "partition/node_blocks.h"
 #include "runtime/source/find_node_blocks.h"
 
 namespace shardmat {
@@ -91,17 +92,27 @@ struct NodeBlocks {
   const char* origin = "";
 };
 
+std::int64_t find_in_pattern(const RowSource& rows, Communicator& communicator) {
+  if (rows.rows() != rows.cols()) return 1;
+  const auto shares = even_starts(rows.rows(), communicator.size());
+  const auto rank = static_cast<std::size_t>(communicator.rank());
+  return find_node_block_size(rows, shares[rank], shares[rank + 1], communicator);
+}
+
 /// Collective: the unknowns of a node.
 NodeBlocks find_nodes(const MatrixSource& source, Communicator& communicator, std::int64_t given) {
   const RowSource& rows = *source.rows;
   communicator.together([&] { require_node_block_size(given, rows.rows()); });
-  if (given > 0) return {given, "given"};
-  if (const std::int64_t known = rows.node_block_size(); known > 0)
-    return {known, source.file != nullptr ? "stored in the file" : "found in the pattern"};
+  if (given > 0 && (given == 1 || !rows.permuted() || source.by_part)) return {given, "given"};
+  const std::int64_t known = rows.node_block_size();
+  if (given > 0) {
+    const std::int64_t found = known > 0 ? known : find_in_pattern(rows, communicator);
+    communicator.together([&] { require_nodes_in_order(given, found, rows); });
+    return {given, "given"};
+  }
+  if (known > 0) return {known, source.file != nullptr ? "stored in the file" : "found in the pattern"};
   if (rows.rows() != rows.cols() || source.by_part) return {1, "found in the pattern"};
-  const auto shares = even_starts(rows.rows(), communicator.size());
-  const auto rank = static_cast<std::size_t>(communicator.rank());
-  return {find_node_block_size(rows, shares[rank], shares[rank + 1], communicator), "found in the pattern"};
+  return {find_in_pattern(rows, communicator), "found in the pattern"};
 }
 
 bool keeps_whole(const std::vector<std::int64_t>& starts, std::int64_t size) {

@@ -59,7 +59,7 @@ class NodeBlocks(CliTest):
         for unknowns, shape, kept in ((3, (5, 5, 5), 1.0), (2, (11, 9), 1.0), (3, (5, 5, 5), 0.8), (2, (11, 9), 0.75)):
             self.make(elastic(shape, unknowns, 7, kept))
             plain = self.starts("a.mtx", "--node-block-size", 1)
-            self.assertTrue(any(start % unknowns for cuts in plain.values() for start in cuts), "plain cuts must split a node")
+            self.assertTrue(any(start % unknowns for cuts in plain.values() for start in cuts), "they must split a node")
             for file in ("a.mtx", "plain.h5"):
                 cuts = self.starts(file)
                 self.assertEqual(self.stored_size, unknowns)
@@ -103,7 +103,8 @@ class NodeBlocks(CliTest):
                 # The size 1 is Jacobi's.
                 of_one = self.solved("a.mtx", ranks, "--node-block-size", 1)
                 self.assertEqual(of_one["solver"]["preconditioner_note"], "blocks of 1")
-                self.succeed("solve", "a.mtx", "--b", "b.npy", "--json", "jacobi.json", "--preconditioner", "jacobi", ranks=ranks)
+                self.succeed("solve", "a.mtx", "--b", "b.npy", "--json", "jacobi.json", "--preconditioner", "jacobi",
+                             ranks=ranks)
                 jacobi = json.loads(self.path("jacobi.json").read_text())
                 self.assertEqual(of_one["iterations"], jacobi["iterations"])
         self.succeed("multiply", "a.mtx", "--node-block-size", 3, "--verify", ranks=2)
@@ -115,6 +116,31 @@ class NodeBlocks(CliTest):
         self.assertFalse(self.path("no.h5").exists())
         self.fail_with(USAGE, "solve", "a.mtx", "--preconditioner", "block_jacobi", "--node-block-size", 9, says=["1 to 6"])
         self.fail_with(USAGE, "solve", "a.mtx", "--block-size", 3, says=["did you mean --node-block-size?"])
+
+    def test_orders_keep_nodes(self):
+        self.make(elastic((8, 6, 4), 3, 5))
+        for order in (("--sort", "global"), ("--reorder", "rcm"), ("--reorder", "graph")):
+            for ranks in (0, 3) if "graph" in order else (0,):
+                with self.subTest(order=order, ranks=ranks):
+                    result = self.call("partition", "a.mtx", "cut.h5", "--parts", "3", "--force", *order, ranks=ranks)
+                    if result.code == USAGE and "this build has no" in result.err:
+                        continue
+                    self.assertEqual(result.code, 0, result)
+                    with h5py.File(self.path("cut.h5")) as file:
+                        old = np.sort(file["shardmat/permutation"][:].reshape(-1, 3), axis=1)  # rcm turns the order around
+                        size = file["shardmat"].attrs["node_block_size"]
+                        whole = (old[:, 0] % 3 == 0).all() and (np.diff(old, axis=1) == 1).all()
+                    self.assertTrue(whole)
+                    self.assertEqual(size, 3)
+                    for options in ((), ("--node-block-size", 3)):
+                        self.assertEqual(self.solved("cut.h5", 3, *options)["solver"]["preconditioner_note"], "blocks of 3")
+        rng = np.random.default_rng(2)
+        shuffled = rng.permutation(self.a.shape[0])
+        self.make(self.a[shuffled][:, shuffled])
+        self.fail_with(USAGE, "partition", "a.mtx", "no.h5", "--parts", 2, "--node-block-size", 3, "--sort", "global",
+                       says=["another order", "--node-block-size"])
+        self.succeed("partition", "a.mtx", "cut.h5", "--parts", 2, "--force", "--sort", "global")
+        self.fail_on_every_rank(USAGE, "solve", "cut.h5", "--node-block-size", 3, says=["another order", "--node-block-size"])
 
     def test_what_a_file_recorded_stays(self):
         self.make(elastic((6, 5, 2), 3, 5))
