@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -110,6 +111,7 @@ void Ranks::start(const std::filesystem::path& run_directory) {
     throw;
   }
   close(output);
+  log_.note(fmt::format("started as process {}: {}", launcher_, fmt::join(command, " ")));
   expected_ranks_ = 0, hard_ = false, started_ = now();
   launcher_handle_ = ProcessHandle(launcher_);
   launcher_watch_ = std::make_unique<ReadWatch>(loop_, launcher_handle_.descriptor(), [this] {

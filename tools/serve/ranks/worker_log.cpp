@@ -75,6 +75,8 @@ int WorkerLog::open_pipe() {
   return ends[1];
 }
 
+void WorkerLog::note(std::string_view line) { writer_.write(with_time(line)); }
+
 void WorkerLog::read() {
   char bytes[4096];
   for (int i = 0; pipe_ >= 0 && i < kMostReads; ++i) {

@@ -34,6 +34,8 @@ class WorkerLog {
   /// is forgotten. Throws Error(resources) if no descriptor is left.
   int open_pipe();
 
+  /// Writes a line of the service's own, with the time. It counts as nothing that a rank said.
+  void note(std::string_view line);
   /// Takes what has come so far.
   void read();
   /// The last line that begins with "shardmat: ", without this; empty if there was none.
