@@ -58,7 +58,7 @@ MetisGraph metis_graph(const CsrView& matrix) {
 
 bool built_with_metis() { return true; }
 
-HostVector<std::int64_t> order_by_graph(const CsrView& matrix, int parts) {
+HostVector<std::int64_t> order_by_graph(const CsrView& matrix, int parts, std::int64_t node_block_size) {
   MetisGraph graph = metis_graph(matrix);
   std::vector<idx_t> part(static_cast<std::size_t>(matrix.rows), 0);
   if (parts >= matrix.rows) {  // METIS would complain of parts without rows
@@ -77,6 +77,8 @@ HostVector<std::int64_t> order_by_graph(const CsrView& matrix, int parts) {
     if (status != METIS_OK)
       throw Error(ErrorKind::internal, fmt::format("METIS could not partition the graph of the matrix (status {})", status));
   }
+  const auto size = static_cast<std::size_t>(node_block_size);
+  for (std::size_t row = 0; row < part.size(); ++row) part[row] = part[row / size * size];
   HostVector<std::int64_t> order(part.size());
   std::iota(order.begin(), order.end(), std::int64_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
@@ -89,7 +91,7 @@ HostVector<std::int64_t> order_by_graph(const CsrView& matrix, int parts) {
 
 bool built_with_metis() { return false; }
 
-HostVector<std::int64_t> order_by_graph(const CsrView&, int) {
+HostVector<std::int64_t> order_by_graph(const CsrView&, int, std::int64_t) {
   throw Error(ErrorKind::usage,
               "this build has no METIS to partition graphs; install libmetis-dev and build again, or use the order rcm",
               "order");

@@ -146,6 +146,7 @@ void write_new_values(const std::filesystem::path& output, const std::filesystem
   write.how = options.how;
   write.source_checksum = stored.source_checksum();
   write.sort_local = stored.wants_local_sort();
+  write.node_block_size = stored.node_block_size();
   write.allow_nonfinite = stored.allows_nonfinite();
   write.progress = options.progress;
   for (const StoredPartition& partition : stored.partitions()) write.partitions.push_back(partition.partition);

@@ -7,6 +7,7 @@
 #include "kernels/base/text.h"
 #include "kernels/matrix/ordering.h"
 #include "partition/graph_order.h"
+#include "partition/node_blocks.h"
 #include "partition/permuted_source.h"
 
 namespace shardmat {
@@ -17,10 +18,11 @@ HostVector<std::int64_t> pattern_order(const RowSource& source, std::span<const 
                                        int parts, bool allow_nonfinite, const Progress& progress) {
   require_order(source, by, parts);
   HostVector<std::int64_t> order;
+  const std::int64_t nodes = by == RowOrder::graph ? find_node_block_size(source) : 1;
   require_host_memory(8 * source.rows() + 16 * row_ptr.back(), "the matrix, to reorder it");
   source.visit_rows(0, source.rows(), [&](const CsrView& matrix) {
     validate(matrix, {allow_nonfinite, 0, source.name()});
-    order = by == RowOrder::rcm ? order_by_rcm(matrix, progress) : order_by_graph(matrix, parts);
+    order = by == RowOrder::rcm ? order_by_rcm(matrix, progress) : order_by_graph(matrix, parts, nodes);
   });
   return order;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
@@ -76,6 +77,14 @@ std::int64_t best_bottleneck(const Prefix& prefix, int parts) {
 /// between lines of a grid: both parts then hold whole lines.
 constexpr std::int64_t kSlack = 2'000, kTogether = 12;
 
+/// Row lengths of groups of rows.
+Starts of_groups(std::span<const std::int64_t> row_ptr, std::int64_t size) {
+  Starts groups;
+  groups.reserve(row_ptr.size() / static_cast<std::size_t>(size) + 1);
+  for (std::size_t row = 0; row < row_ptr.size(); row += static_cast<std::size_t>(size)) groups.push_back(row_ptr[row]);
+  return groups;
+}
+
 /// The best end in [lo, hi] that differs from `end` by less than `slack` nonzeros; `end` if no multiple of kTogether does.
 std::int64_t natural_end(const Prefix& prefix, std::int64_t lo, std::int64_t hi, std::int64_t end, std::int64_t slack) {
   std::int64_t best = end, shortest = std::numeric_limits<std::int64_t>::max();
@@ -139,11 +148,27 @@ std::vector<std::int64_t> even_starts(std::int64_t count, int parts) {
   return starts;
 }
 
-Partition make_partition(std::string_view method, std::span<const std::int64_t> row_ptr, int parts) {
+void require_node_block_size(std::int64_t size, std::int64_t rows) {
+  if (size < 0) throw Error(ErrorKind::usage, fmt::format("nodes of {} unknowns; give 1 or more", size), "node_block_size");
+  if (size > 0 && rows % size != 0)
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{} rows are no whole number of nodes of {} unknowns; give a number that divides {}", rows, size, rows),
+        "node_block_size");
+}
+
+Partition make_partition(std::string_view method, std::span<const std::int64_t> row_ptr, int parts,
+                         std::int64_t node_block_size) {
   if (parts < 1) throw Error(ErrorKind::usage, fmt::format("a matrix cannot be cut into {} parts; give 1 or more", parts));
   std::vector<std::string> names;
   for (const Partitioner& partitioner : kPartitioners) {
-    if (partitioner.name == method) return {std::string(method), partitioner.row_starts(row_ptr, parts)};
+    if (partitioner.name == method) {
+      require_node_block_size(node_block_size, static_cast<std::int64_t>(row_ptr.size()) - 1);
+      if (node_block_size <= 1) return {std::string(method), partitioner.row_starts(row_ptr, parts)};
+      Starts starts = partitioner.row_starts(of_groups(row_ptr, node_block_size), parts);
+      for (std::int64_t& start : starts) start *= node_block_size;
+      return {std::string(method), std::move(starts)};
+    }
     names.emplace_back(partitioner.name);
   }
   const std::string near = nearest(method, names);

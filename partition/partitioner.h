@@ -29,8 +29,14 @@ struct Partitioner {
 
 std::span<const Partitioner> partitioners();
 
-/// Throws Error(usage) for an unknown method, suggesting the nearest name, and for parts < 1.
-Partition make_partition(std::string_view method, std::span<const std::int64_t> row_ptr, int parts);
+/// Throws Error(usage) for an unknown method, suggesting the nearest name, and for parts < 1. Parts begin at multiples of
+/// `node_block_size` rows, the unknowns of a node: the heaviest part is that of the best cuts at such rows. Throws
+/// Error(usage) as require_node_block_size().
+Partition make_partition(std::string_view method, std::span<const std::int64_t> row_ptr, int parts,
+                         std::int64_t node_block_size = 1);
+
+/// Throws Error(usage) if `size` is negative, or does not divide the number of rows. 0 stands for "not known".
+void require_node_block_size(std::int64_t size, std::int64_t rows);
 
 /// Splits `count` items evenly: the first count % parts parts get one item more. Returns parts + 1 starts.
 std::vector<std::int64_t> even_starts(std::int64_t count, int parts);

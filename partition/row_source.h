@@ -69,6 +69,10 @@ class RowSource {
   /// The original row of each of the rows [begin, end).
   virtual HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const;
 
+  /// The unknowns of a node, which follow each other in the rows: what a file or an earlier look at the pattern says. 1 if
+  /// nodes have one unknown, or none can be told; 0 if nobody looked.
+  virtual std::int64_t node_block_size() const { return 0; }
+
   /// The node and the degree of freedom of each row, in the original order of the rows; null if they are not known. From a
   /// source made by make_kept_source(), only rank 0 gets them. May read a file each time.
   virtual std::shared_ptr<const UnknownList> unknowns() const { return nullptr; }

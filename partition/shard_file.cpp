@@ -162,6 +162,7 @@ std::int64_t ShardFile::rows() const { return impl_->tables.rows; }
 std::int64_t ShardFile::cols() const { return impl_->tables.cols; }
 std::int64_t ShardFile::nnz() const { return impl_->tables.nnz; }
 std::string ShardFile::name() const { return impl_->file.path(); }
+std::int64_t ShardFile::node_block_size() const { return impl_->tables.node_block_size; }
 RowOrder ShardFile::row_order() const { return impl_->tables.order; }
 void ShardFile::leave_values_unchecked() { impl_->values_unchecked = true; }
 bool ShardFile::plain_binsparse() const { return impl_->tables.plain; }

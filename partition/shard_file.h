@@ -30,6 +30,7 @@ struct WriteOptions {
   RowOrder order = RowOrder::as_source;  ///< any other order is stored with the permutation
   bool sort_local = false;               ///< ranks sort their part by length when they load it; the stored order stays
   bool allow_nonfinite = false;          ///< accept NaN and infinity; stored in the file
+  std::int64_t node_block_size = 0;      ///< unknowns of a node, stored; 0: as the source says, else found in the pattern
   Progress progress;                     ///< nonzeros written
 };
 
@@ -64,6 +65,7 @@ class ShardFile : public RowSource {
   /// have the order of the file.
   void read_rows_into(std::int64_t begin, const RowTarget& target, const Progress& progress) const override;
   std::int64_t best_end(std::int64_t begin, std::int64_t end) const override;  ///< the end of a block with a checksum
+  std::int64_t node_block_size() const override;
   RowOrder row_order() const override;
   HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const override;
   /// Reads and checks the list each time: takes 16 bytes of memory a row.

@@ -13,7 +13,8 @@
 //   /shardmat                attributes format_version (int64), rows, cols, nnz (int64), source, source_checksum, how
 //                            (strings), allow_nonfinite (int64, 1 = NaN and infinity are meant), sort_local (int64,
 //                            1 = ranks sort their part by row length when they load it), order (string, where there is a
-//                            permutation: length, rcm or graph; length if it is missing), fingerprint (uint64)
+//                            permutation: length, rcm or graph; length if it is missing), node_block_size (int64: unknowns
+//                            of a node in the stored order, 1: none can be told; older files lack it), fingerprint (uint64)
 //   /shardmat/block_rows     int64 [B + 1]   ranges of rows with a checksum each, from 0 to rows
 //   /shardmat/checksums      uint64 [B, 3]   XXH64 of a block's pointers (from its first row to one past its last, as
 //                            int64), of its columns (as int64, however they are stored) and of its values (as float64)

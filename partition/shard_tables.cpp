@@ -186,6 +186,12 @@ ShardTables read_shard_tables(const Hdf5File& file) {
     reject(file,
            fmt::format("{} speaks of a matrix of other sizes than the Binsparse descriptor; {}", format::kGroup, kRewrite));
   tables.sort_local = number("sort_local") != 0;
+  if (file.has_attribute(format::kGroup, "node_block_size")) {
+    tables.node_block_size = number("node_block_size");
+    if (tables.node_block_size < 1 || tables.rows % tables.node_block_size != 0)
+      reject(file,
+             fmt::format("nodes of {} unknowns do not make {} rows; {}", tables.node_block_size, tables.rows, kRewrite));
+  }
   tables.allow_nonfinite = number("allow_nonfinite") != 0;
   tables.how = file.string_attribute(format::kGroup, "how");
   tables.source = file.string_attribute(format::kGroup, "source");

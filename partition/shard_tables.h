@@ -17,6 +17,7 @@ struct ShardTables {
   bool permuted = false;
   RowOrder order = RowOrder::as_source;
   bool sort_local = false;
+  std::int64_t node_block_size = 0;  ///< 0: the file does not say
   bool allow_nonfinite = false;
   std::string how, source, source_checksum;
   std::vector<std::int64_t> block_rows{0};

@@ -14,6 +14,7 @@
 #include "kernels/base/text.h"
 #include "partition/atomic_file.h"
 #include "partition/hdf5/writer.h"
+#include "partition/node_blocks.h"
 #include "partition/ordered_source.h"
 #include "partition/shard_file.h"
 #include "partition/shard_file_format.h"
@@ -72,10 +73,13 @@ class Writer {
     values_ = file_.create_dataset<double>(format::kValues, {nnz});
     block_rows_ = format::block_rows(row_ptr);
     checksums_.resize(block_rows_.size() - 1);
+    require_node_block_size(options.node_block_size, source.rows());
+    node_block_size_ = options.node_block_size > 0 ? options.node_block_size : find_node_block_size(source);
+    if (options.node_block_size > 1 && source.permuted()) require_nodes_in_order(options.node_block_size, source);
     for (const int parts : options.parts) {
       const bool known = std::any_of(partitions_.begin(), partitions_.end(),
                                      [&](const StoredPartition& p) { return p.partition.parts() == parts; });
-      if (!known) partitions_.push_back({make_partition(options.method, row_ptr, parts), {}});
+      if (!known) partitions_.push_back({make_partition(options.method, row_ptr, parts, node_block_size_), {}});
     }
     for (const Partition& partition : options.partitions) partitions_.push_back({partition, {}});
     for (const StoredPartition& stored : partitions_) meters_.emplace_back(stored.partition, source.cols());
@@ -112,6 +116,7 @@ class Writer {
     if (!options_.source_checksum.empty()) attribute("source_checksum", options_.source_checksum);
     attribute("how", options_.how);
     attribute("sort_local", std::int64_t{options_.sort_local});
+    attribute("node_block_size", node_block_size_);
     if (source_.permuted()) attribute("order", std::string(name(source_.row_order())));
     attribute("allow_nonfinite", std::int64_t{options_.allow_nonfinite});
     write_dataset(format::kBlockRows, block_rows_);
@@ -239,6 +244,7 @@ class Writer {
   Hdf5Writer file_;
   Hdf5OutputDataset indices_, values_;
   bool narrow_ = false;
+  std::int64_t node_block_size_ = 1;
   HostVector<std::int32_t> scratch_;
   std::vector<std::int64_t> block_rows_;
   std::vector<format::BlockChecksums> checksums_;

@@ -13,6 +13,7 @@
 #include "kernels/base/shortened.h"
 #include "kernels/base/text.h"
 #include "partition/json.h"
+#include "partition/node_blocks.h"
 #include "tools/growing_matrix.h"
 #include "tools/progress_bar.h"
 
@@ -205,12 +206,13 @@ std::vector<RanksForecast> forecast_ranks(const PerformanceModel& model, const R
                       "cutting the matrix for each number of ranks");
   for (const int count : ranks) require_links(model, count);
   const HostVector<std::int64_t> row_ptr = read_row_pointers(matrix, progress);
+  const std::int64_t nodes = find_node_block_size(matrix);
   std::vector<RanksForecast> found;
   std::vector<QualityMeter> meters;
   for (const std::string& method : methods)
     for (const int parts : ranks) {
       found.push_back({method, parts, {}, {}});
-      meters.emplace_back(make_partition(method, row_ptr, parts), matrix.cols());
+      meters.emplace_back(make_partition(method, row_ptr, parts, nodes), matrix.cols());
     }
   for_each_row_slice(matrix, 0, matrix.rows(), [&](std::int64_t first_row, const CsrView& rows) {
     parallel_tasks(std::ssize(meters), [&](std::int64_t i) { meters[static_cast<std::size_t>(i)].add(rows); });

@@ -30,6 +30,7 @@ MatrixOptions matrix_options(const shardmat_matrix_options& given, ValueType oth
   if (storage == "symmetric") options.plan.storage = StoredEntries::half;
   options.exchange = text(given.exchange, "auto");
   options.host_rows = given.drop_rows != 0 ? HostRows::drop : HostRows::keep;
+  require(given.node_block_size >= 0, "node_block_size is negative");
   options.values = given.updatable != 0 ? Values::updatable : Values::fixed;
   return options;
 }
@@ -45,7 +46,8 @@ std::vector<Given> listed(const shardmat_matrix_options& o) {
           option("products", o.products),
           option("reproducible", o.reproducible),
           option("updatable", o.updatable),
-          option("transposed", o.transposed)};
+          option("transposed", o.transposed),
+          option("node_block_size", static_cast<double>(o.node_block_size))};
 }
 
 void require_not_transposed(const shardmat_matrix_options& given) {
@@ -132,7 +134,8 @@ int shardmat_matrix_from_rows(shardmat_context* context, const shardmat_rows* gi
     const shardmat_matrix_options chosen = read_struct(options, "shardmat_matrix_options");
     require_not_transposed(chosen);
     const OwnRows rows = own_rows(given, state);
-    return GivenRows{rows, matrix_options(chosen, rows.values_type, state), text(chosen.method), chosen.type == nullptr};
+    return GivenRows{rows, matrix_options(chosen, rows.values_type, state), text(chosen.method), chosen.type == nullptr,
+                     chosen.node_block_size};
   });
 }
 
@@ -156,7 +159,7 @@ int shardmat_matrix_from_triplets(shardmat_context* context, const shardmat_trip
     triplets.values_type = value_type_of_c(known.value_type, "the values");
     triplets.device = device_of(known.on_device, state);
     return GivenTriplets{triplets, matrix_options(chosen, triplets.values_type, state), text(chosen.method),
-                         chosen.type == nullptr};
+                         chosen.type == nullptr, chosen.node_block_size};
   });
 }
 
@@ -169,6 +172,7 @@ int shardmat_matrix_from_file(shardmat_context* context, const char* file, const
     given.name = file;
     static_cast<MatrixOptions&>(given.options) = matrix_options(chosen, ValueType::f64, state);
     given.options.method = text(chosen.method, "nnz");
+    given.options.node_block_size = chosen.node_block_size;
     given.transposed = chosen.transposed != 0;
     return given;
   });

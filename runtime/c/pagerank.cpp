@@ -156,7 +156,7 @@ int shardmat_pagerank_of_file(shardmat_context* context, const char* graph, cons
                   [&](Context& of, bool unweighted) {
                     OpenOptions open;
                     open.allow_nonfinite = unweighted;
-                    open.method = "rows";
+                    open.method = "rows", open.node_block_size = 1;  // even shares
                     return open_matrix(graph, of, open);
                   },
                   graph});

@@ -43,12 +43,12 @@ module shardmat
   end type
 
   type, bind(c) :: shardmat_matrix_options
-    integer(c_size_t) :: size_ = 88
+    integer(c_size_t) :: size_ = 96
     type(c_ptr) :: value_type = c_null_ptr, method = c_null_ptr, kernel = c_null_ptr, policy = c_null_ptr, &
       exchange = c_null_ptr, storage = c_null_ptr
     integer(c_int64_t) :: columns = 0
     real(c_double) :: products = 0
-    integer(c_int) :: updatable = 0, reproducible = 0, drop_rows = 0, transposed = 0
+    integer(c_int) :: updatable = 0, reproducible = 0, drop_rows = 0, transposed = 0, node_block_size = 0
   end type
 
   ! This rank's rows: row_ptr(rows + 1) and columns(nonzeros) are integer(c_int64_t), values(nonzeros) of value_type.
@@ -119,7 +119,7 @@ module shardmat
     type(c_ptr) :: solver = c_null_ptr, preconditioner = c_null_ptr, null_space = c_null_ptr, residual_norm = c_null_ptr
     real(c_double) :: rtol = 0, atol = 0
     integer(c_int64_t) :: max_iterations = 0, restart = 0
-    integer(c_int) :: block_size = 0, degree = 0, assume_symmetric = 0
+    integer(c_int) :: node_block_size = 0, degree = 0, assume_symmetric = 0
     integer(c_int64_t) :: columns = 0
     type(c_funptr) :: monitor = c_null_funptr
     type(c_ptr) :: user = c_null_ptr, variant = c_null_ptr

@@ -143,6 +143,9 @@ typedef struct {
    * rows (new solvers with preconditioners, zero_rows_columns) is refused. */
   int drop_rows;
   int transposed; /* of a file: 1 gives its transpose */
+  /* Unknowns of a node, whose rows follow each other: a partitioner keeps them on one rank, and block_jacobi takes blocks of
+   * this size. It must divide the number of rows. 0: as the file says, else found in the pattern. */
+  int node_block_size;
 } shardmat_matrix_options;
 
 /* This rank's rows, compressed, with global columns in any order. The ranges of all ranks tile the rows of the matrix. A
@@ -336,7 +339,7 @@ typedef struct {
   double atol;                /* of the residual itself */
   int64_t max_iterations;     /* 0: 10000 */
   int64_t restart;            /* of gmres and fgmres; 0: 30 */
-  int block_size;             /* of block_jacobi, 1 to 6; 0: found in the pattern */
+  int node_block_size;        /* of block_jacobi, 1 to 6; 0: that of the matrix, or 1 if ranks have parts of nodes */
   int degree;                 /* of chebyshev as a preconditioner; 0: 4 */
   int assume_symmetric;       /* 1: does not check that the matrix is symmetric */
   int64_t columns;            /* right-hand sides solved at once; 0: 1 */

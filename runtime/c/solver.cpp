@@ -23,7 +23,7 @@ SolverOptions solver_options(const shardmat_solver_options& given) {
   require(given.max_iterations >= 0, "max_iterations is negative");
   require(given.restart >= 0, "restart is negative");
   require(given.columns >= 0, "the number of columns is negative");
-  require(given.block_size >= 0, "block_size is negative");
+  require(given.node_block_size >= 0, "node_block_size is negative");
   require(given.degree >= 0 && given.degree <= 100, "degree must be 1 to 100, or 0 for the default");
   SolverOptions options;
   options.solver = text(given.solver, options.solver);
@@ -37,7 +37,7 @@ SolverOptions solver_options(const shardmat_solver_options& given) {
   if (given.divergence_tolerance != 0) options.divergence_tolerance = given.divergence_tolerance;
   if (given.max_iterations != 0) options.max_iterations = given.max_iterations;
   if (given.restart != 0) options.restart = given.restart;
-  options.preconditioning.block_size = given.block_size;
+  options.preconditioning.node_block_size = given.node_block_size;
   if (given.degree != 0) options.preconditioning.degree = given.degree;
   options.assume_symmetric = given.assume_symmetric != 0;
   if (given.columns != 0) options.columns = given.columns;
@@ -56,7 +56,7 @@ std::vector<Given> listed(const shardmat_solver_options& o) {
           option("divergence_tolerance", o.divergence_tolerance),
           option("max_iterations", static_cast<double>(o.max_iterations)),
           option("restart", static_cast<double>(o.restart)),
-          option("block_size", static_cast<double>(o.block_size)),
+          option("node_block_size", static_cast<double>(o.node_block_size)),
           option("degree", static_cast<double>(o.degree)),
           option("assume_symmetric", o.assume_symmetric),
           option("penalty_rows", o.penalty_rows),

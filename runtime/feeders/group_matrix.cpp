@@ -193,7 +193,8 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenRows()>
     Context& of = context_.context();
     given.options.type = common_type(given.type_of_values ? rows.values_type : given.options.type, given.type_of_values,
                                      std::ssize(rows.columns), of.communicator());
-    matrix_ = std::make_unique<DistributedMatrix>(take_rows(rows, of, given.options.type, given.method), of, given.options);
+    matrix_ = std::make_unique<DistributedMatrix>(
+        take_rows(rows, of, given.options.type, given.method, given.node_block_size), of, given.options);
     note(*matrix_);
   };
   if (!context.has_feeders()) {
@@ -235,8 +236,8 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenTriplet
     Context& of = context_.context();
     given.options.type = common_type(given.type_of_values ? triplets.values_type : given.options.type, given.type_of_values,
                                      std::ssize(triplets.rows), of.communicator());
-    matrix_ = std::make_unique<DistributedMatrix>(take_triplets(triplets, of, given.options.type, given.method), of,
-                                                  given.options);
+    matrix_ = std::make_unique<DistributedMatrix>(
+        take_triplets(triplets, of, given.options.type, given.method, given.node_block_size), of, given.options);
     note(*matrix_);
   };
   if (!context.has_feeders()) {
@@ -276,7 +277,7 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenFile()>
   const auto make = [&] {
     OpenOptions open;
     open.transposed = given.transposed;
-    open.method = given.options.method;
+    open.method = given.options.method, open.node_block_size = given.options.node_block_size;
     const MatrixSource source = open_matrix(given.name, context_.context(), open);
     matrix_ = std::make_unique<DistributedMatrix>(source, context_.context(), given.options);
     note(*matrix_);

@@ -26,12 +26,14 @@ struct GivenRows {
   MatrixOptions options;
   std::string method;  ///< partitioner; empty: rows stay on the ranks that gave them, or on their owners
   bool type_of_values = false;  ///< options.type is that of the values: a rank without entries takes that of the others
+  std::int64_t node_block_size = 0;  ///< unknowns of a node; 0: found in the pattern
 };
 struct GivenTriplets {
   OwnTriplets triplets;  ///< of one range
   MatrixOptions options;
   std::string method;
   bool type_of_values = false;
+  std::int64_t node_block_size = 0;
 };
 /// Owners read it; feeders have no rows of it.
 struct GivenFile {

@@ -26,7 +26,7 @@ namespace shardmat {
 namespace {
 
 PartOptions part_options(const LoadOptions& options) {
-  return {options.type, options.method, options.sort, options.progress};
+  return {options.type, options.method, options.sort, options.progress, options.node_block_size};
 }
 
 HostVector<std::int64_t> in_order(const HostVector<std::int64_t>& from, const HostVector<std::int64_t>& order) {

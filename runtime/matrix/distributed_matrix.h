@@ -117,10 +117,13 @@ class DistributedMatrix {
   /// `size`.
   DiagonalBlocks block_diagonal(std::int64_t size, Stream& stream);
 
-  /// How many unknowns a node has in a square matrix of finite elements, as its pattern tells: the largest size up to `most`
-  /// such that the pattern around the diagonal consists of full blocks of this size, except for rows with a quarter of the
-  /// nonzeros at most (in a sample), and that no block lies on two ranks; else 1. Collective. Throws as diagonal().
-  std::int64_t unknowns_a_node(std::int64_t most);
+  /// How many unknowns a node has: as given, else as the file says, else as the pattern tells
+  /// (kernels/matrix/node_blocks.h). 1 if the pattern does not consist of blocks.
+  std::int64_t node_block_size() const { return part_.node_block_size; }
+  /// "given", "stored in the file" or "found in the pattern".
+  const std::string& node_block_origin() const { return part_.node_block_origin; }
+  /// True if no rank has only some rows of a node.
+  bool nodes_are_whole() const { return part_.nodes_are_whole; }
 
   /// Device memory of the stored rows in all formats, map_bytes() included.
   std::int64_t device_bytes() const;
@@ -168,10 +171,6 @@ class DistributedMatrix {
   static constexpr std::int64_t kPoints = 0;  ///< the size of diagonal(): entries in row layout, not blocks by the source's order
   Diagonal& find_diagonal(std::int64_t size, Stream& stream);
   HostVector<std::int64_t> diagonal_positions(std::int64_t size) const;
-  struct BlockSample {
-    std::int64_t nonzeros = 0, in_blocks = 0;
-  };
-  BlockSample sample_blocks(std::int64_t size) const;
   HostVector<double> bring_values(const ConstDense& values, Stream& stream) const;
   void update_nonzeros(const ConstDense& values, Stream& stream);
   void require_zeroable(std::span<const std::int64_t> zeroed, double diagonal, const DistributedVector* x,

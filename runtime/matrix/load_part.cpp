@@ -13,6 +13,8 @@
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "kernels/matrix/ordering.h"
+#include "partition/node_blocks.h"
+#include "runtime/source/find_node_blocks.h"
 
 namespace shardmat {
 namespace {
@@ -85,12 +87,48 @@ void require_x(std::int64_t entries, ValueType type) {
                       fmt::format("x of {} entries on a rank", human_count(entries)).c_str());
 }
 
-void find_partition(const MatrixSource& source, Communicator& communicator, const std::string& method, LoadedPart& part) {
+struct NodeBlocks {
+  std::int64_t size = 1;
+  const char* origin = "";
+};
+
+std::int64_t find_in_pattern(const RowSource& rows, Communicator& communicator) {
+  if (rows.rows() != rows.cols()) return 1;
+  const auto shares = even_starts(rows.rows(), communicator.size());
+  const auto rank = static_cast<std::size_t>(communicator.rank());
+  return find_node_block_size(rows, shares[rank], shares[rank + 1], communicator);
+}
+
+/// Collective: the unknowns of a node.
+NodeBlocks find_nodes(const MatrixSource& source, Communicator& communicator, std::int64_t given) {
+  const RowSource& rows = *source.rows;
+  communicator.together([&] { require_node_block_size(given, rows.rows()); });
+  if (given > 0 && (given == 1 || !rows.permuted() || source.by_part)) return {given, "given"};
+  const std::int64_t known = rows.node_block_size();
+  if (given > 0) {
+    const std::int64_t found = known > 0 ? known : find_in_pattern(rows, communicator);
+    communicator.together([&] { require_nodes_in_order(given, found, rows); });
+    return {given, "given"};
+  }
+  if (known > 0) return {known, source.file != nullptr ? "stored in the file" : "found in the pattern"};
+  if (rows.rows() != rows.cols() || source.by_part) return {1, "found in the pattern"};
+  return {find_in_pattern(rows, communicator), "found in the pattern"};
+}
+
+bool keeps_whole(const std::vector<std::int64_t>& starts, std::int64_t size) {
+  return std::all_of(starts.begin(), starts.end(), [&](std::int64_t start) { return start % size == 0; });
+}
+
+void find_partition(const MatrixSource& source, Communicator& communicator, const PartOptions& options, LoadedPart& part) {
+  const std::string& method = options.method;
+  const NodeBlocks nodes = find_nodes(source, communicator, options.node_block_size);
   const int parts = communicator.size();
   part.partition_origin = "computed when loading";
   if (source.file != nullptr)
     for (const StoredPartition& stored : source.file->partitions())
-      if (stored.partition.parts() == parts && stored.partition.method == method) {
+      // What was stored is kept, unless the caller says that it cuts nodes.
+      if (stored.partition.parts() == parts && stored.partition.method == method &&
+          (options.node_block_size == 0 || keeps_whole(stored.partition.row_starts, nodes.size))) {
         part.row_starts = stored.partition.row_starts;
         part.partition_origin = "stored in the file";
       }
@@ -98,11 +136,13 @@ void find_partition(const MatrixSource& source, Communicator& communicator, cons
     const std::vector<std::int64_t> row_ptr = gather_row_ptr(*source.rows, communicator);
     part.row_starts.resize(static_cast<std::size_t>(parts) + 1);
     communicator.together([&] {
-      if (communicator.rank() == 0) part.row_starts = make_partition(method, row_ptr, parts).row_starts;
+      if (communicator.rank() == 0) part.row_starts = make_partition(method, row_ptr, parts, nodes.size).row_starts;
     });
     communicator.broadcast(std::span<std::int64_t>(part.row_starts));
   }
   part.x_starts = part.rows == part.cols ? part.row_starts : even_starts(part.cols, parts);
+  part.node_block_size = nodes.size, part.node_block_origin = nodes.origin;
+  part.nodes_are_whole = keeps_whole(part.row_starts, nodes.size);
 }
 
 /// This rank's rows in their local order, and the indices of rows and of x.
@@ -155,7 +195,7 @@ LoadedPart load_part(const MatrixSource& source, Context& context, const PartOpt
   if (part.sort == LocalSort::as_file)
     part.sort = source.file != nullptr && source.file->wants_local_sort() ? LocalSort::by_length : LocalSort::none;
   Timer timer;
-  find_partition(source, communicator, options.method, part);
+  find_partition(source, communicator, options, part);
   part.times.partition = timer.seconds();
   timer = Timer();
   communicator.together([&] { read_rows(source, static_cast<std::size_t>(communicator.rank()), options, part); });

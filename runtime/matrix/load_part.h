@@ -26,6 +26,7 @@ struct PartOptions {
   std::string method = "nnz";       ///< partitioner
   LocalSort sort = LocalSort::as_file;
   Progress progress;
+  std::int64_t node_block_size = 0;  ///< unknowns of a node; 0: as the file says, else found in the pattern
 };
 
 /// Seconds of the phases of loading, on this rank.
@@ -39,6 +40,9 @@ struct LoadedPart {
   std::vector<std::int64_t> row_starts;      ///< row range of every part, in the order of the source; P + 1 entries
   std::vector<std::int64_t> x_starts;        ///< the columns that each rank owns; row_starts if the matrix is square
   std::string partition_origin;              ///< "stored in the file", "computed when loading" or "given"
+  std::int64_t node_block_size = 1;          ///< unknowns of a node; 1: the pattern shows no nodes of several
+  std::string node_block_origin;             ///< "given", "stored in the file" or "found in the pattern"
+  bool nodes_are_whole = true;               ///< the rows of each node lie together on one rank, for all ranks
   LocalSort sort = LocalSort::none;          ///< how the rows of each part were sorted
   std::int64_t first_row = 0;                ///< this rank's first row, in the order of the source or of own rows
   CompactCsr csr;                            ///< this rank's rows with global columns; a row has its columns in any order

@@ -66,6 +66,7 @@ struct LoadOptions : MatrixOptions {
   std::string method = "nnz";  ///< partitioner
   LocalSort sort = LocalSort::as_file;
   Progress progress;
+  std::int64_t node_block_size = 0;  ///< unknowns of a node; 0: as the file says, else found in the pattern
 };
 
 /// May a plan convert the rows into a format that is not stored yet?

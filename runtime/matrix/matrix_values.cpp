@@ -213,53 +213,6 @@ DistributedMatrix::Diagonal& DistributedMatrix::find_diagonal(std::int64_t size,
   return diagonals_.at(size);
 }
 
-/// Of a sample of the rows: nonzeros, and nonzeros of rows whose entries in this rank's columns form full blocks of `size`
-/// columns.
-DistributedMatrix::BlockSample DistributedMatrix::sample_blocks(std::int64_t size) const {
-  constexpr std::int64_t kMostRows = 20'000;
-  const CsrView csr = part_.csr.view();
-  const std::int64_t first = map_->first_own(), own = map_->own();
-  BlockSample sample;
-  std::vector<std::int64_t> columns;
-  for (std::int64_t n = 0; n < std::min(csr.rows, kMostRows); ++n) {
-    const auto i = static_cast<std::size_t>(csr.rows <= kMostRows ? n : n * csr.rows / kMostRows);
-    columns.clear();
-    for (std::int64_t k = csr.row_ptr[i]; k < csr.row_ptr[i + 1]; ++k) {
-      const std::int64_t at = csr.col_idx[static_cast<std::size_t>(k)] - first;
-      if (at >= 0 && at < own) columns.push_back(part_.local_order[static_cast<std::size_t>(at)]);
-    }
-    std::sort(columns.begin(), columns.end());
-    const auto width = static_cast<std::size_t>(size);
-    bool whole = columns.size() % width == 0;
-    for (std::size_t k = 0; whole && k < columns.size(); k += width)
-      whole = columns[k] % size == 0 && columns[k + width - 1] == columns[k] + size - 1;
-    const std::int64_t nonzeros = csr.row_ptr[i + 1] - csr.row_ptr[i];
-    sample.nonzeros += nonzeros;
-    if (whole) sample.in_blocks += nonzeros;
-  }
-  return sample;
-}
-
-std::int64_t DistributedMatrix::unknowns_a_node(std::int64_t most) {
-  const ContextScope scope(context_);
-  Communicator& ranks = context_.communicator();
-  ranks.together([&] {
-    if (rows() != cols())
-      throw Error(ErrorKind::usage, fmt::format("a matrix of {} × {} has no diagonal; it must be square", rows(), cols()));
-    if (part_.csr.row_ptr.empty())
-      throw Error(ErrorKind::usage, "blocks are looked for in the host rows, which were dropped; ask for them before");
-  });
-  for (std::int64_t size = most; size > 1; --size) {
-    const bool fits = rows() % size == 0 && (local_rows() == 0 || part_.first_row % size == 0) && local_rows() % size == 0;
-    if (ranks.all_reduce(fits ? 1 : 0, Reduction::min) == 0) continue;
-    const BlockSample mine = sample_blocks(size);
-    std::int64_t sums[2] = {mine.nonzeros, mine.in_blocks};
-    ranks.all_reduce(std::span<std::int64_t>(sums), Reduction::sum);
-    if (4 * sums[1] >= 3 * sums[0]) return size;
-  }
-  return 1;
-}
-
 DistributedVector DistributedMatrix::diagonal(Stream& stream) {
   const ContextScope scope(context_);
   const Diagonal& found = find_diagonal(kPoints, stream);

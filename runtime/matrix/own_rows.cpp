@@ -17,6 +17,7 @@
 #include "runtime/matrix/range_route.h"
 #include "runtime/matrix/value_route.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/source/find_node_blocks.h"
 
 namespace shardmat {
 namespace {
@@ -269,6 +270,22 @@ LoadedPart describe_part(const Tiling& tiling, const RowRanges& mine, std::int64
   return part;
 }
 
+/// Collective: the unknowns of a node, given or as the pattern of these rows tells.
+std::int64_t find_nodes(std::int64_t given, const HostCsr& csr, const RowRanges& rows, const Tiling& tiling,
+                        Communicator& communicator) {
+  if (given > 0 || !tiling.square()) return std::max<std::int64_t>(1, given);
+  return find_node_block_size(
+      tiling.rows(), csr.view(), [&](std::int64_t row) { return rows.number(row); }, communicator);
+}
+
+/// Collective. Whether all ranks have whole nodes.
+void note_nodes(LoadedPart& part, std::int64_t given, std::int64_t size, const RowRanges& mine, Communicator& communicator) {
+  part.node_block_size = size;
+  part.node_block_origin = given > 0 ? "given" : "found in the pattern";
+  const bool whole = mine.count() == 0 || (part.first_row % size == 0 && mine.count() % size == 0);
+  part.nodes_are_whole = communicator.all_reduce(whole ? 1 : 0, Reduction::min) == 1;
+}
+
 /// Gives the part its rows.
 void finish(LoadedPart& part, HostCsr csr, ValueType type, const Tiling& tiling, Communicator& communicator) {
   communicator.together([&] {
@@ -309,7 +326,7 @@ HostVector<std::int64_t> offsets_of(std::span<const std::int64_t> lengths) {
 
 /// Collective: this rank's rows by the partitioner. `lengths`: of the rows that it has in `tiling`.
 RowRange cut(std::span<const std::int64_t> lengths, const Tiling& tiling, std::string_view method,
-             Communicator& communicator) {
+             std::int64_t node_block_size, Communicator& communicator) {
   const auto ranks = static_cast<std::size_t>(communicator.size()), rank = static_cast<std::size_t>(communicator.rank());
   std::vector<RangeRoute::Range> on_root(ranks);
   on_root[0] = {0, tiling.rows()};
@@ -319,20 +336,21 @@ RowRange cut(std::span<const std::int64_t> lengths, const Tiling& tiling, std::s
   communicator.together([&] {
     if (rank != 0) return;
     require_host_memory(8 * tiling.rows(), "counting the nonzeros of all rows");
-    starts = make_partition(method, offsets_of(all), communicator.size()).row_starts;
+    starts = make_partition(method, offsets_of(all), communicator.size(), node_block_size).row_starts;
   });
   communicator.broadcast(std::span<std::int64_t>(starts));
   return {starts[rank], starts[rank + 1] - starts[rank]};
 }
 
 /// Collective: rows go to the ranks that the partitioner chooses.
-LoadedPart spread(HostCsr csr, ValueType type, const Tiling& given, std::string_view method, Context& context) {
+LoadedPart spread(HostCsr csr, ValueType type, const Tiling& given, std::string_view method, std::int64_t node_block_size,
+                  Context& context) {
   Communicator& communicator = context.communicator();
   const HostVector<std::int64_t> lengths = communicator.together([&] {
     require_host_memory(16 * csr.rows, "the lengths of this rank's rows");
     return lengths_of(csr.row_ptr);
   });
-  const RowRange range = cut(lengths, given, method, communicator);
+  const RowRange range = cut(lengths, given, method, node_block_size, communicator);
   const Tiling tiling(range, csr.cols, communicator);
   LoadedPart part = communicator.together([&] { return describe_part(tiling, range, csr.cols, context); });
   part.partition_origin = "computed when loading";
@@ -369,7 +387,8 @@ void require_offsets(std::span<const std::int64_t> row_ptr, const OwnRows& given
                                               row_ptr.back() - row_ptr.front(), given.columns.size()));
 }
 
-LoadedPart take_rows(const OwnRows& given, Context& context, ValueType type, std::string_view method) {
+LoadedPart take_rows(const OwnRows& given, Context& context, ValueType type, std::string_view method,
+                     std::int64_t node_block_size) {
   const ContextScope scope(context);
   Communicator& communicator = context.communicator();
   require_method(method, communicator);
@@ -377,10 +396,17 @@ LoadedPart take_rows(const OwnRows& given, Context& context, ValueType type, std
   const Tiling tiling(mine, given.cols, communicator);
   HostCsr csr = communicator.together([&] {
     if (!method.empty()) tiling.require_one_range();
+    require_node_block_size(node_block_size, tiling.rows());
     return copy_rows_of(given, mine, context, type);
   });
-  if (!method.empty()) return spread(std::move(csr), type, tiling, method, context);
+  const std::int64_t size = find_nodes(node_block_size, csr, mine, tiling, communicator);
+  if (!method.empty()) {
+    LoadedPart part = spread(std::move(csr), type, tiling, method, size, context);
+    note_nodes(part, node_block_size, size, RowRange{part.first_row, std::ssize(part.row_ids)}, communicator);
+    return part;
+  }
   LoadedPart part = communicator.together([&] { return describe_part(tiling, mine, given.cols, context); });
+  note_nodes(part, node_block_size, size, mine, communicator);
   finish(part, std::move(csr), type, tiling, communicator);
   return part;
 }
@@ -498,19 +524,21 @@ Pattern send_triplets(const Triplets& triplets, const Tiling& tiling, std::int64
 /// Collective: this rank's rows by the partitioner. Each rank counts the nonzeros of an even share of the rows, wherever the
 /// caller's ranges are.
 RowRange cut_triplets(const Triplets& triplets, const Tiling& given, std::int64_t cols, std::string_view method,
-                      Communicator& communicator) {
+                      std::int64_t& node_block_size, Communicator& communicator) {
   const auto rank = static_cast<std::size_t>(communicator.rank());
   const std::vector<std::int64_t> shares = even_starts(given.rows(), communicator.size());
   const RowRange share{shares[rank], shares[rank + 1] - shares[rank]};
   const Tiling counting(share, cols, communicator);
   const HostCsr pattern = send_triplets(triplets, counting, cols, communicator).csr;
   const auto lengths = communicator.together([&] { return lengths_of(pattern.row_ptr); });
-  return cut(lengths, counting, method, communicator);
+  node_block_size = find_nodes(node_block_size, pattern, share, counting, communicator);
+  return cut(lengths, counting, method, node_block_size, communicator);
 }
 
 }  // namespace
 
-LoadedPart take_triplets(const OwnTriplets& given, Context& context, ValueType type, std::string_view method) {
+LoadedPart take_triplets(const OwnTriplets& given, Context& context, ValueType type, std::string_view method,
+                         std::int64_t node_block_size) {
   const ContextScope scope(context);
   Communicator& communicator = context.communicator();
   require_method(method, communicator);
@@ -518,12 +546,16 @@ LoadedPart take_triplets(const OwnTriplets& given, Context& context, ValueType t
   const Tiling asked(wanted, given.cols, communicator);
   const Triplets triplets = communicator.together([&] {
     if (!method.empty()) asked.require_one_range();
+    require_node_block_size(node_block_size, asked.rows());
     return copy_triplets(given, asked, context);
   });
-  const RowRanges mine = method.empty() ? wanted : cut_triplets(triplets, asked, given.cols, method, communicator);
+  std::int64_t size = node_block_size;
+  const RowRanges mine = method.empty() ? wanted : cut_triplets(triplets, asked, given.cols, method, size, communicator);
   const Tiling tiling = method.empty() ? asked : Tiling(mine, given.cols, communicator);
   Pattern pattern = send_triplets(triplets, tiling, given.cols, communicator);
+  if (method.empty()) size = find_nodes(size, pattern.csr, mine, tiling, communicator);
   LoadedPart part = communicator.together([&] { return describe_part(tiling, mine, given.cols, context); });
+  note_nodes(part, node_block_size, size, mine, communicator);
   HostCsr csr = std::move(pattern.csr);
   csr.values = pattern.route->bring(triplets.values, communicator);
   communicator.together([&] {

@@ -27,7 +27,8 @@ struct RowRange {
 // Spreading rows anew. Rows stay on the ranks that gave them, unless `method` names a partitioner (partitioner.h): "nnz" for
 // equal nonzeros on all ranks, "rows" for equal rows. Rank p then owns the rows row_starts()[p] … row_starts()[p + 1] - 1 in
 // global numbers, as it would of a file. This pays where the ranges of the caller leave ranks idle. Rank 0 holds 16 bytes
-// for each row of the matrix while it cuts.
+// for each row of the matrix while it cuts. A node, `node_block_size` rows that follow each other, stays on one rank; 0: the
+// pattern tells how many. The same number is what block Jacobi takes, also of rows that stay where they are.
 // - In the rows and the order of the caller stay DistributedVector::set_own() and own(), and update_values(). They move
 //   entries between ranks, through host memory also on GPUs, and are collective.
 // - In the rows that the rank owns now are row_ids(), x_ids(), DistributedVector::view(), Product::x(), and the blocks of
@@ -55,7 +56,8 @@ void require_offsets(std::span<const std::int64_t> row_ptr, const OwnRows& rows)
 /// The rows as a part of a distributed matrix. They are copied: the arrays may go. Throws Error(input) for offsets, columns
 /// or values (NaN, infinity) that cannot be, naming the row; for a column that comes twice in a row; for ranges that leave
 /// rows out or overlap. Throws Error(usage) for an unknown `method`, or for ranks that differ in it. `method`: see above.
-LoadedPart take_rows(const OwnRows& rows, Context& context, ValueType type = ValueType::f64, std::string_view method = "");
+LoadedPart take_rows(const OwnRows& rows, Context& context, ValueType type = ValueType::f64, std::string_view method = "",
+                     std::int64_t node_block_size = 0);
 
 /// Entries (row, column, value) of any rows, as finite element codes assemble them, in memory of the host or of a GPU.
 struct OwnTriplets {
@@ -72,6 +74,6 @@ struct OwnTriplets {
 /// rank, then in the order in which they were given. update_values() then takes the values of the same triplets. Throws as
 /// take_rows(), naming the triplet.
 LoadedPart take_triplets(const OwnTriplets& triplets, Context& context, ValueType type = ValueType::f64,
-                         std::string_view method = "");
+                         std::string_view method = "", std::int64_t node_block_size = 0);
 
 }  // namespace shardmat

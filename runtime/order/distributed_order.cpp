@@ -20,6 +20,7 @@
 #include "kernels/base/text.h"
 #include "partition/partitioner.h"
 #include "runtime/order/distributed_graph.h"
+#include "runtime/source/find_node_blocks.h"
 #endif
 
 namespace shardmat {
@@ -128,6 +129,24 @@ HostVector<std::int64_t> positions(const Numbers& part, Communicator& communicat
   return result;
 }
 
+/// Collective. Rows of a node go where its first row goes.
+void keep_nodes_whole(Numbers& part, const RowShare& share, Communicator& communicator) {
+  const std::int64_t known = share.source.node_block_size();
+  const std::int64_t size = known > 1 ? known : find_node_block_size(share.source, share.begin, share.end, communicator);
+  if (size == 1 || communicator.all_reduce(share.rows() < size ? 1 : 0, Reduction::max) == 1) return;
+  const auto first_of = [&](std::int64_t row) { return row / size * size; };
+  // The last node of this share may go on in the next.
+  const std::int64_t last = std::max(share.begin, first_of(share.end - 1));
+  const std::vector<std::int64_t> of_last =
+      communicator.all_gather(static_cast<std::int64_t>(part[static_cast<std::size_t>(last - share.begin)]));
+  for (std::int64_t row = share.begin; row < share.end; ++row) {
+    const std::int64_t first = first_of(row);
+    part[static_cast<std::size_t>(row - share.begin)] =
+        first >= share.begin ? part[static_cast<std::size_t>(first - share.begin)]
+                             : static_cast<Numbers::value_type>(of_last[static_cast<std::size_t>(communicator.rank()) - 1]);
+  }
+}
+
 }  // namespace
 
 bool built_with_ptscotch() { return true; }
@@ -141,6 +160,7 @@ HostVector<std::int64_t> order_by_graph(const RowShare& share, Communicator& com
     setenv("SCOTCH_PTHREAD_NUMBER", "1", 0);  // with more its answers vary from run to run, and it pins them to cores
     part = run_while_checking_ranks(communicator, [&] { return partition_graph(std::move(graph), others.native(), parts); });
   }
+  keep_nodes_whole(part, share, communicator);
   return positions(part, communicator, parts);
 }
 

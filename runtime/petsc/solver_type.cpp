@@ -21,7 +21,7 @@ constexpr std::array kPenaltyRows{"keep", "known", "auto"};
 /// What a solver is made of; another one is made when this changes.
 struct Settings {
   std::string_view method, preconditioner, null_space, norm, penalty_rows;
-  PetscInt block_size, restart, max_it;
+  PetscInt node_block_size, restart, max_it;
   PetscReal rtol, atol, dtol;
   bool symmetric;
   bool operator==(const Settings&) const = default;
@@ -140,7 +140,7 @@ PetscErrorCode read_settings(KSP ksp, Mat a, Settings& settings) {
   const PetscInt method = data(ksp).method;
   settings.method = method != 0 ? kMethods[static_cast<std::size_t>(method)] : settings.symmetric ? "cg" : "gmres";
   settings.preconditioner = find_preconditioner(object(ksp->pc)->type_name)->ours;
-  PetscCall(MatGetBlockSize(a, &settings.block_size));
+  PetscCall(MatGetBlockSize(a, &settings.node_block_size));
   PetscCall(read_null_space(ksp, a, &settings.null_space));
   settings.norm = ksp->normtype == KSP_NORM_PRECONDITIONED ? "preconditioned"
                   : ksp->normtype == KSP_NORM_NATURAL      ? "natural"
@@ -169,7 +169,7 @@ PetscErrorCode make_solver(KSP ksp, const AijCopy& copy, const Settings& setting
   options.penalty_rows = settings.penalty_rows.data();
   options.rtol = settings.rtol, options.atol = settings.atol, options.divergence_tolerance = settings.dtol;
   options.max_iterations = settings.max_it, options.restart = settings.restart;
-  if (settings.preconditioner == "block_jacobi") options.block_size = static_cast<int>(settings.block_size);
+  if (settings.preconditioner == "block_jacobi") options.node_block_size = static_cast<int>(settings.node_block_size);
   options.assume_symmetric = settings.symmetric ? 1 : 0;
   PetscCall(check(PetscObjectComm(object(ksp)), shardmat_solver_create(copy.matrix, &options, &solver.solver),
                   " (other methods: -ksp_shardmat_method)"));

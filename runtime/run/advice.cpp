@@ -17,11 +17,9 @@ constexpr std::int64_t kSlow = 200;  // iterations
 constexpr double kHalf = 0.05, kDearer = 1.3;
 constexpr double kAlways = 0.005;                 // seconds that may always be taken to make it
 constexpr double kMostSeconds = 0.1;              // of a trial, if a tenth of the solve's time is less
-constexpr double kSearch = 50e-9, kFind = 20e-9;  // seconds a nonzero: unknowns of a node, in a sample; the diagonal
-constexpr std::int64_t kSampledRows = 20'000;
+constexpr double kFind = 20e-9;                   // seconds a nonzero, to find the diagonal
 constexpr std::int64_t kFewest = 5;  // iterations of a trial that say something
 constexpr double kHelps = 1.3, kReduces = 0.9;
-constexpr std::int64_t kMostUnknowns = 6;
 
 const SolvedColumn& slowest(const SolveResult& result) {
   return *std::max_element(result.columns.begin(), result.columns.end(),
@@ -38,10 +36,7 @@ bool deserves_advice(const SolvedColumn& column) {
 
 /// Seconds that making a preconditioner takes about, on the host, where the diagonal is looked for; of the slowest rank.
 double set_up_seconds(const DistributedMatrix& matrix) {
-  const auto nnz = static_cast<double>(matrix.local_nnz());
-  const double sampled = static_cast<double>(std::min(matrix.local_rows(), kSampledRows)) /
-                         static_cast<double>(std::max<std::int64_t>(1, matrix.local_rows()));
-  return matrix.context().communicator().all_reduce(nnz * (kSearch * sampled + kFind), Reduction::max);
+  return matrix.context().communicator().all_reduce(kFind * static_cast<double>(matrix.local_nnz()), Reduction::max);
 }
 
 /// Compares the best residual of the trial with the iteration at which the solve reached it.
@@ -78,8 +73,8 @@ AdviceTrial advise(Solver& solver, DistributedMatrix& matrix, const DistributedV
   const auto iterations = static_cast<std::int64_t>(kHalf / kDearer * static_cast<double>(column.iterations));
   try {
     PreconditionerOptions preconditioning = solver.options().preconditioning;
-    preconditioning.block_size = static_cast<int>(matrix.unknowns_a_node(kMostUnknowns));
-    const std::string name = preconditioning.block_size > 1 ? "block_jacobi" : "jacobi";
+    preconditioning.node_block_size = static_cast<int>(block_jacobi_size(matrix));
+    const std::string name = preconditioning.node_block_size > 1 ? "block_jacobi" : "jacobi";
     if (name == solver.options().preconditioner) return found;
     DistributedVector x(matrix, VectorLayout::rows, b.type(), b.columns());
     x.read(guess, matrix.context().stream());

@@ -60,7 +60,8 @@ class EigenRun {
       if (communicator_.rank() == 0) check_vector_writable(options_.vectors, settings_.count);  // it writes
     });
     source_ = open_matrix(options_.matrix, communicator_,
-                          {options_.allow_nonfinite, options_.load.method, options_.load.progress, false, options_.choices});
+                          {options_.allow_nonfinite, options_.load.method, options_.load.progress, false, options_.choices,
+                           false, options_.load.node_block_size});
     communicator_.together([&] {
       const RowSource& rows = *source_.rows;
       if (rows.rows() != rows.cols())

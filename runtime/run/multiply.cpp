@@ -37,7 +37,8 @@ class MultiplyRun {
   MultiplyReport steps() {
     check_options();
     source_ = open_matrix(options_.matrix, communicator_,
-                          {options_.allow_nonfinite, options_.load.method, options_.progress, false, options_.choices});
+                          {options_.allow_nonfinite, options_.load.method, options_.progress, false, options_.choices, false,
+                           options_.load.node_block_size});
     communicator_.together([&] {
       if (options_.mode != Mode::repeat && source_.rows->rows() != source_.rows->cols())
         throw Error(ErrorKind::usage,

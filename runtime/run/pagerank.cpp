@@ -79,8 +79,8 @@ class PageRankRun {
   void open() {
     MatrixSource graph;
     phase("read", [&] {
-      graph =
-          open_matrix(options_.graph, communicator_, {options_.unweighted, "rows", load_.progress, false, options_.choices});
+      graph = open_matrix(options_.graph, communicator_,
+                          {options_.unweighted, "rows", load_.progress, false, options_.choices, false, 1});
     });
     communicator_.together([&] {
       const std::int64_t vertices = graph.rows->rows();

@@ -59,6 +59,8 @@ void describe_product(const Product& p, const MatrixSource& source, const LoadOp
   r.threads_per_rank = thread_count();
   r.partition_method = options.method;
   r.partition_origin = m.partition_origin();
+  r.node_block_size = m.node_block_size(), r.node_block_origin = m.node_block_origin();
+  r.nodes_are_whole = m.nodes_are_whole();
   const std::string stored = order_text(source);
   r.sort = m.local_sort() != LocalSort::by_length ? stored
            : stored == "no"                       ? "locally, by length"
@@ -106,6 +108,16 @@ void write_candidates(Table& t, const ProductReport& r) {
   }
 }
 
+/// Empty if nodes have one unknown.
+std::string nodes_text(const ProductReport& r) {
+  if (r.node_block_size == 1) return {};
+  return fmt::format("{} unknowns each ({}); {}", r.node_block_size, r.node_block_origin,
+                     r.nodes_are_whole ? "each node is on one rank"
+                     : r.partition_origin == "stored in the file"
+                         ? "the stored partition cuts nodes, so block_jacobi takes blocks of 1. Partition the file anew"
+                         : "parts cut nodes, so block_jacobi takes blocks of 1");
+}
+
 }  // namespace
 
 void write_setup(Table& t, const ProductReport& r) {
@@ -119,6 +131,7 @@ void write_setup(Table& t, const ProductReport& r) {
   t.row("read by", r.access);
   t.row("parts",
         fmt::format("{} by {} ({}), rows sorted: {}", r.ranks.size(), r.partition_method, r.partition_origin, r.sort));
+  t.row("nodes", nodes_text(r));
   t.row("nnz a part", fmt::format("{}, imbalance {:.4f}", min_mean_max(r.part_nnz, count_text), r.imbalance));
   t.row("rows a part", min_mean_max(r.part_rows, count_text));
   t.section("Ranks");
@@ -165,8 +178,16 @@ ordered_json json_of_matrix(const ProductReport& r) {
 }
 
 ordered_json json_of_partition(const ProductReport& r) {
-  return {{"parts", r.ranks.size()},   {"method", r.partition_method}, {"origin", r.partition_origin}, {"sort", r.sort},
-          {"rows", json(r.part_rows)}, {"nnz", json(r.part_nnz)},      {"imbalance", r.imbalance}};
+  return {{"parts", r.ranks.size()},
+          {"method", r.partition_method},
+          {"origin", r.partition_origin},
+          {"sort", r.sort},
+          {"node_block_size", r.node_block_size},
+          {"node_block_origin", r.node_block_origin},
+          {"nodes_are_whole", r.nodes_are_whole},
+          {"rows", json(r.part_rows)},
+          {"nnz", json(r.part_nnz)},
+          {"imbalance", r.imbalance}};
 }
 
 ordered_json json_of_ranks(const ProductReport& r) {

@@ -32,6 +32,9 @@ struct ProductReport {
   std::vector<RankPlace> ranks;
   int threads_per_rank = 1;  ///< host threads
   std::string partition_method, partition_origin, sort;
+  std::int64_t node_block_size = 1;  ///< unknowns of a node
+  std::string node_block_origin;     ///< DistributedMatrix::node_block_origin()
+  bool nodes_are_whole = true;       ///< no rank has only some rows of a node
   OverRanks part_rows, part_nnz;
   double imbalance = 1;
   double symmetry_difference = 0;  ///< DistributedMatrix::symmetry_difference()

@@ -83,8 +83,9 @@ class Several {
     ranks_.together([&] { check_options(); });
     describe_on_all_ranks(VectorFile::hdf5_input(options_.each.x, "x"), ranks_);
     for (const std::string& name : options_.matrices) {
-      sources_.push_back(open_matrix(
-          name, ranks_, {options_.each.allow_nonfinite, load_.method, load_.progress, false, options_.each.choices}));
+      sources_.push_back(open_matrix(name, ranks_,
+                                     {options_.each.allow_nonfinite, load_.method, load_.progress, false,
+                                      options_.each.choices, false, load_.node_block_size}));
       const MatrixSource& source = sources_.back();
       SeveralItem item;
       item.matrix = source.rows->name();
@@ -199,10 +200,15 @@ class Several {
     for (std::size_t i = 0; i < report_.items.size(); ++i) {
       SeveralItem& item = report_.items[i];
       if (whole_ && sources_[i].by_part)  // the one rank that multiplies it reads it again
-        sources_[i] = item.rank == ranks_.rank()
-                          ? open_matrix(options_.matrices[i], *alone_,
-                                        {options_.each.allow_nonfinite, load_.method, {}, false, options_.each.choices})
-                          : MatrixSource{};
+        sources_[i] = item.rank == ranks_.rank() ? open_matrix(options_.matrices[i], *alone_,
+                                                               {options_.each.allow_nonfinite,
+                                                                load_.method,
+                                                                {},
+                                                                false,
+                                                                options_.each.choices,
+                                                                false,
+                                                                load_.node_block_size})
+                                                 : MatrixSource{};
       if (whole_ && item.rank != ranks_.rank()) continue;
       Loaded loaded{i, std::make_unique<DistributedMatrix>(sources_[i], context(), load_), nullptr, {}};
       DistributedMatrix& m = *loaded.matrix;

@@ -61,9 +61,9 @@ class SolveRun {
       check_vector_suffix(options_.output);
       if (communicator_.rank() == 0) check_vector_writable(options_.output, columns(), options_.files);  // it writes
     });
-    source_ =
-        open_matrix(options_.matrix, communicator_,
-                    {options_.allow_nonfinite, options_.load.method, options_.control.progress, false, options_.choices});
+    source_ = open_matrix(options_.matrix, communicator_,
+                          {options_.allow_nonfinite, options_.load.method, options_.control.progress, false,
+                           options_.choices, false, options_.load.node_block_size});
     communicator_.together([&] {
       if (source_.rows->rows() != source_.rows->cols())
         throw Error(ErrorKind::usage, fmt::format("a solver needs a square matrix; {} is {} × {}", source_.rows->name(),

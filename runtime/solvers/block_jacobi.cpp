@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "kernels/krylov/preconditioner_steps.h"
+#include "partition/partitioner.h"
 #include "runtime/context.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/preconditioner.h"
@@ -28,12 +30,17 @@ void with_size(std::int64_t size, const F& f) {
 class BlockJacobi final : public Preconditioner {
  public:
   BlockJacobi(DistributedMatrix& matrix, const PreconditionerOptions& options)
-      : matrix_(matrix), held_(options.held), size_(options.block_size > 0 ? options.block_size : matrix.unknowns_a_node(kMostUnknowns)) {
+      : matrix_(matrix),
+        held_(options.held),
+        size_(options.node_block_size > 0 ? options.node_block_size : block_jacobi_size(matrix)) {
     Context& context = matrix.context();
     context.communicator().together([&] {
-      if (size_ > kMostUnknowns)
-        throw Error(ErrorKind::usage, fmt::format("blocks of {}; they have 1 to {} unknowns", size_, kMostUnknowns),
-                    "block_size");
+      const bool of_matrix = options.node_block_size == 0 && matrix.node_block_origin() == "given";
+      if (const std::int64_t asked = of_matrix ? matrix.node_block_size() : size_; asked > kMostUnknowns)
+        throw Error(ErrorKind::usage, fmt::format("blocks of {}; they have 1 to {} unknowns", asked, kMostUnknowns),
+                    "node_block_size");
+      require_node_block_size(size_, matrix.rows());
+      if (options.node_block_size == 0) why_ = why_blocks_of_1();
       one_column_.emplace(context.device(), 1);
       all_columns_.emplace(context.device(), options.columns);
       place_rows();
@@ -80,11 +87,20 @@ class BlockJacobi final : public Preconditioner {
 
   std::string describe() const override {
     return fmt::format(
-        "blocks of {}{}", size_,
+        "blocks of {}{}{}", size_, why_.empty() ? "" : ": " + why_,
         singular_ == 0 ? "" : fmt::format(", {} singular ones count as the identity", human_count(singular_)));
   }
 
  private:
+  /// Empty if blocks are larger, or if that was asked for.
+  std::string why_blocks_of_1() const {
+    const std::int64_t size = matrix_.node_block_size();
+    if (size_ > 1 || (size == 1 && matrix_.node_block_origin() == "given")) return {};
+    if (size == 1) return "the pattern shows no nodes of several unknowns";
+    if (size > kMostUnknowns) return fmt::format("nodes have {} unknowns, and blocks at most {}", size, kMostUnknowns);
+    return fmt::format("nodes have {} unknowns, and parts begin within nodes", size);
+  }
+
   /// Held rows and columns become those of the identity: the other entries of a block are inverted without them.
   void separate_held(Stream& stream) {
     const std::int64_t entries = blocks_.count * size_ * size_;
@@ -116,6 +132,7 @@ class BlockJacobi final : public Preconditioner {
   DistributedMatrix& matrix_;
   const HeldRows* held_;
   std::int64_t size_;
+  std::string why_;  ///< why blocks have size 1
   DiagonalBlocks blocks_;
   Buffer places_;  ///< empty: rows lie in the order of the source
   std::optional<krylov::Passes> one_column_, all_columns_;
@@ -123,6 +140,10 @@ class BlockJacobi final : public Preconditioner {
 };
 
 }  // namespace
+
+std::int64_t block_jacobi_size(const DistributedMatrix& matrix) {
+  return matrix.nodes_are_whole() && matrix.node_block_size() <= kMostUnknowns ? matrix.node_block_size() : 1;
+}
 
 std::unique_ptr<Preconditioner> make_block_jacobi(DistributedMatrix& matrix, const PreconditionerOptions& options) {
   return std::make_unique<BlockJacobi>(matrix, options);

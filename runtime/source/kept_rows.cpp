@@ -19,6 +19,7 @@ class KeptSource final : public RowSource {
         end_(kept.begin + kept.part.rows),
         share_begin_(kept.share_begin),
         share_lengths_(std::move(kept.share_lengths)),
+        node_block_size_(kept.node_block_size),
         order_(kept.order),
         originals_(std::move(kept.originals)),
         unknowns_(std::move(kept.unknowns)),
@@ -52,6 +53,7 @@ class KeptSource final : public RowSource {
   }
 
   std::shared_ptr<const UnknownList> unknowns() const override { return unknowns_; }
+  std::int64_t node_block_size() const override { return node_block_size_; }
   RowOrder row_order() const override { return order_; }
   HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const override {
     if (!permuted()) return RowSource::permutation(begin, end);
@@ -71,6 +73,7 @@ class KeptSource final : public RowSource {
   std::string name_;
   std::int64_t rows_, cols_, begin_, end_, share_begin_;
   HostVector<std::int64_t> share_lengths_;
+  std::int64_t node_block_size_;
   RowOrder order_;
   HostVector<std::int64_t> originals_;
   std::shared_ptr<const UnknownList> unknowns_;

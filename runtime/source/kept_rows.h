@@ -21,6 +21,7 @@ struct KeptRows {
   HostCsr part;                              ///< the part's rows, with global columns
   std::int64_t share_begin = 0;              ///< the even share's first row
   HostVector<std::int64_t> share_lengths{};  ///< nonzeros of each row of the even share
+  std::int64_t node_block_size = 0;          ///< as RowSource::node_block_size()
   RowOrder order = RowOrder::as_source;
   HostVector<std::int64_t> originals{};  ///< original row of each row of the part; empty: the rows are in original order
   std::shared_ptr<const UnknownList> unknowns{};  ///< of all rows, on rank 0; may be null

@@ -36,6 +36,7 @@ MatrixSource read_into_memory(const std::string& argument, const OpenOptions& op
   ReadOnRanksOptions how{options.allow_nonfinite, options.method, options.progress};
   how.choices = options.choices;
   how.keep_unknowns = options.keep_unknowns;
+  how.node_block_size = options.node_block_size;
   ReadMatrix read = read_on_ranks(argument, how, communicator);
   MatrixSource source;
   source.rows = std::move(read.rows);
@@ -52,8 +53,9 @@ MatrixSource open_matrix(const std::string& argument, Communicator& communicator
   if (options.transposed) {
     OpenOptions as_stored = options;
     as_stored.transposed = false;
-    as_stored.method = "rows";  // even shares, which transposed() reads
-    return transposed(open_matrix(argument, communicator, as_stored), options.method, communicator);
+    as_stored.method = "rows", as_stored.node_block_size = 1;  // even shares, which transposed() reads
+    return transposed(open_matrix(argument, communicator, as_stored), options.method, communicator, {},
+                      options.node_block_size);
   }
   InputKind kind = communicator.together([&] { return kind_of_input(argument, options.choices); });
   describe_hdf5(argument, kind, communicator);

@@ -34,6 +34,8 @@ struct OpenOptions {
   bool transposed = false;       ///< gives Aᵀ instead of A; takes the memory of transposed()
   InputChoices choices{};        ///< what the user says about the file
   bool keep_unknowns = false;    ///< of a file that is read into memory: rank 0 keeps the list of unknowns
+  /// Of a file that is read into memory: each rank keeps whole nodes of so many unknowns; 0: found in the pattern.
+  std::int64_t node_block_size = 0;
 };
 
 /// How the source sorted the rows, for the report: "no", or the order in the file.

@@ -20,6 +20,7 @@
 #include "partition/partitioner.h"
 #include "partition/readers/entry_reader.h"
 #include "runtime/order/row_share.h"
+#include "runtime/source/find_node_blocks.h"
 #include "runtime/source/kept_rows.h"
 #include "runtime/source/row_lengths.h"
 
@@ -40,7 +41,7 @@ std::int64_t sum(std::int64_t a, std::int64_t b) {
 class Reading {
  public:
   Reading(const std::filesystem::path& path, const ReadOnRanksOptions& options, Communicator& ranks)
-      : path_(path), options_(options), ranks_(ranks) {
+      : path_(path), options_(options), ranks_(ranks), node_block_size_(options.node_block_size) {
     limits_.batch_bytes = std::clamp<std::int64_t>(options.round_bytes / ranks.size(), 1, kMostBatch);
     limits_.piece_bytes = std::max<std::int64_t>(1, std::min<std::int64_t>(limits_.batch_bytes / 8, kMostPiece));
   }
@@ -58,6 +59,7 @@ class Reading {
     kept.begin = begin_of(starts_);
     kept.part = std::move(part_);
     kept.share_begin = begin_of(shares_);
+    kept.node_block_size = node_block_size_;
     kept.share_lengths = std::move(counts_);
     if (options_.keep_unknowns && ranks_.rank() == 0) kept.unknowns = reader_->unknowns();
     return {make_kept_source(std::move(kept)), shape_.divisible == 1 ? fmt::format("{} ranks", ranks_.size())
@@ -242,7 +244,7 @@ class Reading {
 
   /// Collective. Where the parts begin, from the lengths of the rows of which each rank has those between its `from`s.
   std::vector<std::int64_t> divide(const HostVector<std::int64_t>& lengths, const std::vector<std::int64_t>& from) {
-    return divide_rows(options_.method, lengths, from, ranks_);
+    return divide_rows(options_.method, lengths, from, ranks_, std::max<std::int64_t>(1, node_block_size_));
   }
 
   /// Collective. One item a row: from the ranks whose ranges in `from` hold the rows to those whose ranges in `to` do.
@@ -306,6 +308,7 @@ class Reading {
   }
 
   /// Sorts the rows and sums duplicates. If there were any, the parts are made anew from what is left, as for a shard file.
+  /// Likewise if the pattern tells that nodes have several unknowns.
   void tidy() {
     const std::int64_t nnz = part_.nnz();
     on_file([&] {
@@ -323,9 +326,18 @@ class Reading {
       for (std::size_t i = 0; i < found.size(); ++i) found[i] = part_.row_ptr[i + 1] - part_.row_ptr[i];
       return found;
     });
-    if (summed)
+    const bool looks = node_block_size_ == 0;
+    if (looks) find_nodes();
+    if (summed || (looks && node_block_size_ > 1))
       if (const std::vector<std::int64_t> to = divide(lengths, starts_); to != starts_) lengths = move_part(lengths, to);
     counts_ = moved(std::move(lengths), starts_, shares_);
+  }
+
+  void find_nodes() {
+    node_block_size_ = 1;
+    if (shape_.rows != shape_.cols) return;
+    node_block_size_ = find_node_block_size(
+        shape_.rows, part_.view(), [first = begin_of(starts_)](std::int64_t row) { return first + row; }, ranks_);
   }
 
   /// Collective. Gives each rank the rows between its `to`s; returns their lengths.
@@ -348,6 +360,7 @@ class Reading {
   const std::filesystem::path path_;
   const ReadOnRanksOptions& options_;
   Communicator& ranks_;
+  std::int64_t node_block_size_;  ///< 0: not known yet
   ReadLimits limits_;
   Shape shape_;
   std::unique_ptr<EntryReader> reader_;  ///< null on ranks that read nothing

@@ -21,6 +21,7 @@ struct ReadOnRanksOptions {
   std::int64_t round_bytes = 64 << 20;
   InputChoices choices{};      ///< what the user says about the file
   bool keep_unknowns = false;  ///< rank 0 keeps the list of unknowns, 16 bytes a row of the whole matrix
+  std::int64_t node_block_size = 0;  ///< each rank keeps whole nodes of so many unknowns; 0: found in the pattern
 };
 
 struct ReadMatrix {
@@ -35,9 +36,10 @@ struct ReadMatrix {
 /// sends the entries to the other ranks. The file is read twice: first to count and partition the rows, then to send each
 /// entry to the rank that keeps its row.
 ///
-/// Memory of a rank, checked before it is allocated: 16 bytes a nonzero and 16 bytes a row of its part (24 bytes a nonzero
-/// for a short time, if summing duplicates changes the parts), 16 bytes a row of its even share, and the messages of one
-/// round. Rank 0 also takes 16 bytes for each row of the whole matrix, and for .npz 8 bytes a row (CSC: a column).
+/// Memory of a rank, checked before it is allocated: 16 bytes a nonzero and 16 bytes a row of its part (24 bytes a
+/// nonzero for a short time, if summing duplicates or keeping nodes whole moves rows), 16 bytes a row of its even share,
+/// and the messages of one round. Rank 0 also takes 16 bytes for each row of the whole matrix, and for .npz 8 bytes a
+/// row (CSC: a column).
 ///
 /// The rows are bit-identical to those of read_matrix(). Throws the same error on all ranks: Error(input) with the message
 /// of read_matrix().

@@ -25,7 +25,8 @@ HostVector<std::int64_t> moved_rows(HostVector<std::int64_t> items, std::span<co
 }
 
 std::vector<std::int64_t> divide_rows(const std::string& method, const HostVector<std::int64_t>& lengths,
-                                      std::span<const std::int64_t> from, Communicator& ranks) {
+                                      std::span<const std::int64_t> from, Communicator& ranks,
+                                      std::int64_t node_block_size) {
   const std::int64_t rows = from.back();
   std::vector<std::int64_t> on_root(static_cast<std::size_t>(ranks.size()) + 1, rows);
   on_root[0] = 0;
@@ -37,7 +38,7 @@ std::vector<std::int64_t> divide_rows(const std::string& method, const HostVecto
     require_host_memory(8 * (std::min(rows, kMost) + 1), "counting the nonzeros of all rows");
     std::vector<std::int64_t> row_ptr(all.size() + 1);
     std::partial_sum(all.begin(), all.end(), row_ptr.begin() + 1);
-    starts = make_partition(method, row_ptr, ranks.size()).row_starts;
+    starts = make_partition(method, row_ptr, ranks.size(), node_block_size).row_starts;
   });
   ranks.broadcast(std::span<std::int64_t>(starts));
   return starts;

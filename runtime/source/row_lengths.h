@@ -24,6 +24,7 @@ HostVector<std::int64_t> moved_rows(HostVector<std::int64_t> items, std::span<co
 /// Where the parts of make_partition(method, …) begin, from the length of each row in this rank's range of `from`. Rank 0
 /// holds 16 bytes for each row of the whole matrix meanwhile. Throws the same error on all ranks.
 std::vector<std::int64_t> divide_rows(const std::string& method, const HostVector<std::int64_t>& lengths,
-                                      std::span<const std::int64_t> from, Communicator& ranks);
+                                      std::span<const std::int64_t> from, Communicator& ranks,
+                                      std::int64_t node_block_size = 1);
 
 }  // namespace shardmat

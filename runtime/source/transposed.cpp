@@ -12,6 +12,7 @@
 #include "kernels/base/memory_limits.h"
 #include "partition/partitioner.h"
 #include "runtime/order/row_share.h"
+#include "runtime/source/find_node_blocks.h"
 #include "runtime/source/kept_rows.h"
 #include "runtime/source/row_lengths.h"
 
@@ -27,15 +28,22 @@ struct Entry {
 /// One matrix; keeps what its steps share.
 class Transposition {
  public:
-  Transposition(const MatrixSource& a, const std::string& method, Communicator& ranks, const EditRows& edit)
-      : a_(a), method_(method), ranks_(ranks), edit_(edit), share_(take_share(*a.rows, ranks)) {
+  Transposition(const MatrixSource& a, const std::string& method, Communicator& ranks, const EditRows& edit,
+                std::int64_t node_block_size)
+      : a_(a),
+        method_(method),
+        ranks_(ranks),
+        edit_(edit),
+        node_block_size_(node_block_size),
+        share_(take_share(*a.rows, ranks)) {
     shares_ = even_starts(a.rows->cols(), ranks.size());
   }
 
   MatrixSource operator()() {
     const LongWait wait(ranks_);  // for ranks that generate or read more than others
     count();
-    starts_ = divide_rows(method_, lengths_, shares_, ranks_);
+    if (node_block_size_ == 0) find_nodes();
+    starts_ = divide_rows(method_, lengths_, shares_, ranks_, node_block_size_);
     make_room(moved_rows(lengths_, shares_, starts_, ranks_));
     fill();
     return source();
@@ -47,6 +55,14 @@ class Transposition {
   }
   std::int64_t end_of(const std::vector<std::int64_t>& starts) const {
     return starts[static_cast<std::size_t>(ranks_.rank()) + 1];
+  }
+
+  /// The blocks of Aᵀ are those of A.
+  void find_nodes() {
+    const std::int64_t rows = a_.rows->rows();
+    const std::vector<std::int64_t> of_rows = even_starts(rows, ranks_.size());
+    node_block_size_ =
+        rows == a_.rows->cols() ? find_node_block_size(*a_.rows, begin_of(of_rows), end_of(of_rows), ranks_) : 1;
   }
 
   /// The nonzeros of each column of A in this rank's even share of the columns.
@@ -126,6 +142,7 @@ class Transposition {
       kept.rows = a_.rows->cols();
       kept.begin = begin_of(starts_);
       kept.share_begin = begin_of(shares_);
+      kept.node_block_size = node_block_size_;
       if (!a_.rows->permuted() || a_.rows->rows() != a_.rows->cols()) return;
       kept.order = a_.rows->row_order();
       kept.originals = a_.rows->permutation(begin_of(starts_), end_of(starts_));
@@ -143,6 +160,7 @@ class Transposition {
   const std::string& method_;
   Communicator& ranks_;
   const EditRows& edit_;
+  std::int64_t node_block_size_;  ///< 0: to be found
   RowShare share_;
   std::vector<std::int64_t> shares_;  ///< even shares of the columns of A
   std::vector<std::int64_t> starts_;  ///< parts of Aᵀ
@@ -152,8 +170,9 @@ class Transposition {
 
 }  // namespace
 
-MatrixSource transposed(const MatrixSource& a, const std::string& method, Communicator& ranks, const EditRows& edit) {
-  return Transposition(a, method, ranks, edit)();
+MatrixSource transposed(const MatrixSource& a, const std::string& method, Communicator& ranks, const EditRows& edit,
+                        std::int64_t node_block_size) {
+  return Transposition(a, method, ranks, edit, node_block_size)();
 }
 
 }  // namespace shardmat

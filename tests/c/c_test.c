@@ -235,6 +235,48 @@ static void solves(shardmat_context* context) {
   shardmat_matrix_destroy(a);
 }
 
+static int64_t iterations_of(shardmat_matrix* a, const char* preconditioner, int node_block_size) {
+  const tridiagonal t = make_rows(48);
+  double b[48], x[48] = {0};
+  for (int64_t i = 0; i < t.rows; ++i) b[i] = ax_of(t.first + i);
+  const shardmat_solver_options options = {
+      .size = sizeof options, .preconditioner = preconditioner, .node_block_size = node_block_size};
+  shardmat_solve_result result = {.size = sizeof result};
+  OK(shardmat_solve(a, &options, b, x, &result));
+  for (int64_t i = 0; i < t.rows; ++i) CHECK(fabs(x[i] - x_of(t.first + i)) < 1e-6);
+  return result.iterations;
+}
+
+/* The unknowns of a node are given with the matrix, whose rows stay or are spread anew. */
+static void keeps_nodes_whole(shardmat_context* context) {
+  const char* const methods[] = {NULL, "nnz", "rows"};
+  for (int i = 0; i < 3; ++i) {
+    shardmat_matrix_options options = {.size = sizeof options, .method = methods[i], .node_block_size = 4};
+    shardmat_matrix* a = make_matrix(context, &options);
+    const int64_t of_blocks = iterations_of(a, "block_jacobi", 0), of_one = iterations_of(a, "block_jacobi", 1);
+    CHECK(of_blocks == iterations_of(a, "block_jacobi", 4) && of_one == iterations_of(a, "jacobi", 0));
+    CHECK(of_blocks < of_one);
+    const shardmat_solver_options no = {.size = sizeof no, .preconditioner = "block_jacobi", .node_block_size = 5};
+    shardmat_solver* solver = NULL;
+    REFUSED(shardmat_solver_create(a, &no, &solver), SHARDMAT_USAGE, "48 rows are no whole number of nodes of 5");
+    shardmat_matrix_destroy(a);
+    const tridiagonal t = make_rows(48);
+    const shardmat_rows rows = rows_of(&t);
+    options.node_block_size = 5;
+    REFUSED(shardmat_matrix_from_rows(context, &rows, &options, &a), SHARDMAT_USAGE,
+            "48 rows are no whole number of nodes of 5");
+    options.node_block_size = -1;
+    REFUSED(shardmat_matrix_from_rows(context, &rows, &options, &a), SHARDMAT_USAGE, "node_block_size");
+    options.node_block_size = 0; /* a line has none: found in the pattern */
+    a = make_matrix(context, &options);
+    CHECK(iterations_of(a, "block_jacobi", 0) == of_one);
+    shardmat_matrix_destroy(a);
+  }
+  const shardmat_matrix_options of_file = {.size = sizeof of_file, .node_block_size = 5};
+  shardmat_matrix* a = NULL;
+  REFUSED(shardmat_matrix_from_file(context, "poisson7:n=4", &of_file, &a), SHARDMAT_USAGE, "64 rows are no whole number");
+}
+
 /* A tolerance of 0 means one that the type of the matrix can reach. */
 static void solves_in_f32(shardmat_context* context) {
   shardmat_matrix_options in_f32 = {.size = sizeof in_f32, .type = "f32"};
@@ -490,6 +532,7 @@ static void does_everything(shardmat_context* context) {
   takes_triplets_and_new_values(context);
   types_of_all_ranks(context);
   solves(context);
+  keeps_nodes_whole(context);
   solves_in_f32(context);
   zeroes_rows_and_columns(context);
   takes_penalty_rows(context);

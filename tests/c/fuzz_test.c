@@ -171,7 +171,7 @@ static void solvers(shardmat_matrix* matrix) {
       if (f < 2 && wrong_sizes[i] > 0) continue; /* no more iterations and vectors than the rows need are taken */
       REFUSE(shardmat_solver_create(matrix, &options, &solver));
     }
-  const size_t small[] = {offsetof(shardmat_solver_options, block_size), offsetof(shardmat_solver_options, degree)};
+  const size_t small[] = {offsetof(shardmat_solver_options, node_block_size), offsetof(shardmat_solver_options, degree)};
   const int wrong_small[] = {-1, INT32_MIN, INT32_MAX};
   for (int i = 0; i < 3; ++i)
     for (int f = 0; f < 2; ++f)

@@ -108,8 +108,7 @@ class Solve(CliTest):
                     if name == "bar" and preconditioner == "none":
                         continue
                     with self.subTest(name=name, method=method, ranks=ranks, preconditioner=preconditioner):
-                        size = ("--block-size", "1") if preconditioner == "block_jacobi" and ranks > 0 else ()
-                        x, column = self.solution(a, b, "--solver", method, "--preconditioner", preconditioner, *size,
+                        x, column = self.solution(a, b, "--solver", method, "--preconditioner", preconditioner,
                                                   "--rtol", "1e-11", "--rhs", "2", ranks=ranks)
                         np.testing.assert_allclose(x, expected, atol=1e-7 * np.abs(expected).max())
                         report = json.loads(self.path("report.json").read_text())
@@ -505,7 +504,7 @@ class Solve(CliTest):
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--variant", "classic", says=["no variants", "--variant"])
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--residual-norm", "natural", says="--residual-norm")
         for option, value, user in (("--restart", 10, "gmres, fgmres or auto"), ("--gram-schmidt", "modified", "gmres, fgmres or auto"),
-                                    ("--block-size", 2, "block_jacobi"), ("--degree", 3, "chebyshev")):
+                                    ("--degree", 3, "chebyshev")):
             self.fail_with(USAGE, "solve", "a.h5", "--solver", "cg", "--preconditioner", "jacobi", option, value,
                            says=[f"{option} is of no use with --", f"or take {user}"])
         self.succeed("solve", "a.h5", "--solver", "auto", "--restart", 10, "--gram-schmidt", "modified")  # it may take gmres
@@ -514,8 +513,8 @@ class Solve(CliTest):
         self.fail_with(USAGE, *unsuited, "--solver", "chebyshev", says=["Take another solver, as gmres (--solver)"])
         self.fail_with(USAGE, *unsuited, "--solver", "gmres", "--preconditioner", "chebyshev",
                        says=["Take another preconditioner, as jacobi (--preconditioner)"])
-        self.fail_on_every_rank(USAGE, "solve", "a.h5", "--preconditioner", "block_jacobi", "--block-size", 2,
-                                says=["a rank begins at row 3.", "(1 always does)", "or one rank", "(--block-size)"])
+        self.fail_on_every_rank(USAGE, "solve", "a.h5", "--preconditioner", "block_jacobi", "--node-block-size", 2,
+                                says=["9 rows are no whole number of nodes of 2", "(--node-block-size)"])
 
     def test_prints_residuals(self):
         result = self.succeed("solve", "poisson27:n=6", "--monitor")

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <string>
 
 #include "kernels/base/error.h"
 #include "tests/partition/test_matrices.h"
@@ -132,6 +133,33 @@ TEST(Partitioner, LargePartsKeepTwelveRowsTogetherWhereTheNextTwelveAreTooHeavy)
   Numbers lengths(200'000, 3);
   lengths.resize(201'500, 400);
   EXPECT_EQ(make_partition("nnz", prefix_of(lengths), 2).row_starts[1], 199'992);
+}
+
+/// The heaviest part holds no more than the best cuts at nodes, and so at most a node more than the best cuts at rows.
+TEST(Partitioner, NodesStayWhole) {
+  std::mt19937 random(9);
+  for (int trial = 0; trial < 2000; ++trial) {
+    const auto size = static_cast<std::int64_t>(1 + random() % 6);
+    Numbers lengths, of_nodes;
+    for (std::size_t node = 0; node < random() % 6 + 1; ++node) {
+      of_nodes.push_back(0);
+      for (std::int64_t i = 0; i < size; ++i) lengths.push_back(random() % 40), of_nodes.back() += lengths.back();
+    }
+    const int parts = 1 + static_cast<int>(random() % 5);
+    const Numbers prefix = prefix_of(lengths);
+    for (const char* method : {"nnz", "rows"}) {
+      const Partition p = make_partition(method, prefix, parts, size);
+      ASSERT_EQ(p.row_starts.back(), std::ssize(lengths));
+      for (const std::int64_t start : p.row_starts) ASSERT_EQ(start % size, 0);
+      if (std::string(method) == "rows") continue;
+      const std::int64_t heaviest_part = heaviest(prefix, p.row_starts);
+      ASSERT_EQ(heaviest_part, best_by_brute_force(prefix_of(of_nodes), parts));
+      ASSERT_LE(heaviest_part, best_by_brute_force(prefix, parts) + *std::max_element(of_nodes.begin(), of_nodes.end()));
+    }
+    EXPECT_EQ(make_partition("nnz", prefix, parts, 0).row_starts, make_partition("nnz", prefix, parts).row_starts);
+  }
+  EXPECT_THROW(make_partition("nnz", prefix_of(Numbers(10, 1)), 2, 4), Error);
+  EXPECT_THROW(make_partition("nnz", prefix_of(Numbers(10, 1)), 2, -1), Error);
 }
 
 TEST(Partitioner, RowsAreEven) {

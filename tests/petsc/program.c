@@ -27,14 +27,15 @@ int main(int argc, char** argv) {
   Vec x, b, known;
   KSP ksp;
   KSPConvergedReason reason;
-  PetscInt n = 20, iterations;
+  PetscInt n = 20, block = 2, iterations;
   PetscReal error;
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-n", &n, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-bs", &block, NULL));
   PetscCall(MatCreate(PETSC_COMM_WORLD, &a));
   PetscCall(MatSetSizes(a, PETSC_DECIDE, PETSC_DECIDE, 2 * n * n, 2 * n * n));
-  PetscCall(MatSetBlockSize(a, 2));
+  PetscCall(MatSetBlockSize(a, block));
   PetscCall(MatSetFromOptions(a));
   PetscCall(MatSeqAIJSetPreallocation(a, 10, NULL));
   PetscCall(MatMPIAIJSetPreallocation(a, 10, NULL, 10, NULL));

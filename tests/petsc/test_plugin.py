@@ -79,6 +79,16 @@ class Unchanged(unittest.TestCase):
                 self.assertLess(float(ours["error"]), 1e-6)
 
 
+    def test_blocks_of_one_are_jacobi(self):
+        for ranks in (1, 2, 3):
+            with self.subTest(ranks=ranks):
+                options = ("-bs", "1", "-ksp_norm_type", "unpreconditioned", "-ksp_type", "shardmat", "-mat_type", "shardmat")
+                jacobi, blocks = (self.solved(run(self.program, ranks, "-pc_type", kind, *options)) for kind in ("jacobi", "pbjacobi"))
+                self.assertEqual(jacobi["iterations"], blocks["iterations"])
+                self.assertGreater(int(jacobi["iterations"]), 5)
+                self.assertAlmostEqual(float(jacobi["error"]), float(blocks["error"]), delta=1e-3 * float(jacobi["error"]))
+
+
 class Refused(unittest.TestCase):
     program = own("petsc_program")
 

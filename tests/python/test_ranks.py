@@ -84,6 +84,45 @@ def own_rows(context):
     refused(NotImplementedError, "transpose", lambda: shardmat.Matrix.from_rows(own, context=context).T)
 
 
+def node_blocks(context):
+    """Three unknowns on each node of a line: parts that a partitioner makes keep nodes whole, and those of the caller may not."""
+    nodes, rng = 43, np.random.default_rng(8)
+    n = 3 * nodes
+    a = sp.kron(sp.diags([1, 1, 1], [-1, 0, 1], shape=(nodes, nodes)), np.ones((3, 3)), format="csr")
+    a.data = rng.uniform(-1, 1, a.nnz)
+    a = sp.csr_matrix(a + a.T)
+    a = sp.csr_matrix(a + sp.diags(np.asarray(abs(a).sum(axis=1)).ravel() + rng.uniform(0, 3, n)))
+    cuts = [0, *(n * rank // comm.size + 1 for rank in range(1, comm.size)), n]  # within nodes, of several ranks
+    first, last = cuts[comm.rank], cuts[comm.rank + 1]
+    b = rng.standard_normal(n)
+
+    def iterations(m, preconditioner="block_jacobi", **options):
+        solver = m.solver("cg", preconditioner, **options)
+        x = solver.solve(b[first:last])
+        np.testing.assert_allclose(x, np.linalg.solve(a.toarray(), b)[first:last], atol=1e-6)
+        return solver.results[0]["iterations"]
+
+    one_rank = shardmat.Context(comm=MPI.COMM_SELF, backend="host")
+    with shardmat.Matrix.from_rows(a, context=one_rank) as m:
+        solver = m.solver("cg", "block_jacobi")
+        solver.solve(b)
+        expected = solver.results[0]["iterations"]
+    every = a.tocoo()
+    mine = slice(comm.rank, None, comm.size)
+    for options in ({}, {"node_block_size": 3}):
+        for method in ("nnz", "rows"):
+            for m in (shardmat.Matrix.from_rows(a[first:last], context=context, method=method, **options),
+                      shardmat.Matrix.from_triplets(every.row[mine], every.col[mine], every.data[mine], a.shape, first_row=first,
+                                                    own_rows=last - first, context=context, method=method, **options)):
+                assert iterations(m) == iterations(m, node_block_size=3) == expected
+                assert iterations(m, node_block_size=1) == iterations(m, "jacobi") > expected
+    m = shardmat.Matrix.from_rows(a[first:last], context=context)
+    owners_cut_nodes = comm.size > 1 and not has_one_owner(context)
+    assert iterations(m) == (iterations(m, "jacobi") if owners_cut_nodes else expected)
+    refused(Exception, "whole number of nodes of 2", lambda: shardmat.Matrix.from_rows(a[first:last], context=context, node_block_size=2))
+    refused(Exception, "whole number of nodes of 2", lambda: m.solver("cg", "block_jacobi", node_block_size=2))
+
+
 def different_options(context):
     """What ranks were given differently is named, on all ranks, and they go on together."""
     own, last = A[FIRST:LAST], comm.rank == comm.size - 1
@@ -214,8 +253,8 @@ def main():
                 assert context.info()["ranks"] == comm.size > 1
                 if backend == "host":
                     assert context.info()["feeder"] == (owners > 0 and comm.rank == comm.size - 1)
-                for step in (own_rows, different_options, arrays_of_the_context, triplets, boundary_values, solving, penalty_rows,
-                             half_storage, files, errors, interrupted):
+                for step in (own_rows, node_blocks, different_options, arrays_of_the_context, triplets, boundary_values, solving,
+                             penalty_rows, half_storage, files, errors, interrupted):
                     step(context)
     except BaseException:
         sys.stderr.write(f"rank {comm.rank}: {traceback.format_exc()}")

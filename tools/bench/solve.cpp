@@ -246,7 +246,7 @@ class Run {
         peers_.process->open(*operands);
         for (const PeerName& peer : peers_.names) all.push_back(petsc(peer, one));
       } else if (!on_host() && one.solver == "cg") {
-        loop = make_textbook_cg(load_matrix(one.matrix, {}), one.preconditioner, static_cast<int>(fastest.block_size()),
+        loop = make_textbook_cg(load_matrix(one.matrix, {}), one.preconditioner, static_cast<int>(fastest.node_block_size()),
                                 context_.stream());
         if (loop) all.push_back(textbook(*loop));
       }
@@ -266,7 +266,7 @@ class Run {
 
   void add_row(const SolveCase& one, SolveTrial& trial, const Timed& ours, const Timed* plain, const Timed* peer) {
     const double product = trial.product_seconds();  // collective
-    const double block = static_cast<double>(trial.block_size());
+    const double block = static_cast<double>(trial.node_block_size());
     const auto matrix_bytes = static_cast<double>(communicator_.all_reduce(trial.matrix_bytes(), Reduction::sum));
     std::vector<Cell> row{Cell::word(one.matrix),
                           Cell::count(trial.rows()),

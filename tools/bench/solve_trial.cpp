@@ -29,7 +29,7 @@ SolverOptions solver_options(const SolveCase& one, const SolveLimits& limits) {
 SolveTrial::SolveTrial(const SolveCase& one, const std::string& kernel, const SolveLimits& limits, Context& context)
     : context_(context),
       matrix_(open_matrix(one.matrix, context), context, load_options(one, kernel)),
-      block_size_(matrix_.unknowns_a_node(6)),
+      node_block_size_(block_jacobi_size(matrix_)),
       solver_(matrix_, solver_options(one, limits)),
       b_(matrix_, VectorLayout::rows, ValueType::f64, one.columns),
       x_(matrix_, VectorLayout::rows, ValueType::f64, one.columns) {

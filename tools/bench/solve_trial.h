@@ -41,12 +41,12 @@ class SolveTrial {
   /// Of the matrix as it is stored.
   std::int64_t matrix_bytes() const { return matrix_.device_bytes(); }
   /// Rows of a block on the diagonal: unknowns of a node, 1 to 6.
-  std::int64_t block_size() const { return block_size_; }
+  std::int64_t node_block_size() const { return node_block_size_; }
 
  private:
   Context& context_;
   DistributedMatrix matrix_;
-  std::int64_t block_size_;
+  std::int64_t node_block_size_;
   Solver solver_;
   DistributedVector b_, x_;
 };

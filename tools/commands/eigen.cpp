@@ -92,6 +92,7 @@ void add_options(const CommandLine& app, Options& o) {
   add_input_options(app, o.eigen.choices);
   add_kernel_options(app, o);
   add_rank_options(app, o, "--partition");
+  add_node_option(app, o.load.node_block_size);
   app.footer(
       "\nExit code 7: an eigenvalue did not converge; the report says which. Ctrl-C, SIGTERM\n"
       "and SIGUSR1 end the iterations early in the same way; a second Ctrl-C ends the program at once. Below mpirun\n"

@@ -78,6 +78,14 @@ void add_rank_options(const CommandLine& app, LoadChoices& o, const std::string&
   add_sharing_options(app, o.sharing);
 }
 
+void add_node_option(const CommandLine& app, std::int64_t& node_block_size) {
+  app.add_option("--node-block-size", node_block_size,
+                 "unknowns of a node, whose rows follow each other: each node lies in one part, and block_jacobi takes "
+                 "blocks of this size (1 to 6). It must divide the number of rows (default: as the file says, else found in "
+                 "the pattern)")
+      ->check(whole_number(1, 1'000'000));
+}
+
 void finish_load_choices(LoadChoices& o) {
   LoadOptions& load = o.load;
   load.type = parse_value_type(o.type);

@@ -25,6 +25,8 @@ void add_kernel_options(const CommandLine& app, LoadChoices& choices);
 /// --exchange, --method, --sort, … --timeout, --feeders, --owners. `partition_option`: the name of --method, where that
 /// means another method.
 void add_rank_options(const CommandLine& app, LoadChoices& choices, const std::string& partition_option = "--method");
+/// --node-block-size
+void add_node_option(const CommandLine& app, std::int64_t& node_block_size);
 /// Throws Error(usage) for options that exclude each other.
 void finish_load_choices(LoadChoices& choices);
 

@@ -12,6 +12,7 @@
 #include "kernels/choose/registry.h"
 #include "kernels/matrix/locality.h"
 #include "kernels/matrix/ordering.h"
+#include "partition/node_blocks.h"
 
 namespace shardmat::tools {
 namespace {
@@ -165,6 +166,7 @@ MatrixReport report_matrix(const InputMatrix& input, const ReportOptions& option
         "locality of sorted and folded rows, of runs first and storage formats: they need the whole matrix in memory{}",
         options.stream ? " (--stream)" : ", which has not enough room for it"));
   }
+  if (report.pattern && source.rows() == source.cols()) report.node_block_size = find_node_block_size(source);
   if (report.pattern) report.recommendation = recommend(report);
   return report;
 }

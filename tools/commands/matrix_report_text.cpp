@@ -86,6 +86,10 @@ std::string pattern_text(const MatrixReport& report) {
                       human_count(std::max<std::int64_t>(0, p.rows + p.cols - 1)), human_count(p.main_diagonal));
   if (report.penalty && report.penalty->count > 0) text += penalty_text(*report.penalty);
   if (report.symmetry) text += fmt::format("  symmetry     {}\n", symmetry_text(*report.symmetry));
+  if (report.node_block_size > 0)
+    text += report.node_block_size == 1
+                ? "  nodes        of one unknown: the pattern shows none of several\n"
+                : fmt::format("  nodes        of {} unknowns (--node-block-size)\n", report.node_block_size);
   for (const BlockStatistics& block : p.blocks)
     text += fmt::format("  blocks {0} × {0} {1:>11} occupied, filled to {2:.1f} %; {3:.1f} % of the nonzeros in full ones\n",
                         block.size, human_count(block.occupied), 100 * block.fill(p.nnz), 100 * block.full_share(p.nnz));
@@ -308,6 +312,7 @@ std::string to_json(const MatrixReport& report) {
         {"count", report.unknowns->count}, {"nodes", report.unknowns->nodes}, {"dofs", report.unknowns->dofs}};
   if (report.file != nullptr) json["partitions"] = partitions_json(*report.file);
   if (report.pattern) add_pattern(json, *report.pattern);
+  if (report.node_block_size > 0) json["node_block_size"] = report.node_block_size;
   if (const auto& p = report.penalty)
     json["penalty_rows"] = {{"count", p->count}};
   if (report.penalty && report.penalty->count > 0) {

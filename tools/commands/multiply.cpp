@@ -110,6 +110,7 @@ void add_options(const CommandLine& app, Options& o) {
   add_input_options(app, o.multiply.choices);
   add_kernel_options(app, o);
   add_rank_options(app, o);
+  add_node_option(app, o.load.node_block_size);
   app.footer(
       "\nExamples:\n  mpirun -n 4 shardmat multiply bar.h5 --iterations 100 --verify --json report.json\n"
       "  mpirun -n 4 shardmat multiply bar.mtx.gz --verify\n"

@@ -35,7 +35,7 @@ int order_on_ranks(const Options& o, Communicator& communicator) {
     if (communicator.rank() == 0) check_file_options(o.file);
   });
   const MatrixSource source =
-      open_matrix(o.input, communicator, {o.allow_nonfinite, "rows", make_progress_bar(), false, o.choices, true});
+      open_matrix(o.input, communicator, {o.allow_nonfinite, "rows", make_progress_bar(), false, o.choices, true, 1});
   const int parts = o.file.parts.empty() ? 0 : *std::max_element(o.file.parts.begin(), o.file.parts.end());
   communicator.together([&] { require_order(*source.rows, RowOrder::graph, parts); });
   const RowShare share = take_share(*source.rows, communicator);

@@ -87,9 +87,6 @@ void add_solver_options(const CommandLine& app, Options& o) {
   app.add_option("--max-iterations", s.max_iterations, "ends after N iterations")
       ->check(whole_number(0, 1'000'000'000))
       ->capture_default_str();
-  app.add_option("--block-size", s.preconditioning.block_size,
-                 "block_jacobi: unknowns a node, 1 to 6 (default: found from the pattern)")
-      ->check(whole_number(1, 6));
   app.add_option("--degree", s.preconditioning.degree, "preconditioner chebyshev: products an application")
       ->check(whole_number(1, 100))
       ->capture_default_str();
@@ -160,6 +157,7 @@ void add_options(const CommandLine& app, Options& o) {
   add_input_options(app, o.solve.choices);
   add_kernel_options(app, o);
   add_rank_options(app, o);
+  add_node_option(app, o.load.node_block_size);
   app.footer(
       "\nExit code 7: the solver did not converge; the report names the reason, and the last x is written. Ctrl-C,\n"
       "SIGTERM and SIGUSR1 end the solver early in the same way; a second Ctrl-C ends the program at once. Below mpirun\n"
@@ -192,7 +190,6 @@ void require_used_options(const CommandLine& app, const SolverOptions& s) {
   const std::string automatic(kAutomaticMethod);
   const Use uses[] = {{"--restart", "--solver", s.solver, {"gmres", "fgmres", automatic}},
                       {"--gram-schmidt", "--solver", s.solver, {"gmres", "fgmres", automatic}},
-                      {"--block-size", "--preconditioner", s.preconditioner, {"block_jacobi"}},
                       {"--degree", "--preconditioner", s.preconditioner, {"chebyshev"}}};
   find_method(s.solver == automatic ? "cg" : s.solver);  // a wrong name goes first
   find_preconditioner(s.preconditioner);

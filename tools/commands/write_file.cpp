@@ -15,6 +15,7 @@
 #include "partition/replaceable.h"
 #include "partition/shard_file_format.h"
 #include "tools/checks.h"
+#include "tools/commands/load_choices.h"
 #include "tools/commands/order_choice.h"
 #include "tools/commands/quality_table.h"
 #include "tools/environment.h"
@@ -86,6 +87,7 @@ void add_file_options(const CommandLine& app, FileOptions& options) {
          "nnz, with --reorder auto: auto)")
       ->check(no_order())
       ->check(one_of(methods));
+  add_node_option(app, options.node_block_size);
   app.add_option("--sort", options.sort,
                  "sort rows by descending length. local: each rank sorts its part when it loads the file; global: the whole "
                  "matrix is sorted, and the permutation is stored")
@@ -149,6 +151,7 @@ void write_file(const RowSource& source, const FileOptions& options, bool allow_
   write.parts = options.parts;
   write.method = chooses(options) ? choice.method : method_of(options);
   if (!chooses(options)) write.order = order_named(options);
+  write.node_block_size = options.node_block_size;
   write.sort_local = options.sort == "local";
   write.allow_nonfinite = allow_nonfinite;
   write.progress = make_progress_bar();

@@ -203,6 +203,35 @@ TEST(LoadPart, RanksWithoutRows) {
   }
 }
 
+/// Of generators, of files without tables, of the transpose: the same size as one rank finds.
+TEST(LoadPart, PartsBeginAtNodes) {
+  const std::pair<const char*, int> cases[] = {{"elasticity:n=5", 3},
+                                               {"elasticity:n=6,clamp=0.2", 3},
+                                               {"poisson27:n=5", 1},
+                                               {"rmat:scale=7", 1},
+                                               {"random:n=40,cols=70", 1}};
+  for (const auto& [specification, size] : cases)
+    for (const bool transposed : {false, true}) {
+      SCOPED_TRACE(testing::Message() << specification << (transposed ? ", transposed" : ""));
+      OpenOptions open;
+      open.transposed = transposed;
+      const LoadedPart part = load(open_matrix(specification, world(), open), LocalSort::none);
+      EXPECT_EQ(part.node_block_size, size);
+      EXPECT_EQ(part.node_block_origin, "found in the pattern");
+      EXPECT_TRUE(part.nodes_are_whole);
+      for (const std::int64_t start : part.row_starts) EXPECT_EQ(start % size, 0);
+    }
+  PartOptions given;
+  given.node_block_size = 5;
+  const MatrixSource source = open_matrix("elasticity:n=5", world());
+  const LoadedPart part = load_part(source, context_of(kHost64), given);
+  EXPECT_EQ(part.node_block_origin, "given");
+  for (const std::int64_t start : part.row_starts) EXPECT_EQ(start % 5, 0);
+  given.node_block_size = 7;
+  const std::string message = error_of(ErrorKind::usage, [&] { load_part(source, context_of(kHost64), given); });
+  EXPECT_NE(message.find("375 rows are no whole number of nodes of 7"), std::string::npos) << message;
+}
+
 TEST(LoadPart, UnknownMethodsAreRefusedOnAllRanks) {
   const MatrixSource source = open_matrix("banded:n=50", world());
   const std::string message = error_of(ErrorKind::usage, [&] { load(source, LocalSort::none, "nzz"); });

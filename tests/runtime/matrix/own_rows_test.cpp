@@ -11,8 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "partition/node_blocks.h"
 #include "partition/partitioner.h"
 #include "runtime/matrix/vectors.h"
+#include "tests/partition/test_matrices.h"
 #include "tests/runtime/matrix/test_matrix.h"
 
 namespace shardmat {
@@ -227,7 +229,8 @@ void expect_diagonal(DistributedMatrix& matrix, const HostCsr& a, RowRange range
 
 /// The parts are those of a file, and each rank has the rows of its part.
 void expect_parts_of(const DistributedMatrix& matrix, const HostCsr& a, std::string_view method) {
-  const std::vector<std::int64_t> starts = make_partition(method, a.row_ptr, world().size()).row_starts;
+  const std::vector<std::int64_t> starts =
+      make_partition(method, a.row_ptr, world().size(), find_node_block_size(*test::source_of(a))).row_starts;
   EXPECT_EQ(matrix.row_starts(), starts);
   EXPECT_EQ(matrix.partition_origin(), "computed when loading");
   const auto rank = static_cast<std::size_t>(world().rank());

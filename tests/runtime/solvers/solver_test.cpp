@@ -102,7 +102,7 @@ void every_method_with_every_preconditioner(const Case& c) {
         SCOPED_TRACE(form.text() + " " + std::string(preconditioner.name) + " " + specification);
         SolverOptions options = options_of(form, preconditioner.name, c);
         options.columns = columns;
-        if (preconditioner.name == "block_jacobi") options.preconditioning.block_size = 1;  // fits every part
+        if (preconditioner.name == "block_jacobi") options.preconditioning.node_block_size = 1;  // fits every part
         Solver solver(system.at.matrix, options);
         system.x.fill(0, system.stream());
         const SolveResult result = solver.solve(system.b, system.x);
@@ -130,7 +130,7 @@ void blocks_of_one_are_the_diagonal(const Case& c) {
         for (const char* preconditioner : {"jacobi", "block_jacobi"}) {
           SolverOptions options = options_of(form, preconditioner, c);
           options.columns = columns, options.max_iterations = 12;
-          options.preconditioning.block_size = preconditioner[0] == 'b' ? 1 : 0;
+          options.preconditioning.node_block_size = preconditioner[0] == 'b' ? 1 : 0;
           system.x.fill(0, system.stream());
           histories.push_back(Solver(system.at.matrix, options).solve(system.b, system.x).columns.back().history);
         }
@@ -420,7 +420,7 @@ void takes_new_values(const Case& c) {
   for (const char* preconditioner : {"jacobi", "block_jacobi", "chebyshev"}) {
     SCOPED_TRACE(preconditioner);
     SolverOptions options = options_of("cg", preconditioner, c);
-    options.preconditioning.block_size = 1;
+    options.preconditioning.node_block_size = 1;
     Solver solver(a, options);
     DistributedVector b(a, VectorLayout::rows, c.type), x(a, VectorLayout::rows, c.type);
     b.fill(1, stream);

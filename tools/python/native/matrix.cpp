@@ -21,6 +21,8 @@ struct Options {
         *flag = setting.cast<bool>() ? 1 : 0;
       } else if (name == "columns") {
         value.columns = setting.cast<std::int64_t>();
+      } else if (name == "node_block_size") {
+        value.node_block_size = setting.cast<int>();
       } else if (name == "products") {
         value.products = setting.cast<double>();
       } else {

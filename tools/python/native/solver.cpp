@@ -24,8 +24,9 @@ class NativeSolver {
         {"rtol", &options.rtol}, {"atol", &options.atol}, {"divergence_tolerance", &options.divergence_tolerance}};
     const std::map<std::string, std::int64_t*> counts{
         {"max_iterations", &options.max_iterations}, {"restart", &options.restart}, {"columns", &options.columns}};
-    const std::map<std::string, int*> small{
-        {"block_size", &options.block_size}, {"degree", &options.degree}, {"assume_symmetric", &options.assume_symmetric}};
+    const std::map<std::string, int*> small{{"node_block_size", &options.node_block_size},
+                                            {"degree", &options.degree},
+                                            {"assume_symmetric", &options.assume_symmetric}};
     for (const auto& [key, setting] : settings) {
       const auto name = key.cast<std::string>();
       if (setting.is_none()) continue;

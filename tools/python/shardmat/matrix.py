@@ -154,7 +154,8 @@ class Matrix(Handle):
     "rows"). kernel, policy, exchange: names; None: chosen. storage: "general", or "symmetric" for half of a matrix on the
     host that is symmetric within rounding; where a_ij and a_ji differ, their mean is stored. products: how many are expected; few: kernels are chosen without measuring. columns: right-hand sides of the
     first product. updatable: new values may come later. reproducible: the same bits in every run. drop_rows: frees the rows
-    in host memory when the first product is made.
+    in host memory when the first product is made. node_block_size: unknowns of a node, whose rows a partitioner keeps together
+    and block_jacobi takes as a block; None: as the file says, else found in the pattern.
 
     One rank has all of x and y. With several, each has the entries of its own rows, ``own_shape``.
     """
@@ -511,7 +512,7 @@ class Product(Handle):
         return self.multiply(x)
 
 
-_AT_LEAST = {"max_iterations": 1, "restart": 1, "columns": 1, "degree": 1, "block_size": 0}
+_AT_LEAST = {"max_iterations": 1, "restart": 1, "columns": 1, "degree": 1, "node_block_size": 0}
 
 
 def _checked(name, value):
@@ -537,7 +538,7 @@ class Solver(Handle):
     solver: cg, gmres, fgmres, bicgstab, minres, chebyshev, or auto (by the matrix). preconditioner: none, jacobi,
     block_jacobi or chebyshev.
     Keywords: rtol (of the norm of b; 1e-8, for a matrix in float32 1e-5), atol, divergence_tolerance (1e5, likewise),
-    max_iterations (10000), restart (30), columns (1), block_size, degree, null_space ("none", "constant"), residual_norm,
+    max_iterations (10000), restart (30), columns (1), node_block_size, degree, null_space ("none", "constant"), residual_norm,
     assume_symmetric, variant (of cg: "auto", "classic", or "single_reduction" with one sum over the ranks an iteration),
     penalty_rows ("auto": rows that state a known value by a diagonal above 1e8 times all else, as FreeFEM's tgv, give x =
     b / diagonal there, and the others are solved for; "known": any number of such rows, and one at least; "keep": rows like
