@@ -9,6 +9,7 @@ import inspect
 import os
 import pathlib
 import pickle
+import re
 import signal
 import subprocess
 import sys
