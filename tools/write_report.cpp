@@ -1,7 +1,6 @@
 #include "tools/write_report.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,23 +33,6 @@ std::string host() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-/// The cores that this process may use, as "0-3,8"; empty if the system does not tell.
-std::string cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return {};
-  std::string text;
-  for (int first = 0; first < CPU_SETSIZE; ++first) {
-    if (!CPU_ISSET(first, &set)) continue;
-    int last = first;
-    while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set)) ++last;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", first);
-    if (last > first) text += fmt::format("-{}", last);
-    first = last;
-  }
-  return text;
-}
-
 /// Ranks of the launcher on this host; 1 if it does not tell.
 int ranks_on_host() {
   for (const char* variable : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
@@ -67,7 +49,7 @@ ordered_json run() {
           {"command", command_line()},
           {"launcher", {{"name", launched.launcher.empty() ? "none" : launched.launcher}, {"ranks", launched.size}}},
           {"threads", threads_of_environment(std::max(1, usable_cores() / ranks_on_host()))},
-          {"cores", cores()}};
+          {"cores", names_of_usable_cores()}};
 }
 
 }  // namespace

@@ -27,6 +27,11 @@ struct DenseView {
 using Dense = DenseView<void*>;
 struct ConstDense : DenseView<const void*> {
   ConstDense() = default;
+  /// One column of values in memory of `device`.
+  ConstDense(const double* values, std::int64_t count, Device where = {})
+      : DenseView<const void*>{values, count, 1, 1, DenseOrder::row_major, ValueType::f64, where} {}
+  ConstDense(const float* values, std::int64_t count, Device where = {})
+      : DenseView<const void*>{values, count, 1, 1, DenseOrder::row_major, ValueType::f32, where} {}
   ConstDense(const Dense& d) : DenseView<const void*>{d.data, d.rows, d.columns, d.leading, d.order, d.type, d.device} {}
 };
 

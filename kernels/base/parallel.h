@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 namespace shardmat {
 
@@ -35,6 +36,8 @@ bool threads_wait_asleep();
 
 /// CPU cores this process may use (its affinity mask and its cgroup's quota).
 int usable_cores();
+/// The cores of the affinity mask, as "0-3,8"; empty if the system does not tell.
+std::string names_of_usable_cores();
 
 /// Splits [0, count) into one contiguous range per thread (at least `grain` elements each, so small work stays
 /// on the caller) and calls body(begin, end) on each. The first exception thrown is rethrown on the caller.

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -21,6 +22,22 @@ int usable_cores() {
   if (quota_file >> quota >> period && quota != "max" && period > 0)
     cores = std::min(cores, std::max(1, static_cast<int>(std::lround(std::stod(quota) / period))));
   return std::max(1, cores);
+}
+
+std::string names_of_usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return {};
+  std::string text;
+  for (int first = 0; first < CPU_SETSIZE; ++first) {
+    if (!CPU_ISSET(first, &set)) continue;
+    int last = first;
+    while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set)) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", first);
+    if (last > first) text += fmt::format("-{}", last);
+    first = last;
+  }
+  return text;
 }
 
 }  // namespace shardmat

@@ -95,6 +95,12 @@ class DistributedMatrix {
   /// the old values: Error(usage) for a matrix that is not updatable or another number of values, Error(input) for values
   /// beyond the range of the matrix's type, and for NaN and infinity in host memory.
   void update_values(const ConstDense& values, Stream& stream);
+  void update_values(std::span<const double> values, Stream& stream) {
+    update_values(ConstDense(values.data(), static_cast<std::int64_t>(values.size())), stream);
+  }
+  void update_values(std::span<const float> values, Stream& stream) {
+    update_values(ConstDense(values.data(), static_cast<std::int64_t>(values.size())), stream);
+  }
   /// How often the values changed.
   std::uint64_t values_version() const { return values_version_; }
 

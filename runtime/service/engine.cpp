@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <malloc.h>
-#include <sched.h>
 
 #include <limits>
 #include <map>
@@ -29,30 +28,13 @@ namespace {
 
 using AnswerKind = decltype(Answer::what);
 
-/// The cores that this process may use, as "0-3,8".
-std::string cpus_of_process() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return "";
-  std::string text;
-  for (int first = 0; first < CPU_SETSIZE; ++first) {
-    if (!CPU_ISSET(first, &set)) continue;
-    int last = first;
-    while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set)) ++last;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", first);
-    if (last > first) text += fmt::format("-{}", last);
-    first = last;
-  }
-  return text;
-}
-
 Hello hello_of(const Context& context) {
   Hello hello;
   hello.rank = context.communicator().rank(), hello.ranks = context.communicator().size();
   const RankPlace& place = context.placement().ranks[static_cast<std::size_t>(hello.rank)];
   hello.host = place.host, hello.device = place.device;
   hello.threads = context.threads();
-  hello.cpus = cpus_of_process();
+  hello.cpus = names_of_usable_cores();
   hello.loads_in_background = BackgroundLoad::is_possible(context);
   return hello;
 }

@@ -118,9 +118,7 @@ double multiply_all(shardmat::Context& context, const char* method) {
 
   mesh.assemble([](std::int64_t triangle) { return 2 + static_cast<double>(triangle % 3); });
   const OwnCsr changed(mesh, range);
-  shardmat::ConstDense values;
-  values.data = changed.values.data(), values.rows = static_cast<std::int64_t>(changed.values.size());
-  matrix.update_values(values, context.stream());
+  matrix.update_values(changed.values, context.stream());
   worst = std::fmax(worst, multiply(matrix, mesh, range, 4, 0));
   return ranks.all_reduce(worst, shardmat::Reduction::max);
 }

@@ -9,6 +9,7 @@ import inspect
 import os
 import pathlib
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -307,6 +308,19 @@ class Solvers(unittest.TestCase):
         self.assertEqual(len(solver.results), 3)
         self.assertEqual(len(solver.results[1]["history"]), solver.results[1]["iterations"] + 1)
         self.assertTrue(seen and all(columns == 3 for _, columns in seen))
+
+    def test_help_lists_the_options(self):
+        m = shardmat.Matrix.from_scipy(tridiagonal(60) + tridiagonal(60).T)
+        given = {"solver": "cg", "preconditioner": "jacobi", "rtol": 1e-3, "atol": 1e-9, "divergence_tolerance": 10.0,
+                 "max_iterations": 7, "restart": 5, "columns": 2, "node_block_size": 1, "degree": 3, "null_space": "none",
+                 "residual_norm": "preconditioned", "assume_symmetric": True, "variant": "classic", "penalty_rows": "keep",
+                 "monitor": print}
+        for documented in (shardmat.Solver, m.solve, m.solver):
+            self.assertEqual(sorted(re.findall(r"^ *(\w+): ", documented.__doc__, re.M)), sorted(given))
+        for name, value in given.items():
+            m.solver(**{name: value}).close()
+        with self.assertRaisesRegex(TypeError, "no option 'tol'.*help"):
+            m.solver(tol=1e-3)
 
     def test_b_of_zeros_has_the_answer_zero(self):
         a = (tridiagonal(60) + tridiagonal(60).T).tocsr()

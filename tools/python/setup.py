@@ -3,8 +3,13 @@
 import glob
 import subprocess
 
-from pybind11.setup_helpers import Pybind11Extension
 from setuptools import setup
+
+try:
+    from pybind11.setup_helpers import Pybind11Extension
+except ImportError as error:
+    raise SystemExit("The module pybind11 is missing, which builds this package. Install it: apt-get install python3-pybind11 "
+                     "for Debian's Python with NumPy 1, or pip install 'pybind11>=2.12' in an environment of yours") from error
 
 
 def pkg_config(*what):

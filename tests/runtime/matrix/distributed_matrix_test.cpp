@@ -28,11 +28,7 @@ HostVector<double> own_values(const DistributedMatrix& matrix, const HostCsr& a)
   return {a.values.begin() + row(rank), a.values.begin() + row(rank + 1)};
 }
 
-ConstDense host_view(const HostVector<double>& values) {
-  ConstDense view;
-  view.data = values.data(), view.rows = std::ssize(values);
-  return view;
-}
+ConstDense host_view(const HostVector<double>& values) { return {values.data(), std::ssize(values)}; }
 
 void takes_new_values(const Case& c) {
   Context& context = context_of(c);
@@ -52,7 +48,7 @@ void takes_new_values(const Case& c) {
     const DistributedVector diagonal_of_a = matrix.diagonal(stream);
 
     const HostVector<double> mine = own_values(matrix, b);
-    matrix.update_values(host_view(mine), stream);
+    matrix.update_values(mine, stream);
     expect_product(*before, b, multiply_once(*before, stream));
     ProductOptions other;  // from the host rows, which must know the new values
     other.plan.emplace();

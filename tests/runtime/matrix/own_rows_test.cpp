@@ -59,11 +59,7 @@ struct Rows {
   OwnRows view() const { return {range, cols, row_ptr, columns, values.data(), ValueType::f64, {}}; }
 };
 
-ConstDense host_view(const std::vector<double>& values) {
-  ConstDense view;
-  view.data = values.data(), view.rows = std::ssize(values);
-  return view;
-}
+ConstDense host_view(const std::vector<double>& values) { return {values.data(), std::ssize(values)}; }
 
 MatrixOptions options_for(const Case& c) {
   MatrixOptions options;

@@ -35,7 +35,7 @@ class NativeSolver {
       else if (numbers.count(name) != 0) *numbers.at(name) = setting.cast<double>();
       else if (counts.count(name) != 0) *counts.at(name) = setting.cast<std::int64_t>();
       else if (small.count(name) != 0) *small.at(name) = setting.cast<int>();
-      else throw py::type_error("there is no option '" + name + "' of a solver");
+      else throw py::type_error("there is no option '" + name + "' of a solver; help(shardmat.Solver) lists them");
     }
     options.monitor = &Monitor::called;
     options.user = monitor_.get();

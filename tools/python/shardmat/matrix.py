@@ -145,6 +145,35 @@ def _csr_arrays(csr):
     return _indices(csr.indptr), _indices(csr.indices[:csr.nnz]), _values(csr.data[:csr.nnz])
 
 
+_OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", or "auto" (by the matrix).
+    preconditioner: "none", "jacobi", "block_jacobi" or "chebyshev".
+
+    Options, by keyword:
+    rtol: of the norm of b. 1e-8, for a matrix in float32 1e-5.
+    atol: of the residual. 0.
+    divergence_tolerance: a residual so many times the first one ends the solve. 1e5.
+    max_iterations: 10000.
+    restart: iterations of gmres and fgmres until they begin anew. 30.
+    columns: right-hand sides that are solved at once. 1; Matrix.solve takes those of b.
+    node_block_size: the unknowns a node, for block_jacobi. Found in the pattern.
+    degree: of the polynomial of chebyshev. 4.
+    null_space: "none", or "constant" for a matrix with A·1 = 0.
+    residual_norm: "unpreconditioned" or "preconditioned", for the test of convergence.
+    assume_symmetric: True skips the test that cg, minres and chebyshev make.
+    variant: of cg: "auto", "classic", or "single_reduction" with one sum over the ranks an iteration.
+    penalty_rows: rows that state a known value by a diagonal above 1e8 times all else, as FreeFEM's tgv. "auto": they give
+        x = b / diagonal, and the others are solved for; "known": any number of such rows, and one at least; "keep": rows like
+        others. ``results`` tell how many; norm_of_b, residual and true_residual are those of the other rows.
+    monitor: called now and then with the iterations and the norm of each column's residual; True ends the solve. Ctrl-C ends
+        it, too."""
+
+
+def _lists_options(documented):
+    """Puts the options of a solver into a docstring, so that help() shows them."""
+    documented.__doc__ = documented.__doc__.replace("{options}", _OPTIONS)
+    return documented
+
+
 class Matrix(Handle):
     """A sparse matrix, spread by rows over the ranks of a context, that stays on their devices.
 
@@ -405,12 +434,20 @@ class Matrix(Handle):
 
     # ---- solving ----
 
+    @_lists_options
     def solver(self, solver="cg", preconditioner="none", **options):
-        """A solver of A·X = B that keeps its memory. Collective. See ``Solver``."""
+        """A solver of A·X = B that keeps its memory. Collective.
+
+    {options}
+        """
         return Solver(self, solver, preconditioner, **options)
 
+    @_lists_options
     def solve(self, b, x0=None, *, solver="cg", preconditioner="none", **options):
-        """Solves A·x = b once, from x0 or zeros. Returns x; raises NotConvergedError, which has the last x. Collective."""
+        """Solves A·x = b once, from x0 or zeros. Returns x; raises NotConvergedError, which has the last x. Collective.
+
+    {options}
+        """
         columns = 1 if getattr(b, "ndim", 1) == 1 else b.shape[1]
         return Solver(self, solver, preconditioner, columns=columns, **options).solve(b, x0)
 
@@ -532,19 +569,11 @@ def _checked(name, value):
     return value
 
 
+@_lists_options
 class Solver(Handle):
     """Solves A·X = B by Krylov methods; all vectors and sums stay on the devices.
 
-    solver: cg, gmres, fgmres, bicgstab, minres, chebyshev, or auto (by the matrix). preconditioner: none, jacobi,
-    block_jacobi or chebyshev.
-    Keywords: rtol (of the norm of b; 1e-8, for a matrix in float32 1e-5), atol, divergence_tolerance (1e5, likewise),
-    max_iterations (10000), restart (30), columns (1), node_block_size, degree, null_space ("none", "constant"), residual_norm,
-    assume_symmetric, variant (of cg: "auto", "classic", or "single_reduction" with one sum over the ranks an iteration),
-    penalty_rows ("auto": rows that state a known value by a diagonal above 1e8 times all else, as FreeFEM's tgv, give x =
-    b / diagonal there, and the others are solved for; "known": any number of such rows, and one at least; "keep": rows like
-    others. ``results`` tell how many; norm_of_b, residual and true_residual are those of the other rows),
-    monitor: called now and then with the iterations and the norm of each column's residual; True ends the solve. Ctrl-C ends
-    it, too.
+    {options}
     """
 
     def __init__(self, matrix, solver="cg", preconditioner="none", **options):
