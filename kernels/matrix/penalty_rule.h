@@ -20,7 +20,7 @@ inline constexpr double kPenaltyCoupling = 1e-6;
 struct DiagonalAndOthers {
   double diagonal = 0, others = 0;
   bool above_others() const { return diagonal > kPenaltyRatio * others; }
-  /// `reference`: the median of the diagonals.
+  /// `reference`: the median of the diagonals, or the smallest one that is not 0 where the median is that of such rows.
   bool is_penalty(double reference) const { return above_others() && diagonal > kPenaltyRatio * reference; }
   double ratio(double reference) const {
     const double below = std::max(others, reference);

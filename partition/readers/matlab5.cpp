@@ -227,13 +227,13 @@ class Elements {
 
   const std::string& place() const { return bytes_->place(); }
 
-  std::int64_t begin() { return begin_logical(0); }
+  std::int64_t begin() { return begin_logical(-1); }
 
-  std::int64_t begin_logical(std::int64_t count) {
+  std::int64_t begin_logical(std::int64_t places) {
     end_element();
     tag_ = read_tag(*bytes_, swapped_);
     constexpr std::uint32_t kBytes = 2, kDoubles = 9;
-    if (tag_.type == kDoubles && tag_.bytes / 8 < count) tag_.type = kBytes;
+    if (tag_.type == kDoubles && places >= 0 && tag_.bytes < 8 * places) tag_.type = kBytes;
     width_ = width_of(tag_.type);
     if (width_ == 0 || tag_.bytes % width_ != 0) fail_damaged(place(), fmt::format("an element has the type {}", tag_.type));
     left_ = tag_.bytes;
@@ -462,7 +462,7 @@ Contents::Contents(const InputFile& file, const Variable& variable) {
 Contents::~Contents() = default;
 
 std::int64_t Contents::begin() { return impl_->elements.begin(); }
-std::int64_t Contents::begin_logical(std::int64_t count) { return impl_->elements.begin_logical(count); }
+std::int64_t Contents::begin_logical(std::int64_t places) { return impl_->elements.begin_logical(places); }
 
 template <class T>
 void Contents::next(T* to, std::int64_t count) {

@@ -58,7 +58,7 @@ class Matlab5Entries final : public EntryReader {
     matlab5::Contents contents(file_, variable_);
     read_structure(contents);
     if (imaginary_) contents.begin();  // passes over the real parts
-    if (const std::int64_t found = variable_.logical ? contents.begin_logical(nnz()) : contents.begin(); found < nnz())
+    if (const std::int64_t found = variable_.logical ? contents.begin_logical(room_) : contents.begin(); found < nnz())
       fail(fmt::format("it has {} values for {} nonzeros; the file is damaged, write it again", found, nnz()));
     std::vector<MatrixEntry> entries;
     HostVector<double> values(static_cast<std::size_t>(std::min(kBlock, nnz())));
@@ -84,7 +84,7 @@ class Matlab5Entries final : public EntryReader {
 
   /// Rows and pointers; the file may have room for more nonzeros than there are.
   void read_structure(matlab5::Contents& contents) {
-    const std::int64_t room = contents.begin();
+    const std::int64_t room = room_ = contents.begin();
     limits_.require_budget(8 * room, file_);
     row_of_.resize(static_cast<std::size_t>(room));
     contents.next(row_of_.data(), room);
@@ -118,6 +118,7 @@ class Matlab5Entries final : public EntryReader {
   bool imaginary_ = false;
   std::int64_t most_ = 0;
   HostVector<std::int64_t> row_of_, pointers_;
+  std::int64_t room_ = 0;  ///< for nonzeros
 };
 
 }  // namespace

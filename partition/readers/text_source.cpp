@@ -132,7 +132,7 @@ class PlainText final : public TextSource {
 
  private:
   static constexpr std::int64_t kBlock = 1 << 18;  ///< text that next() gives
-  static constexpr std::int64_t kTail = 64;        ///< where Ctrl-Z may be
+  static constexpr std::int64_t kTail = 4096;        ///< where Ctrl-Z may be
   static constexpr std::int64_t kSlack = 256;      ///< read behind a piece, for the end of its last line
 
   /// The lines that begin in [first, last) of the file, the last of them whole. The buffer gets the file from `start` on;

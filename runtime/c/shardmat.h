@@ -350,8 +350,7 @@ typedef struct {
   const char* variant; /* of cg: "classic", "single_reduction" (one sum over the ranks an iteration), "auto"; NULL: auto */
   double divergence_tolerance; /* ends when the residual is above this times the larger of |b| and the first one; 0: 1e5 */
   /* Rows that state a known value b_i / a_ii by a diagonal above 1e8 times all else. "auto": x is that value there, and the
-   * method solves for the other rows, if such rows are at most half of all and matter little to others; "known": any number
-   * of them, and a matrix without any is refused; "keep": rows like others. NULL: auto. */
+   * method solves for the other rows, if such rows matter little to others; "known": all of them, and a matrix without any is refused; "keep": rows like others. NULL: auto. */
   const char* penalty_rows;
 } shardmat_solver_options;
 

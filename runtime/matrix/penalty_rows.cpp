@@ -81,7 +81,15 @@ class Search {
     double extremes[3] = {least, least_not_0, -most};
     ranks_.all_reduce(std::span<double>(extremes), Reduction::min);
     if (!(-extremes[2] > kPenaltyRatio * extremes[0])) return 0;
-    reference_ = choice == PenaltyRows::known ? extremes[1] : median_diagonal(facts_, matrix_.rows(), ranks_);
+    if (choice == PenaltyRows::known) return find_above(extremes[1]);
+    // Where most rows are penalty rows, as on small meshes, so is the row of the median.
+    const std::int64_t found = find_above(median_diagonal(facts_, matrix_.rows(), ranks_));
+    return found > 0 ? found : find_above(extremes[1]);
+  }
+
+  /// Finds the rows whose diagonals stand above this one; their number on all ranks. Collective.
+  std::int64_t find_above(double reference) {
+    reference_ = reference;
     for (std::size_t i = 0; i < facts_.size(); ++i)
       if (facts_[i].is_penalty(reference_)) rows_.push_back(static_cast<std::int64_t>(i));
     return ranks_.all_reduce(std::ssize(rows_), Reduction::sum);
@@ -260,10 +268,6 @@ PenaltyFindings find_penalty_rows(DistributedMatrix& matrix, PenaltyRows choice,
         "the matrix has no penalty rows: no diagonal exceeds the other entries of its row, and the smallest diagonal of the "
         "matrix, 1e8 times. Take auto or keep");
   if (count == 0) return none();
-  if (choice == PenaltyRows::automatic && count > matrix.rows() / 2)
-    return none(fmt::format("{} look like penalty rows, more than half of all; they are rows like others. If their "
-                            "values are known, say so: known",
-                            rows_text(count)));
   const Product& of_one = make_product();
   std::string note;
   if (choice == PenaltyRows::automatic) {

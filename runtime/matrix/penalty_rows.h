@@ -21,8 +21,9 @@ enum class PenaltyRows {
   /// The caller knows that there are some. Compares with the smallest diagonal that is not 0 in place of the median, takes
   /// any number of rows, whatever they do to other rows, and refuses a matrix without any.
   known,
-  /// At most half of the rows, compared with the median of the diagonals, unless they matter to other rows as much as these
-  /// rows' own entries (kPenaltyCoupling): then the matrix is badly scaled.
+  /// Compares with the median of the diagonals, and if that finds none, with the smallest one that is not 0: on a small mesh
+  /// most rows may be penalty rows. Leaves out rows that matter to other rows as much as these rows' own entries
+  /// (kPenaltyCoupling): then the matrix is badly scaled.
   automatic,
 };
 /// "keep", "known", "auto".

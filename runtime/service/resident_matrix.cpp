@@ -275,7 +275,9 @@ Multiplied ResidentMatrix::multiply(const Product& product, const Multiply& comm
     product.multiply(column.alpha, x, column.beta,
                      vectors.view(command.y_block, *y_distribution_, matrix_.type(), command.width), stream);
   } else {
-    product.multiply(1, x, 0, product.y_view(y_.data()), stream);
+    // A product with alpha = 0 moves no x, and another rank may have taken the way of `rows`: all must do the same.
+    const bool reads_x = std::any_of(columns.begin(), columns.end(), [](const Column& one) { return one.alpha != 0; });
+    product.multiply(reads_x ? 1 : 0, x, 0, product.y_view(y_.data()), stream);
   }
   product.wait(stream);
   times.product = timer.seconds() - times.copy_in;

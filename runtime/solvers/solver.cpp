@@ -30,7 +30,9 @@ void require_sensible(const SolverOptions& o, const DistributedMatrix& matrix) {
   if (!(o.atol >= 0)) refuse("the absolute tolerance must be 0 or more", "atol");
   if (!(o.divergence_tolerance > 1)) refuse("the divergence tolerance must be above 1", "divergence_tolerance");
   if (o.max_iterations < 0) refuse("the most iterations must be 0 or more", "max_iterations");
-  if (o.restart < 1) refuse("the restart must be 1 or more", "restart");
+  constexpr std::int64_t kMostRestart = 100000;
+  if (o.restart < 1 || o.restart > kMostRestart)
+    refuse(fmt::format("the restart must be from 1 to {}", kMostRestart), "restart");
   if (o.columns < 1 || o.columns > std::numeric_limits<int>::max() / 1024)
     refuse("the number of right-hand sides must be 1 or more, and at most two million", "right_hand_sides");
 }
@@ -94,7 +96,7 @@ namespace {
 std::vector<Given> listed(const SolverOptions& o) {
   return {{"solver", o.solver, {}},
           {"preconditioner", o.preconditioner, {}},
-          given_number("block_size", o.preconditioning.block_size),
+          given_number("node_block_size", o.preconditioning.node_block_size),
           given_number("degree", o.preconditioning.degree),
           given_number("own_preconditioner", o.own_preconditioner ? 1 : 0),
           given_number("rtol", o.rtol.value_or(-1)),

@@ -90,6 +90,10 @@ class Products(ServiceTest):
         single = [self.y_of(service.multiply("bar", column)) for column in x]
         self.assertEqual(answer.body, np.array(single).tobytes())
         self.assertEqual(service.multiply("bar", x[0], "?alpha=-0.25").body, (-0.25 * single[0]).tobytes())
+        for x_given in (x[0], np.full_like(x[0], np.nan)):  # x is not read, whichever way a rank takes
+            self.assertEqual(self.y_of(service.multiply("bar", x_given, "?alpha=0")).tolist(), [0.0] * self.matrix.shape[0])
+        scaled = service.multiply("bar", np.concatenate([x[0], x[1 % k]]), "?alpha=0&beta=2")
+        self.assertEqual(scaled.body, (2 * x[1 % k]).tobytes())
         with_nan = x[0].copy()
         with_nan[3] = np.nan
         self.assertTrue(np.isnan(self.y_of(service.multiply("bar", with_nan))).any())

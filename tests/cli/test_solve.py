@@ -149,15 +149,20 @@ class Solve(CliTest):
         self.solution(sp.csr_matrix(few), b, "--penalty-rows", "keep", "--preconditioner", "jacobi")
         self.assertEqual(json.loads(self.path("report.json").read_text())["penalty_rows"],
                          {"choice": "keep", "count": 0, "largest_ratio": 0})
-        self.solution(sp.csr_matrix(most), b, "--max-iterations", "0", code=NOT_CONVERGED)
-        self.assertEqual(json.loads(self.path("report.json").read_text())["penalty_rows"]["count"], 0)
         c = np.ones(n)
         c[:20] = 1e20 * np.arange(20)
-        x, _ = self.solution(sp.csr_matrix(most), c, "--penalty-rows", "known", "--rtol", "1e-12")
-        self.assertEqual(json.loads(self.path("report.json").read_text())["penalty_rows"]["count"], 20)
-        np.testing.assert_array_equal(x[:20], np.arange(20))
+        rest = c[20:].copy()
+        rest[0] += 19  # of the last known value
+        wanted = np.concatenate([np.arange(20), sp.linalg.spsolve(sp.csc_matrix(a[20:, 20:]), rest)])
+        for choice in ("auto", "known"):  # also where most rows are such rows
+            x, _ = self.solution(sp.csr_matrix(most), c, "--penalty-rows", choice, "--rtol", "1e-12")
+            self.assertEqual(json.loads(self.path("report.json").read_text())["penalty_rows"]["count"], 20)
+            np.testing.assert_array_equal(x[:20], np.arange(20))
+            np.testing.assert_allclose(x, wanted, rtol=1e-10)
         write_binsparse(self.path("plain.h5"), sp.csr_matrix(a))
         self.fail_with(USAGE, "solve", "plain.h5", "--penalty-rows", "known", says=["no penalty rows"])
+        write_binsparse(self.path("more.h5"), sp.csr_matrix(most))
+        self.assertEqual(self.json_of("info", "more.h5")["penalty_rows"]["count"], 20)
         c[0] = np.nan
         write_binsparse(self.path("most.h5"), sp.csr_matrix(most))
         write_vector(self.path("nan.npy"), c)

@@ -115,8 +115,8 @@ void add_solver_options(const CommandLine& app, Options& o) {
       ->capture_default_str();
   app.add_option("--penalty-rows", o.penalty_rows,
                  "rows that state a known value by a diagonal above 1e8 times all else, as FreeFEM's tgv: auto takes x = b / "
-                 "diagonal there and solves for the other unknowns, if they are at most half of the rows and matter little to "
-                 "others; known takes any number and refuses a matrix without any; keep takes them as rows like others")
+                 "diagonal there and solves for the other unknowns, if such rows matter little to others; "
+                 "known takes them all and refuses a matrix without any; keep takes them as rows like others")
       ->check(one_of({"keep", "known", "auto"}))
       ->capture_default_str();
   app.add_flag("--assume-symmetric", s.assume_symmetric,

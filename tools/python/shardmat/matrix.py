@@ -162,7 +162,7 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
     assume_symmetric: True skips the test that cg, minres and chebyshev make.
     variant: of cg: "auto", "classic", or "single_reduction" with one sum over the ranks an iteration.
     penalty_rows: rows that state a known value by a diagonal above 1e8 times all else, as FreeFEM's tgv. "auto": they give
-        x = b / diagonal, and the others are solved for; "known": any number of such rows, and one at least; "keep": rows like
+        x = b / diagonal, and the others are solved for; "known": all such rows, and one at least; "keep": rows like
         others. ``results`` tell how many; norm_of_b, residual and true_residual are those of the other rows.
     monitor: called now and then with the iterations and the norm of each column's residual; True ends the solve. Ctrl-C ends
         it, too."""
