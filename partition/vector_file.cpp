@@ -27,6 +27,7 @@
 #include "partition/output_file.h"
 #include "partition/readers/matlab_hdf5.h"
 #include "partition/readers/matrix_market.h"
+#include "partition/readers/matrix_market_lines.h"
 #include "partition/readers/npy_header.h"
 #include "partition/readers/text_source.h"
 #include "partition/replaceable.h"

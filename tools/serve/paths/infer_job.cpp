@@ -219,11 +219,19 @@ class InferJob final : public Job {
       return type == ValueType::f32 ? numbers_of<float>(y) : numbers_of<double>(y);
     };
     if (y.size() <= kMostAtOnce) return done(json_reply_of(result, write()));
-    const auto numbers = std::make_shared<std::optional<std::string>>();
-    service_.background().run([product = product_, write, numbers] { *numbers = write(); },
-                              [this, weak = std::weak_ptr(alive_), result, numbers, done] {
-                                if (!weak.expired()) done(json_reply_of(result, std::move(*numbers)));
-                              });
+    const auto text = std::make_shared<std::optional<std::optional<std::string>>>();  // none: no memory for it
+    const auto work = [product = product_, write, text] {
+      try {
+        *text = write();
+      } catch (const std::bad_alloc&) {
+        text->reset();
+      }
+    };
+    service_.background().run(work, [this, weak = std::weak_ptr(alive_), result, text, done] {
+      if (weak.expired()) return;
+      done(*text ? json_reply_of(result, **text)
+                 : problem_reply(507, "no_memory", "the service is short of memory; ask for binary data, or try again later"));
+    });
   }
 
   Reply json_reply_of(const MultiplyResult& result, const std::optional<std::string>& numbers) const {
