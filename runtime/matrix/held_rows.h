@@ -18,7 +18,7 @@ namespace shardmat {
 class HeldRows {
  public:
   /// Holds no rows. For vectors of `columns` columns.
-  HeldRows(Device device, std::int64_t columns) : passes_(device, static_cast<int>(columns)) {}
+  explicit HeldRows(std::int64_t columns) : columns_(columns) {}
 
   /// `rows`: those of this rank, by their place in vectors. `count`: of all ranks. `magnitudes`: Σ|a_ij| over the other rows
   /// and columns of all ranks. Waits.
@@ -31,7 +31,8 @@ class HeldRows {
   void clear(const Dense& vector, Stream& stream) const;
 
  private:
-  krylov::Passes passes_;
+  std::int64_t columns_;
+  std::optional<krylov::Passes> passes_;  ///< none before there are rows
   std::int64_t count_ = 0;
   double magnitudes_ = 0;
   HostVector<std::int64_t> rows_;

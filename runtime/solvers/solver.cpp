@@ -117,7 +117,7 @@ std::vector<Given> listed(const SolverOptions& o) {
 }  // namespace
 
 Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
-    : matrix_(matrix), options_(options), held_(matrix.context().device(), std::max<std::int64_t>(1, options.columns)) {
+    : matrix_(matrix), options_(options), held_(options.columns) {
   const ContextScope scope(matrix.context());
   Communicator& ranks = matrix.context().communicator();
   const bool chooses = options.solver == kAutomaticMethod;

@@ -554,7 +554,7 @@ TEST(Solver, RefusesOptionsThatDifferOverTheRanks) {
   const std::vector<std::pair<std::string, std::function<void(SolverOptions&)>>> changes{
       {"solver", [](SolverOptions& o) { o.solver = "minres"; }},
       {"preconditioner", [](SolverOptions& o) { o.preconditioner = "jacobi"; }},
-      {"block_size", [](SolverOptions& o) { o.preconditioning.block_size = 2; }},
+      {"node_block_size", [](SolverOptions& o) { o.preconditioning.node_block_size = 2; }},
       {"degree", [](SolverOptions& o) { o.preconditioning.degree = 7; }},
       {"rtol", [](SolverOptions& o) { o.rtol = 1e-3; }},
       {"atol", [](SolverOptions& o) { o.atol = 1e-3; }},
