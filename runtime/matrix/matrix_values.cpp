@@ -187,7 +187,7 @@ DistributedMatrix::Diagonal& DistributedMatrix::find_diagonal(std::int64_t size,
                       "rank its rows can give it a multiple of {} rows{}",
                       size, part_.first_row, size,
                       part_.row_route == nullptr ? "" : ", and keep them there instead of spreading them anew"),
-          "block_size");
+          "node_block_size");
     if (diagonals_.count(size) != 0) return;
     if (part_.csr.row_ptr.empty())
       throw Error(ErrorKind::usage, "the diagonal is looked for in the host rows, which were dropped; ask for it before");
