@@ -12,6 +12,7 @@ import numpy as np
 
 from service import Service
 from support import OK, PROGRAM, run
+from test_schemas import faults, load as load_schema
 from test_serve import ServiceTest
 from test_serve_observe import ObserveTest
 
@@ -153,6 +154,8 @@ class Logs(ObserveTest):
             service.wait_for("the other service", lambda: service.get("/v1/ranks").json.get("shared_cores", {}).get("ranks", 0) >= others)
             self.assertGreaterEqual(len(os.sched_getaffinity(0)), service.get("/v1/ranks").json["shared_cores"]["cores"])
         self.assertRegex(self.succeed("client", "status", "--state", first.state).out, r"cores? shared with \d+ ranks? of other services")
+        schema = load_schema("service")
+        self.assertEqual(faults(self.json_of("client", "status", "--state", first.state), schema, schema), [])
         self.assertRegex(second.report(), r"note: ranks of other services may use \d+ of the ranks' cores \(process")
 
 
