@@ -37,11 +37,14 @@ std::string start_of(const InputFile& file) {
   return bytes;
 }
 
+constexpr char kEndMark = '\x1a';  // Ctrl-Z
+
+/// Where the blanks and Ctrl-Z at the end of the text begin.
+std::size_t blank_end_of(std::string_view text) { return text.find_last_not_of(" \t\r\n\x1a") + 1; }  // npos + 1 = 0
+
 /// The length of the text without Ctrl-Z at its end, with which DOS ends files, and without what blanks follow it.
 std::size_t without_end_mark(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n\x1a";
-  const std::size_t begin = text.find_last_not_of(kBlank) + 1;  // npos + 1 = 0
-  return std::min(text.size(), text.find('\x1a', begin));
+  return std::min(text.size(), text.find(kEndMark, blank_end_of(text)));
 }
 
 /// Splits a batch after the first '\n' at or behind every multiple of piece_bytes.
@@ -92,9 +95,7 @@ class PlainText final : public TextSource {
       fail(path, fmt::format("it is {} data; rename it so that its name ends in {}", one->name, one->suffix));
     if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff"))
       fail(path, "it is text in UTF-16; save it in UTF-8 or ASCII");
-    std::string tail(static_cast<std::size_t>(std::min(kTail, file_.size())), '\0');
-    file_.read(tail.data(), file_.size() - std::ssize(tail), std::ssize(tail));
-    size_ = file_.size() - std::ssize(tail) + static_cast<std::int64_t>(without_end_mark(tail));
+    size_ = text_bytes();
   }
 
   void rewind() override { position_ = 0; }
@@ -132,8 +133,24 @@ class PlainText final : public TextSource {
 
  private:
   static constexpr std::int64_t kBlock = 1 << 18;  ///< text that next() gives
-  static constexpr std::int64_t kTail = 4096;        ///< where Ctrl-Z may be
+  static constexpr std::int64_t kTail = 4096;      ///< read at a time from the end, where Ctrl-Z may be
   static constexpr std::int64_t kSlack = 256;      ///< read behind a piece, for the end of its last line
+
+  /// The size of the file without the end marks, however many there are.
+  std::int64_t text_bytes() const {
+    std::int64_t bytes = file_.size();
+    std::string block;
+    for (std::int64_t end = file_.size(); end > 0; end -= std::ssize(block)) {
+      block.resize(static_cast<std::size_t>(std::min(kTail, end)));
+      const std::int64_t start = end - std::ssize(block);
+      file_.read(block.data(), start, std::ssize(block));
+      const std::size_t blank = blank_end_of(block);
+      if (const std::size_t mark = block.find(kEndMark, blank); mark != std::string::npos)
+        bytes = start + static_cast<std::int64_t>(mark);
+      if (blank > 0) break;
+    }
+    return bytes;
+  }
 
   /// The lines that begin in [first, last) of the file, the last of them whole. The buffer gets the file from `start` on;
   /// if that is first - 1, lines begin behind a '\n' there or later, else one begins at first.
@@ -203,7 +220,8 @@ class CompressedText final : public TextSource {
     given_ = 0;
     while (true) {
       fill();
-      given_ = std::string_view(buffer_.data(), filled_).rfind('\n') + 1;  // npos + 1 = 0
+      const std::string_view text(buffer_.data(), filled_);  // what may be the end marks waits for what follows them
+      given_ = text.substr(0, ended_ ? filled_ : without_end_mark(text)).rfind('\n') + 1;  // npos + 1 = 0
       if (given_ > 0) return {buffer_.data(), given_};
       if (ended_) return last_line();
       if (buffer_.size() >= static_cast<std::size_t>(kLongestLine)) fail_long_line(file_.path());

@@ -100,6 +100,20 @@ class Complex(CliTest):
             self.succeed("convert", "--complex", "from-real", "r.npy", "back.npy", "--force")
             np.testing.assert_array_equal(np.load(self.path("back.npy")), x)
 
+    def test_arrays_of_which_half_is_stored(self):
+        rng = np.random.default_rng(6)
+        a = rng.standard_normal((5, 5)) + 1j * rng.standard_normal((5, 5))
+        for name, full in (("hermitian", a + a.conj().T), ("symmetric", a + a.T), ("skew-symmetric", a - a.T)):
+            lines = [f"{full[i, j].real!r} {full[i, j].imag!r}\n" for j in range(5)
+                     for i in range(j + (name == "skew-symmetric"), 5)]
+            self.write("h.mtx", f"%%MatrixMarket matrix array complex {name}\n5 5\n" + "".join(lines))
+            np.testing.assert_array_equal(scipy.io.mmread(str(self.path("h.mtx"))), full)
+            self.succeed("convert", "--complex", "as-real", "h.mtx", "r.npy", "--force")
+            real = np.load(self.path("r.npy"))
+            np.testing.assert_array_equal(real[::2] + 1j * real[1::2], full)
+            self.succeed("convert", "--complex", "from-real", "r.npy", "back.mtx", "--force")
+            np.testing.assert_array_equal(scipy.io.mmread(str(self.path("back.mtx"))), full)
+
     def test_helmholtz(self):
         a = helmholtz(20)
         b = numbers(a.shape[0])

@@ -31,15 +31,17 @@ def array_flags(kind, flags=0, room=0):
     return element(6, struct.pack("<II", kind | flags << 8, room))
 
 
-def mat_sparse(name, matrix, logical=False):
-    """A sparse variable. MATLAB names the values of a logical one doubles, and stores a byte each."""
+def mat_sparse(name, matrix, logical=False, spare=0):
+    """A sparse variable. MATLAB names the values of a logical one doubles, and stores a byte each. `spare`: places for more
+    nonzeros than there are; their row indices and values are stored, too."""
     columns = sp.csc_matrix(matrix)
     columns.sort_indices()
-    data = columns.data
+    data = np.concatenate([columns.data, np.zeros(spare, columns.dtype)])
+    rows = np.concatenate([columns.indices, np.zeros(spare, np.int32)])
     values = (struct.pack("<II", 9, len(data)) + data.astype("u1").tobytes() + b"\0" * (-len(data) % 8) if logical
               else element(9, data.astype("<f8").tobytes()))
-    return element(14, array_flags(5, 2 if logical else 0, max(1, columns.nnz)) +
-                   element(5, struct.pack("<ii", *columns.shape)) + element(1, name.encode()) + element(5, columns.indices.astype("<i4").tobytes()) +
+    return element(14, array_flags(5, 2 if logical else 0, max(1, len(data))) +
+                   element(5, struct.pack("<ii", *columns.shape)) + element(1, name.encode()) + element(5, rows.astype("<i4").tobytes()) +
                    element(5, columns.indptr.astype("<i4").tobytes()) + values)
 
 
@@ -76,6 +78,19 @@ class MatTest(OddFilesTest):
                 self.write("a.mat", mat_head() + pack(mat_sparse("A", matrix, logical=True)))
                 np.testing.assert_array_equal(scipy.io.loadmat(self.path("a.mat"))["A"].toarray(), matrix)
                 np.testing.assert_array_equal(self.read("a.mat"), matrix)
+
+    def test_room_to_spare(self):
+        """nzmax above the number of nonzeros: with so many places that the stored bytes would do for doubles of the nonzeros."""
+        small = np.array([[1, 0, 0, 1], [0, 1, 1, 0], [0, 0, 1, 0]])
+        large = (np.add.outer(np.arange(9), 2 * np.arange(7)) % 3 == 0).astype(int)
+        for matrix in (small, large):
+            for spare in (1, 3, 7 * np.count_nonzero(matrix), 8 * np.count_nonzero(matrix), 500):
+                for logical in (False, True):
+                    for pack in (bytes, packed):
+                        values = matrix if logical else matrix * (np.arange(matrix.size).reshape(matrix.shape) + 0.5)
+                        self.write("a.mat", mat_head() + pack(mat_sparse("A", values, logical, spare)))
+                        with self.subTest(spare=spare, logical=logical, packed=pack is packed):
+                            np.testing.assert_array_equal(self.read("a.mat"), values)
 
     def test_strings_and_tables_beside_the_matrix(self):
         for pack in (bytes, packed):
@@ -126,7 +141,8 @@ class MarksTest(OddFilesTest):
 
     def check(self, name, text, read, write=None):
         plain = text.encode()
-        for data in (MARK + plain, plain + END, MARK + plain.replace(b"\n", b"\r\n") + END, plain + b"\n" + END):
+        for data in (MARK + plain, plain + END, plain + 65 * END, plain + 5000 * END + b"\r\n" + 9000 * END, MARK + plain.replace(b"\n", b"\r\n") + END,
+                     plain + b"\n" + END):
             with self.subTest(name=name, data=data[:10] + b" ... " + data[-10:]):
                 (write or self.write)(name, data)
                 read()
