@@ -23,16 +23,16 @@ class Gmres : public Method {
       : in_(in),
         restart_(static_cast<int>(in.restart)),
         memory_(in, restart_ + 1 + (kFlexible ? restart_ : 0),
-                2 * (restart_ + 2) + restart_ * (restart_ + 1) + (restart_ + 1) + 3 * restart_ + 3),
+                2 * (restart_ + 2) + std::int64_t{restart_} * (restart_ + 1) + (restart_ + 1) + 3 * restart_ + 3),
         passes_(in.passes, in.context().device(), in.rows(), memory_.template vector<T>(1) - memory_.template vector<T>(0)),
         sum_one_(in.context().exchange_context(in.type(), 1), in.columns()),
         sum_block_(in.context().exchange_context(in.type(), 1), (restart_ + 2) * in.columns()) {
-    int next = 0;
-    const auto take = [&](int scalars) { return memory_.scalar(std::exchange(next, next + scalars)); };
+    std::int64_t next = 0;
+    const auto take = [&](std::int64_t scalars) { return memory_.scalar(std::exchange(next, next + scalars)); };
     s_.columns = in.columns();
     s_.restart = restart_;
     s_.h = take(restart_ + 2), s_.again = take(restart_ + 2);
-    s_.r = take(restart_ * (restart_ + 1)), s_.g = take(restart_ + 1);
+    s_.r = take(std::int64_t{restart_} * (restart_ + 1)), s_.g = take(restart_ + 1);
     s_.cos = take(restart_), s_.sin = take(restart_), s_.y = take(restart_);
     s_.inverse = take(1), s_.steps = take(1), s_.squares = take(1);
   }

@@ -13,14 +13,14 @@ namespace shardmat {
 class MethodMemory {
  public:
   /// Room for some vectors, and for some scalars a column. Checks memory first. Collective; the same error on all ranks.
-  MethodMemory(const MethodInputs& inputs, int vectors, int scalars);
+  MethodMemory(const MethodInputs& inputs, int vectors, std::int64_t scalars);
 
   template <class T>
   T* vector(int i) const {
     return reinterpret_cast<T*>(vectors_.as<char>() + static_cast<std::size_t>(i) * apart_);
   }
   /// Scalar i of each column; scalars with consecutive numbers lie one after another.
-  double* scalar(int i) const { return scalars_.as<double>() + std::int64_t{i} * columns_; }
+  double* scalar(std::int64_t i) const { return scalars_.as<double>() + i * columns_; }
   std::int64_t bytes() const { return static_cast<std::int64_t>(vectors_.bytes() + scalars_.bytes()); }
 
  private:

@@ -182,7 +182,7 @@ MethodInputs Solver::method_inputs(const Preconditioner& preconditioner, const k
           *passes_,
           monitor,
           options_.residual_norm,
-          restart,
+          std::min(restart, std::max<std::int64_t>(1, matrix_.rows())),  // as many vectors span all
           options_.gram_schmidt,
           variant_ ? variant_->variant : CgVariant::classic,
           &*exact_};

@@ -427,6 +427,21 @@ static void refuses(shardmat_context* context) {
   shardmat_matrix_destroy(NULL);
 }
 
+/* A restart that no memory holds. */
+static void refuses_restarts(shardmat_context* context) {
+  shardmat_matrix* a = make_matrix(context, NULL);
+  const int64_t restarts[] = {100001, INT64_C(1) << 32, INT64_C(1) << 61, INT64_MAX};
+  const char* const solvers[] = {"gmres", "fgmres"};
+  shardmat_solver* solver = NULL;
+  for (int i = 0; i < 4; ++i)
+    for (int s = 0; s < 2; ++s) {
+      const shardmat_solver_options options = {.size = sizeof options, .solver = solvers[s], .restart = restarts[i]};
+      REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "the restart must be from 1 to 100000");
+      CHECK(solver == NULL);
+    }
+  shardmat_matrix_destroy(a);
+}
+
 /* A kernel that does not exist is refused where it is named, with the names that exist. If one rank alone names it, all ranks are
  * told that their options differ. */
 static void refuses_kernels_of(shardmat_context* context, const char* some, int differ) {
@@ -538,6 +553,7 @@ static void does_everything(shardmat_context* context) {
   takes_penalty_rows(context);
   stores_half(context);
   refuses(context);
+  refuses_restarts(context);
   refuses_kernels(context);
   reads_files(context);
   multiplies_batches(context);

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
-from support import INPUT, USAGE, CliTest, fem_matrix, has_matplotlib, read_vector, write_binsparse, write_vector
+from support import (INPUT, RESOURCES, USAGE, CliTest, address_space_limit, fem_matrix, has_matplotlib, read_vector,
+                     write_binsparse, write_vector)
 
 NOT_CONVERGED = 7
 
@@ -135,6 +136,23 @@ class Solve(CliTest):
                 report = json.loads(self.path("report.json").read_text())["penalty_rows"]
                 self.assertEqual(report["count"], 0)
                 self.assertEqual("badly scaled" in report.get("note", ""), name != "spread")
+
+    def test_restarts_that_are_too_large(self):
+        most = "it must be a whole number from 1 to 100000"
+        for restart in (0, -1, 100001, 2**61, 2**63 - 1, 2**64 + 30):
+            for solver in ("gmres", "fgmres"):
+                for ranks in (0, 2) if restart == 2**61 else (0,):
+                    self.fail_with(USAGE, "solve", "convection:n=3", "--solver", solver, "--restart", restart, ranks=ranks,
+                                   says=["--restart", most, f'"{restart}"'])
+        # A basis has as many vectors as the matrix has rows, at most.
+        a = sp.csr_matrix(sp.diags([-1.0, 2.5, -1.5], [-1, 0, 1], shape=(40, 40)))
+        wanted = np.linspace(1, 3, 40) ** 2
+        for solver in ("gmres", "fgmres"):
+            x, _ = self.solution(a, a @ wanted, "--solver", solver, "--restart", "100000", "--rtol", "1e-12")
+            np.testing.assert_allclose(x, wanted, rtol=1e-9)
+        # The triangle of a basis counts, too: 80 GB beside 400 GB of vectors.
+        self.fail_with(RESOURCES, "solve", "poisson:nx=500,ny=500,nz=2", "--solver", "gmres", "--restart", 100000,
+                       preexec_fn=address_space_limit(8 << 30), says=["the vectors of the solver needs 480 GB"])
 
     def test_choices_of_penalty_rows(self):
         n = 30

@@ -555,6 +555,12 @@ class Graphs(unittest.TestCase):
         for name, wrong in (("rtol", -1), ("rtol", float("nan")), ("atol", -1), ("max_iterations", 0), ("restart", 0),
                             ("divergence_tolerance", 0), ("columns", 0)):
             refused(ValueError, name, lambda: m.solver("gmres", **{name: wrong}))
+        for restart in (100001, 2**61, 2**63 - 1):
+            for solver in ("gmres", "fgmres", None):
+                refused(ValueError, "the restart must be from 1 to 100000", lambda: m.solver(solver, restart=restart))
+        for name, large in (("restart", 2**64), ("max_iterations", 2**64), ("columns", 2**63), ("degree", 2**31),
+                            ("node_block_size", 2**40)):
+            refused(ValueError, f"{name} is {large}; it must be at most", lambda: m.solver("gmres", **{name: large}))
         with self.assertRaises(TypeError):
             m.solver("gmres", max_iterations="a")
         refused(ValueError, "whole numbers", lambda: m.zero_rows_columns([1.9]))

@@ -560,6 +560,9 @@ def _checked(name, value):
         value = operator.index(value)
         if value < _AT_LEAST[name]:
             raise ValueError(f"{name} is {value}; it must be at least {_AT_LEAST[name]}")
+        most = 2**31 - 1 if name in ("degree", "node_block_size") else 2**63 - 1
+        if value > most:
+            raise ValueError(f"{name} is {value}; it must be at most {most}")
     elif name in ("rtol", "atol", "divergence_tolerance"):
         value = float(value)
         if not value >= 0 or name == "divergence_tolerance" and value == 0:
