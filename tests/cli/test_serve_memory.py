@@ -1,6 +1,8 @@
 """The memory of the service's ranks: who is evicted, who is not, and matrices that take the place of others."""
 
+import json
 import os
+import resource
 import signal
 import threading
 import unittest
@@ -114,6 +116,55 @@ class Eviction(ServiceTest):
         service.wait_for("the restart", lambda: service.get("/v1/ranks").json["restarts"] == 1)
         service.wait_until_ready()
         self.assertEqual(self.states(service)["a"], "unloaded")  # it is not loaded by itself
+        self.assertEqual(service.terminate(), OK, service.report())
+
+
+class LongAnswers(ServiceTest):
+    """Answers in JSON for which the service itself, not its ranks, has no memory."""
+
+    rows = {"medium": 100_000, "long": 1_000_000, "longest": 3_000_000}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for name, rows in cls.rows.items():
+            entries = np.arange(rows)
+            write_binsparse(cls.library / f"{name}.h5", sp.csr_matrix((entries / 7, (entries, entries % 3)), shape=(rows, 3)))
+
+    def test_they_are_refused_and_end_nothing(self):
+        service = self.start("--arena", "64MiB")
+        process = service.process.pid
+        for name in self.rows:
+            self.loaded(service, name, f"{name}.h5")
+        x = np.array([1.5, -2.0, 3.25])
+        request = json.dumps({"inputs": [{"name": "x", "datatype": "FP64", "shape": [3], "data": x.tolist()}]})
+
+        def ask(name):
+            return service.ask("POST", f"/v2/models/{name}/infer", request)
+
+        def check(name, answer):
+            self.assertEqual(answer.status, 200, answer.status)
+            entries = np.arange(self.rows[name])
+            np.testing.assert_allclose(answer.json["outputs"][0]["data"], entries / 7 * x[entries % 3], rtol=1e-14)
+
+        check("medium", ask("medium"))  # its threads are there
+        # Of "long" the allocator may still have room for the numbers, and none for the answer; of "longest" for neither.
+        rooms = [("long", room) for room in (1, 8, 24, 30, 38, 46, 60, 80)] + [("longest", room) for room in (1, 40, 80, 100)]
+        for name, mebibytes in rooms:
+            with self.subTest(name=name, room=mebibytes):
+                with open(f"/proc/{process}/status") as status:
+                    [size] = [int(line.split()[1]) << 10 for line in status if line.startswith("VmSize:")]
+                resource.prlimit(process, resource.RLIMIT_AS, (size + (mebibytes << 20), resource.RLIM_INFINITY))
+                answer = ask(name)
+                resource.prlimit(process, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+                if mebibytes == 1 or answer.status != 200:
+                    self.assert_problem(answer, 507, "no_memory", "short of memory")
+                else:
+                    check(name, answer)
+                check("medium", ask("medium"))
+        check("long", ask("long"))
+        self.assertEqual(service.get("/v1/ranks").json["restarts"], 0)
+        self.assertEqual(service.get("/v1/ranks").json["arena"]["used"], 0)
         self.assertEqual(service.terminate(), OK, service.report())
 
 

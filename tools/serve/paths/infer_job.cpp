@@ -218,7 +218,7 @@ class InferJob final : public Job {
     const auto write = [type = request_.type, y] {
       return type == ValueType::f32 ? numbers_of<float>(y) : numbers_of<double>(y);
     };
-    if (y.size() <= kMostAtOnce) return done(json_reply_of(result, write()));
+    if (y.size() <= kMostAtOnce) return done(unless_out_of_memory([&] { return json_reply_of(result, write()); }));
     const auto text = std::make_shared<std::optional<std::optional<std::string>>>();  // none: no memory for it
     const auto work = [product = product_, write, text] {
       try {
@@ -229,9 +229,17 @@ class InferJob final : public Job {
     };
     service_.background().run(work, [this, weak = std::weak_ptr(alive_), result, text, done] {
       if (weak.expired()) return;
-      done(*text ? json_reply_of(result, **text)
-                 : problem_reply(507, "no_memory", "the service is short of memory; ask for binary data, or try again later"));
+      done(unless_out_of_memory([&] { return *text ? json_reply_of(result, **text) : throw std::bad_alloc(); }));
     });
+  }
+
+  /// What `make` returns; a refusal if there is no memory for it.
+  static Reply unless_out_of_memory(const std::function<Reply()>& make) {
+    try {
+      return make();
+    } catch (const std::bad_alloc&) {
+      return problem_reply(507, "no_memory", "the service is short of memory; ask for binary data, or try again later");
+    }
   }
 
   Reply json_reply_of(const MultiplyResult& result, const std::optional<std::string>& numbers) const {
