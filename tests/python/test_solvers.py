@@ -1,0 +1,129 @@
+"""Solvers and PageRank of the package, against SciPy and NumPy."""
+
+import inspect
+import re
+import unittest
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as spl
+
+import shardmat
+from checks import tridiagonal
+
+
+class Solvers(unittest.TestCase):
+    def test_columns_monitor_history(self):
+        a = (tridiagonal(60) + tridiagonal(60).T).tocsr()
+        x = np.random.default_rng(9).random((60, 3))
+        seen = []
+        m = shardmat.Matrix.from_scipy(a)
+        solver = m.solver(columns=3, rtol=1e-12, variant="single_reduction", monitor=lambda n, norms: seen.append((n, len(norms))))
+        np.testing.assert_allclose(solver.solve(a @ x), x, rtol=1e-9)
+        self.assertEqual(len(solver.results), 3)
+        self.assertEqual(len(solver.results[1]["history"]), solver.results[1]["iterations"] + 1)
+        self.assertTrue(seen and all(columns == 3 for _, columns in seen))
+
+    def test_help_lists_the_options(self):
+        m = shardmat.Matrix.from_scipy(tridiagonal(60) + tridiagonal(60).T)
+        given = {"solver": "cg", "preconditioner": "jacobi", "rtol": 1e-3, "atol": 1e-9, "divergence_tolerance": 10.0,
+                 "max_iterations": 7, "restart": 5, "columns": 2, "node_block_size": 1, "degree": 3, "null_space": "none",
+                 "residual_norm": "preconditioned", "assume_symmetric": True, "variant": "classic", "penalty_rows": "keep",
+                 "monitor": print}
+        for documented in (shardmat.Solver, m.solve, m.solver):
+            self.assertEqual(sorted(re.findall(r"^ *(\w+): ", documented.__doc__, re.M)), sorted(given))
+        for name, value in given.items():
+            m.solver(**{name: value}).close()
+        with self.assertRaisesRegex(TypeError, "no option 'tol'.*help"):
+            m.solver(tol=1e-3)
+
+    def test_b_of_zeros_has_the_answer_zero(self):
+        a = (tridiagonal(60) + tridiagonal(60).T).tocsr()
+        m = shardmat.Matrix.from_scipy(a)
+        for name in ("cg", "gmres", "fgmres", "bicgstab", "minres"):
+            self.assertTrue((m.solve(np.zeros(60), np.full(60, np.nan), solver=name) == 0).all(), name)
+            b, x0 = np.zeros((60, 3)), np.full((60, 3), 7.0)
+            b[:, 1], x0[:, [0, 2]] = np.random.default_rng(1).random(60), [np.nan, np.inf]
+            x = m.solver(name, columns=3, rtol=1e-11).solve(b, x0)
+            self.assertTrue((x[:, [0, 2]] == 0).all(), name)
+            np.testing.assert_allclose(x[:, 1], spl.spsolve(a.tocsc(), b[:, 1]), rtol=1e-8)
+
+    def test_what_a_null_space_takes_from_b(self):
+        n = 50
+        a = sp.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(n, n)).tolil()
+        a[0, 0] = a[n - 1, n - 1] = 1
+        b = np.random.default_rng(2).random(n)
+        m = shardmat.Matrix.from_scipy(a.tocsr())
+        for name in ("cg", "minres", "gmres"):
+            solver = m.solver(name, null_space="constant", rtol=1e-10)
+            x = solver.solve(b)
+            (result,) = solver.results
+            self.assertAlmostEqual(result["removed_from_b"], abs(b.mean()) * np.sqrt(n), places=12)
+            self.assertAlmostEqual(result["norm_of_b"], np.linalg.norm(b - b.mean()), places=12)
+            self.assertAlmostEqual(np.linalg.norm(b - a @ x), np.hypot(result["true_residual"], result["removed_from_b"]), places=12)
+        plain = m.solver("gmres", rtol=1e-10)
+        plain.solve(a @ b)
+        self.assertEqual(plain.results[0]["removed_from_b"], 0)
+
+    def test_tolerance_that_no_one_gave(self):
+        a = (tridiagonal(60) + tridiagonal(60).T).tocsr()
+        b = np.ones(60)
+        for dtype, expected in ((np.float64, 1e-8), (np.float32, 1e-5)):
+            x = shardmat.Matrix.from_scipy(a.astype(dtype)).solve(b.astype(dtype))
+            self.assertLessEqual(np.linalg.norm(b - a @ x), 1.1 * expected * np.linalg.norm(b))
+
+    def test_not_converged(self):
+        a = shardmat.Matrix.from_file("poisson7:n=8")
+        with self.assertRaises(shardmat.NotConvergedError) as caught:
+            a.solve(np.ones(512), max_iterations=2)
+        self.assertEqual(caught.exception.results[0]["iterations"], 2)
+        self.assertTrue(np.any(caught.exception.x))
+        with self.assertRaisesRegex(shardmat.UsageError, "divergence tolerance"):
+            a.solver(divergence_tolerance=0.5)
+        with self.assertRaisesRegex(shardmat.UsageError, "bicgstab.*choose among auto, cg"):
+            a.solve(np.ones(512), solver="bicgstb")
+        with self.assertRaisesRegex(TypeError, "tolerance"):
+            a.solve(np.ones(512), tolerance=1)
+
+    def test_scipy(self):
+        a = (tridiagonal(80) + tridiagonal(80).T).tocsr()
+        m = shardmat.Matrix.from_scipy(a)
+        b = a @ np.ones(80)
+        tolerance = "rtol" if "rtol" in inspect.signature(spl.gmres).parameters else "tol"  # SciPy renamed it in 1.12
+        x, info = spl.gmres(m, b, atol=0, **{tolerance: 1e-10})
+        self.assertEqual(info, 0)
+        np.testing.assert_allclose(x, np.ones(80), rtol=1e-7)
+        np.testing.assert_allclose(spl.eigsh(m, k=3, return_eigenvectors=False), spl.eigsh(a, k=3, return_eigenvectors=False))
+        tall = sp.vstack([a, sp.eye(80)]).tocsr()
+        of_tall = shardmat.Matrix.from_scipy(tall)
+        np.testing.assert_allclose(spl.lsqr(of_tall, tall @ np.ones(80), atol=1e-12, btol=1e-12)[0], np.ones(80))
+
+
+class Graphs(unittest.TestCase):
+    def test_pagerank(self):
+        a = sp.random(60, 60, 0.1, random_state=11).tocsr()
+        scores = shardmat.pagerank(a, tolerance=1e-13)
+        sums = np.asarray(a.sum(axis=1)).ravel()
+        walk = sp.diags(np.where(sums > 0, 1 / np.where(sums > 0, sums, 1), 0)) @ a
+        expected = np.full(60, 1 / 60)
+        for _ in range(300):
+            y = 0.85 * (walk.T @ expected)
+            expected = y + (1 - y.sum()) / 60
+        np.testing.assert_allclose(scores, expected, atol=1e-11)
+        seeds = shardmat.pagerank(a, seeds=[3, 7])
+        self.assertEqual(seeds.shape, (60, 2))
+        self.assertEqual(list(seeds.argmax(axis=0)), [3, 7])
+        with self.assertRaises(shardmat.NotConvergedError) as caught:
+            shardmat.pagerank(a, max_iterations=1)
+        self.assertEqual(caught.exception.x.shape, (60,))
+        self.assertEqual(shardmat.pagerank("poisson7:n=4", unweighted=True).shape, (64,))
+        np.testing.assert_array_equal(shardmat.pagerank(a.toarray(), tolerance=1e-13), scores)
+        for wrong in ([[1, 0], [0, 1]], None, 3):
+            with self.assertRaisesRegex(TypeError, "a matrix of SciPy or NumPy, or the name of a matrix file"):
+                shardmat.pagerank(wrong)
+        with self.assertRaisesRegex(ValueError, "two dimensions; this array has 1"):
+            shardmat.pagerank(np.ones(3))
+
+
+if __name__ == "__main__":
+    unittest.main()
