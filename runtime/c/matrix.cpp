@@ -209,7 +209,7 @@ int shardmat_matrix_get_info(shardmat_matrix* matrix, shardmat_matrix_info* info
     write_struct(info,
                  {0, of.rows(), of.cols(), of.nnz(), of.own_rows(), of.own_cols(), of.own_values(), number(of.type()),
                   number(sum_type(of.type())), of.updatable() ? 1 : 0, owns ? of.matrix().device_bytes() : 0,
-                  owns ? of.matrix().host_bytes() : 0},
+                  owns ? of.matrix().host_bytes() : 0, of.node_block_size()},
                  kNoInfo);
   });
 }

@@ -68,10 +68,10 @@ module shardmat
   end type
 
   type, bind(c) :: shardmat_matrix_info
-    integer(c_size_t) :: size_ = 88
+    integer(c_size_t) :: size_ = 96
     integer(c_int64_t) :: rows = 0, cols = 0, nnz = 0, own_rows = 0, own_cols = 0, own_values = 0
     integer(c_int) :: value_type = 0, sum_type = 0, updatable = 0
-    integer(c_int64_t) :: device_bytes = 0, host_bytes = 0
+    integer(c_int64_t) :: device_bytes = 0, host_bytes = 0, node_block_size = 0
   end type
 
   ! A dense matrix in memory of the caller, rows x columns. shardmat_column_major() and shardmat_row_major() below make one of an

@@ -196,6 +196,7 @@ typedef struct {
   int updatable;
   int64_t device_bytes; /* of the stored rows on this rank's device */
   int64_t host_bytes;   /* of the rows in host memory */
+  int64_t node_block_size; /* unknowns of a node, as given, stored in the file or found in the pattern; 1: no such nodes */
 } shardmat_matrix_info;
 
 int shardmat_matrix_get_info(shardmat_matrix* matrix, shardmat_matrix_info* info);

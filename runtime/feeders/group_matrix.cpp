@@ -309,6 +309,7 @@ void GroupMatrix::note(const DistributedMatrix& made) {
             made.type(),
             made.options().values == Values::updatable,
             made.row_route() != nullptr};
+  facts_.node_block_size = made.node_block_size();
   facts_.x_entries = std::ssize(made.x_ids());
   if (facts_.x_entries > 0) facts_.first_x = made.x_ids().front();
 }

@@ -76,6 +76,8 @@ class GroupMatrix {
   std::int64_t nnz() const { return facts_.nnz; }
   ValueType type() const { return facts_.type; }
   bool updatable() const { return facts_.updatable; }
+  /// Unknowns of a node; 1: the matrix has no nodes of several.
+  std::int64_t node_block_size() const { return facts_.node_block_size; }
   /// Rows of y, entries of x, and values for update_values() that this rank gives and takes. x of a matrix that is not
   /// square lies in even shares: of the owners, and of the ranks of a group.
   std::int64_t own_rows() const { return own_rows_; }
@@ -112,6 +114,7 @@ class GroupMatrix {
     ValueType type = ValueType::f64;
     bool updatable = false, spread = false;
     std::int64_t first_x = 0, x_entries = 0;  ///< of the owner, if the matrix is not square
+    std::int64_t node_block_size = 1;
   };
 
   bool square() const { return facts_.rows == facts_.cols; }

@@ -247,12 +247,19 @@ static int64_t iterations_of(shardmat_matrix* a, const char* preconditioner, int
   return result.iterations;
 }
 
+static int64_t node_block_size_of(shardmat_matrix* a) {
+  shardmat_matrix_info info = {.size = sizeof info};
+  OK(shardmat_matrix_get_info(a, &info));
+  return info.node_block_size;
+}
+
 /* The unknowns of a node are given with the matrix, whose rows stay or are spread anew. */
 static void keeps_nodes_whole(shardmat_context* context) {
   const char* const methods[] = {NULL, "nnz", "rows"};
   for (int i = 0; i < 3; ++i) {
     shardmat_matrix_options options = {.size = sizeof options, .method = methods[i], .node_block_size = 4};
     shardmat_matrix* a = make_matrix(context, &options);
+    CHECK(node_block_size_of(a) == 4);
     const int64_t of_blocks = iterations_of(a, "block_jacobi", 0), of_one = iterations_of(a, "block_jacobi", 1);
     CHECK(of_blocks == iterations_of(a, "block_jacobi", 4) && of_one == iterations_of(a, "jacobi", 0));
     CHECK(of_blocks < of_one);
@@ -269,12 +276,15 @@ static void keeps_nodes_whole(shardmat_context* context) {
     REFUSED(shardmat_matrix_from_rows(context, &rows, &options, &a), SHARDMAT_USAGE, "node_block_size");
     options.node_block_size = 0; /* a line has none: found in the pattern */
     a = make_matrix(context, &options);
-    CHECK(iterations_of(a, "block_jacobi", 0) == of_one);
+    CHECK(iterations_of(a, "block_jacobi", 0) == of_one && node_block_size_of(a) == 1);
     shardmat_matrix_destroy(a);
   }
   const shardmat_matrix_options of_file = {.size = sizeof of_file, .node_block_size = 5};
   shardmat_matrix* a = NULL;
   REFUSED(shardmat_matrix_from_file(context, "poisson7:n=4", &of_file, &a), SHARDMAT_USAGE, "64 rows are no whole number");
+  OK(shardmat_matrix_from_file(context, "elasticity:n=3", NULL, &a)); /* found */
+  CHECK(node_block_size_of(a) == 3);
+  shardmat_matrix_destroy(a);
 }
 
 /* A tolerance of 0 means one that the type of the matrix can reach. */

@@ -131,6 +131,7 @@ contains
     call make_matrix(context, shardmat_matrix_options(updatable=1), matrix, first, rows)
     call ok(shardmat_matrix_get_info(matrix, info), 'information')
     call expect(info%nnz == 3*n .and. info%own_rows == rows .and. info%own_values == 3*rows, 'sizes')
+    call expect(info%node_block_size == 1, 'size of a node')
     allocate (ids(rows))
     call ok(shardmat_matrix_row_ids(matrix, ids), 'numbers of rows')
     call expect(ids(1) == first .and. ids(rows) == first + rows - 1, 'rows count from 0')

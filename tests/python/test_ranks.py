@@ -114,9 +114,11 @@ def node_blocks(context):
             for m in (shardmat.Matrix.from_rows(a[first:last], context=context, method=method, **options),
                       shardmat.Matrix.from_triplets(every.row[mine], every.col[mine], every.data[mine], a.shape, first_row=first,
                                                     own_rows=last - first, context=context, method=method, **options)):
+                assert m.info()["node_block_size"] == 3
                 assert iterations(m) == iterations(m, node_block_size=3) == expected
                 assert iterations(m, node_block_size=1) == iterations(m, "jacobi") > expected
     m = shardmat.Matrix.from_rows(a[first:last], context=context)
+    assert len(set(comm.allgather(m.info()["node_block_size"]))) == 1
     owners_cut_nodes = comm.size > 1 and not has_one_owner(context)
     assert iterations(m) == (iterations(m, "jacobi") if owners_cut_nodes else expected)
     refused(Exception, "whole number of nodes of 2", lambda: shardmat.Matrix.from_rows(a[first:last], context=context, node_block_size=2))

@@ -177,6 +177,7 @@ py::dict NativeMatrix::info() const {
   result["updatable"] = info.updatable != 0;
   result["device_bytes"] = info.device_bytes;
   result["host_bytes"] = info.host_bytes;
+  result["node_block_size"] = info.node_block_size;
   return result;
 }
 

@@ -310,7 +310,8 @@ class Matrix(Handle):
         return self._open().col_ids()
 
     def info(self):
-        """Sizes, memory and place, as a dict."""
+        """Sizes, memory and place, as a dict. node_block_size: unknowns of a node, as given, stored in the file or found in the
+        pattern; 1 without such nodes."""
         return {**self._open().info(), **self._context_info()}
 
     def _context_info(self):
