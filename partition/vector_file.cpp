@@ -293,13 +293,11 @@ HostVector<double> expanded(std::span<const double> triangle, std::int64_t n, bo
   HostVector<double> all(static_cast<std::size_t>(n * n));
   const auto at = [&](std::int64_t i, std::int64_t j) -> double& { return all[static_cast<std::size_t>(i * n + j)]; };
   std::size_t next = 0;
-  for (std::int64_t j = 0; j < n; ++j) {
-    if (skew) at(j, j) = 0;
-    for (std::int64_t i = skew ? j + 1 : j; i < n; ++i) {
-      const double value = triangle[next++];
+  for (std::int64_t j = 0; j < n; ++j)
+    for (std::int64_t i = j; i < n; ++i) {
+      const double value = skew && i == j ? 0 : triangle[next++];
       at(j, i) = sign * value, at(i, j) = value;
     }
-  }
   return all;
 }
 

@@ -266,15 +266,8 @@ class Chooser {
       auto plan = make(candidate);
       const double making_seconds = making.seconds();
       if (!plan) continue;
-      TimingOptions timing;
-      timing.repetitions = kRepetitions;
-      timing.warm_ups = kWarmUps;
-      if (first) {
-        measuring = Timer();
-        timing.warm_up_seconds = kUsualWarmUp;
-      } else {
-        timing.hopeless_seconds = kHopeless * chosen_.product_seconds;
-      }
+      if (first) measuring = Timer();
+      TimingOptions timing = timing_of(first);
       const auto time = [&](const Plan& of) {
         return seconds_to_compare(time_product(of, x.data(), y.data(), stream_, timing), stream_.device().backend);
       };
@@ -297,14 +290,27 @@ class Chooser {
       chosen_.product_seconds = seconds;
       own_seconds_ = making_seconds;
     }
-    if (best != nullptr && !chosen_.plan) {
-      release(candidates_.size());
-      const Timer making;
-      chosen_.plan = make(*best);
-      own_seconds_ = making.seconds();
-    }
+    if (best != nullptr && !chosen_.plan) make_again(*best);
     require_plan();
     explain();
+  }
+
+  /// How the first candidate is timed, or one after the best so far.
+  TimingOptions timing_of(bool first) const {
+    TimingOptions timing;
+    timing.repetitions = kRepetitions;
+    timing.warm_ups = kWarmUps;
+    if (first) timing.warm_up_seconds = kUsualWarmUp;
+    else timing.hopeless_seconds = kHopeless * chosen_.product_seconds;
+    return timing;
+  }
+
+  /// Makes the best plan after the others, if it did not stay.
+  void make_again(const Candidate& best) {
+    release(candidates_.size());
+    const Timer making;
+    chosen_.plan = make(best);
+    own_seconds_ = making.seconds();
   }
 
   /// True if the best plan so far stays while others are measured, and is measured again beside one that comes close. A

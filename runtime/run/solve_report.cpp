@@ -168,6 +168,29 @@ ordered_json json_of(const std::vector<double>& norms) {
   return list;
 }
 
+ordered_json json_of_columns(const SolveResult& result) {
+  ordered_json columns = ordered_json::array();
+  for (const SolvedColumn& c : result.columns) {
+    ordered_json column{{"reason", name(c.reason)},
+                        {"converged", converged(c.reason)},
+                        {"iterations", c.iterations},
+                        {"norm_of_b", number(c.norm_of_b)},
+                        {"removed_from_b", number(c.removed_from_b)},
+                        {"residual", number(c.residual)},
+                        {"true_residual", number(c.true_residual)},
+                        {"replacements", c.replacements},
+                        {"history", json_of(c.history)}};
+    if (c.floor > 0) column["floor"] = number(c.floor), column["backward_error"] = number(c.backward_error);
+    if (!c.true_history.empty()) column["true_history"] = json_of(c.true_history);
+    if (c.spectrum)
+      column["spectrum"] = {{"least", number(c.spectrum->least)},
+                            {"largest", number(c.spectrum->largest)},
+                            {"condition", number(c.spectrum->condition())}};
+    columns.push_back(std::move(column));
+  }
+  return columns;
+}
+
 }  // namespace
 
 std::string to_text(const SolveReport& r) {
@@ -198,25 +221,6 @@ std::string to_text(const SolveReport& r) {
 }
 
 std::string to_json(const SolveReport& r) {
-  ordered_json columns = ordered_json::array();
-  for (const SolvedColumn& c : r.result.columns) {
-    ordered_json column{{"reason", name(c.reason)},
-                        {"converged", converged(c.reason)},
-                        {"iterations", c.iterations},
-                        {"norm_of_b", number(c.norm_of_b)},
-                        {"removed_from_b", number(c.removed_from_b)},
-                        {"residual", number(c.residual)},
-                        {"true_residual", number(c.true_residual)},
-                        {"replacements", c.replacements},
-                        {"history", json_of(c.history)}};
-    if (c.floor > 0) column["floor"] = number(c.floor), column["backward_error"] = number(c.backward_error);
-    if (!c.true_history.empty()) column["true_history"] = json_of(c.true_history);
-    if (c.spectrum)
-      column["spectrum"] = {{"least", number(c.spectrum->least)},
-                            {"largest", number(c.spectrum->largest)},
-                            {"condition", number(c.spectrum->condition())}};
-    columns.push_back(std::move(column));
-  }
   ordered_json j{{"matrix", json_of_matrix(r)},
                  {"solver",
                   {{"name", r.solver},
@@ -234,7 +238,7 @@ std::string to_json(const SolveReport& r) {
                  {"converged", r.result.converged()},
                  {"iterations", r.result.iterations},
                  {"true_residual_type", r.result.why_f32.empty() ? "f64" : "f32"},
-                 {"columns", columns}};
+                 {"columns", json_of_columns(r.result)}};
   if (r.result.maps_constants_to_zero) j["maps_constants_to_zero"] = true;
   if (r.result.maps_more_to_zero) j["maps_more_to_zero"] = true;
   if (!r.solver_why.empty()) j["solver"]["why"] = r.solver_why;

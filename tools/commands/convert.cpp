@@ -193,6 +193,35 @@ void convert_storage(const Options& options) {
   });
 }
 
+/// What --help says behind the options.
+std::string footer() {
+  std::string names;
+  for (const Format& f : formats()) names += fmt::format("  {:<12}  {}\n", f.name, f.help);
+  return "\nStorage formats:\n" + names +
+      "The column \"over entries\" shows the memory for pointers and padding: all bytes but a value and a 32-bit column for "
+      "each nonzero.\n"
+      "\n--values takes a vector (.npy, FILE.h5:/DATASET, .mtx array) with a value for each nonzero: row after row of "
+      "the matrix in its original order, columns ascending. SciPy's CSR matrix with sorted indices has them in `data`. This "
+      "order also holds for files made with --reorder or --sort global. Or --values takes a matrix file with the same "
+      "nonzeros (.mtx, .npz, .h5). If the values of a shard file were changed on purpose, FILE.h5:/values takes them as "
+      "they are.\n"
+      "\nThe nodes and degrees of freedom of an Abaqus or CalculiX matrix go with it. A shard file has them as "
+      "/shardmat/unknowns: two integers for each row. Beside any other output, OUTPUT.dof is written: a line node.dof for "
+      "each row, as in CalculiX's .dof files.\n"
+      "\n--complex as-real turns each value a + ib of a complex matrix into the block [a -b; b a], and each number of a "
+      "vector "
+      "into its real and imaginary part, one behind the other. Rows and columns become twice as many. Products and solvers "
+      "then find nodes of two unknowns (--node-block-size 2). Matrices come from Matrix Market, .npz, Binsparse and .mat files "
+      "of versions 5 to 7.\n"
+      "\nExamples:\n  shardmat convert bar.mtx.gz bar.npz\n  shardmat convert bar.h5 bar.mtx\n"
+      "  shardmat convert job.sti K.npz                       # and K.npz.dof\n"
+      "  shardmat convert bar.h5 IJ.bar.00000 --files 4\n"
+      "  shardmat convert elasticity:n=20 --format all --type f32\n"
+      "  shardmat convert bar.h5 new.h5 --values new.npy\n"
+      "  shardmat convert --complex as-real waves.npz waves.h5\n  shardmat convert --complex as-real b.npy b_real.npy\n"
+      "  shardmat convert --complex from-real x_real.npy x.npy\n";
+}
+
 }  // namespace
 
 std::function<int()> add_convert(const CommandLine& program) {
@@ -231,32 +260,7 @@ std::function<int()> add_convert(const CommandLine& program) {
       ->excludes(format)
       ->excludes("--values");
   output->excludes(format);
-  std::string names;
-  for (const Format& f : formats()) names += fmt::format("  {:<12}  {}\n", f.name, f.help);
-  app.footer(
-      "\nStorage formats:\n" + names +
-      "The column \"over entries\" shows the memory for pointers and padding: all bytes but a value and a 32-bit column for "
-      "each nonzero.\n"
-      "\n--values takes a vector (.npy, FILE.h5:/DATASET, .mtx array) with a value for each nonzero: row after row of "
-      "the matrix in its original order, columns ascending. SciPy's CSR matrix with sorted indices has them in `data`. This "
-      "order also holds for files made with --reorder or --sort global. Or --values takes a matrix file with the same "
-      "nonzeros (.mtx, .npz, .h5). If the values of a shard file were changed on purpose, FILE.h5:/values takes them as "
-      "they are.\n"
-      "\nThe nodes and degrees of freedom of an Abaqus or CalculiX matrix go with it. A shard file has them as "
-      "/shardmat/unknowns: two integers for each row. Beside any other output, OUTPUT.dof is written: a line node.dof for "
-      "each row, as in CalculiX's .dof files.\n"
-      "\n--complex as-real turns each value a + ib of a complex matrix into the block [a -b; b a], and each number of a "
-      "vector "
-      "into its real and imaginary part, one behind the other. Rows and columns become twice as many. Products and solvers "
-      "then find nodes of two unknowns (--node-block-size 2). Matrices come from Matrix Market, .npz, Binsparse and .mat files "
-      "of versions 5 to 7.\n"
-      "\nExamples:\n  shardmat convert bar.mtx.gz bar.npz\n  shardmat convert bar.h5 bar.mtx\n"
-      "  shardmat convert job.sti K.npz                       # and K.npz.dof\n"
-      "  shardmat convert bar.h5 IJ.bar.00000 --files 4\n"
-      "  shardmat convert elasticity:n=20 --format all --type f32\n"
-      "  shardmat convert bar.h5 new.h5 --values new.npy\n"
-      "  shardmat convert --complex as-real waves.npz waves.h5\n  shardmat convert --complex as-real b.npy b_real.npy\n"
-      "  shardmat convert --complex from-real x_real.npy x.npy\n");
+  app.footer(footer());
   return [options] {
     require_single_process("convert");
     if (options->output.empty() == options->format.empty())

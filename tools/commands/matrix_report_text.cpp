@@ -250,6 +250,48 @@ std::string row_order_text(const ShardFile& file) {
   return std::string(title(file.row_order())) + ", permutation stored";
 }
 
+void add_properties(nlohmann::ordered_json& json, const MatrixReport& report) {
+  if (const auto& p = report.penalty)
+    json["penalty_rows"] = {{"count", p->count}};
+  if (report.penalty && report.penalty->count > 0) {
+    json["penalty_rows"]["first"] = report.penalty->first;
+    json["penalty_rows"]["least_ratio"] = report.penalty->least_ratio;
+    json["penalty_rows"]["largest_ratio"] = report.penalty->largest_ratio;
+  }
+  if (const auto& s = report.symmetry)
+    json["symmetry"] = {{"exact", s->exact},
+                        {"off_diagonal", s->off_diagonal},
+                        {"mirrored", s->mirrored},
+                        {"equal", s->equal},
+                        {"largest_difference", s->largest_difference},
+                        {"largest_relative", s->largest_relative},
+                        {"within_rounding", s->within_rounding(ValueType::f64)}};
+}
+
+void add_locality(nlohmann::ordered_json& json, const MatrixReport& report) {
+  for (const Locality& locality : report.locality) {
+    nlohmann::ordered_json& one = json["locality"][std::string(name(locality.type))];
+    one["stored"] = locality.stored;
+    if (locality.sorted) one["sorted_rows"] = *locality.sorted;
+    if (locality.folded) {
+      one["folded"] = {{"width", report.fold_width}, {"locality", *locality.folded}, {"padded", *locality.padded}};
+      one["advised"] = name(advice(locality));
+    }
+    if (locality.runs_first) one["runs_first"] = *locality.runs_first;
+  }
+  if (const auto& s = report.packing)
+    json["row_block_packing"] = {{"n", s->rows},
+                                 {"n_z", s->nnz},
+                                 {"n_non", s->singles},
+                                 {"n_val", s->in_runs},
+                                 {"n_col", s->bounds},
+                                 {"k", s->max_row},
+                                 {"k_v", s->max_in_runs},
+                                 {"k_c", s->max_bounds},
+                                 {"rbp_csr_saves", rbp_csr_saves(*s)},
+                                 {"rbp_ell_saves", rbp_ell_saves(*s)}};
+}
+
 }  // namespace
 
 std::string to_text(const MatrixReport& report) {
@@ -313,42 +355,8 @@ std::string to_json(const MatrixReport& report) {
   if (report.file != nullptr) json["partitions"] = partitions_json(*report.file);
   if (report.pattern) add_pattern(json, *report.pattern);
   if (report.node_block_size > 0) json["node_block_size"] = report.node_block_size;
-  if (const auto& p = report.penalty)
-    json["penalty_rows"] = {{"count", p->count}};
-  if (report.penalty && report.penalty->count > 0) {
-    json["penalty_rows"]["first"] = report.penalty->first;
-    json["penalty_rows"]["least_ratio"] = report.penalty->least_ratio;
-    json["penalty_rows"]["largest_ratio"] = report.penalty->largest_ratio;
-  }
-  if (const auto& s = report.symmetry)
-    json["symmetry"] = {{"exact", s->exact},
-                        {"off_diagonal", s->off_diagonal},
-                        {"mirrored", s->mirrored},
-                        {"equal", s->equal},
-                        {"largest_difference", s->largest_difference},
-                        {"largest_relative", s->largest_relative},
-                        {"within_rounding", s->within_rounding(ValueType::f64)}};
-  for (const Locality& locality : report.locality) {
-    nlohmann::ordered_json& one = json["locality"][std::string(name(locality.type))];
-    one["stored"] = locality.stored;
-    if (locality.sorted) one["sorted_rows"] = *locality.sorted;
-    if (locality.folded) {
-      one["folded"] = {{"width", report.fold_width}, {"locality", *locality.folded}, {"padded", *locality.padded}};
-      one["advised"] = name(advice(locality));
-    }
-    if (locality.runs_first) one["runs_first"] = *locality.runs_first;
-  }
-  if (const auto& s = report.packing)
-    json["row_block_packing"] = {{"n", s->rows},
-                                 {"n_z", s->nnz},
-                                 {"n_non", s->singles},
-                                 {"n_val", s->in_runs},
-                                 {"n_col", s->bounds},
-                                 {"k", s->max_row},
-                                 {"k_v", s->max_in_runs},
-                                 {"k_c", s->max_bounds},
-                                 {"rbp_csr_saves", rbp_csr_saves(*s)},
-                                 {"rbp_ell_saves", rbp_ell_saves(*s)}};
+  add_properties(json, report);
+  add_locality(json, report);
   if (!report.formats.empty()) add_formats(json, report);
   if (report.recommendation)
     json["recommended"] = {{"format", report.recommendation->format}, {"reason", report.recommendation->reason}};

@@ -65,8 +65,8 @@ void add_vector_options(const CommandLine& app, Options& o) {
   app.add_flag("--force", o.force, "replace the output file even if it is of another kind, or has other datasets");
 }
 
-void add_solver_options(const CommandLine& app, Options& o) {
-  SolverOptions& s = o.solve.solver;
+/// Which method and preconditioner, and when it ends.
+void add_method_options(const CommandLine& app, SolverOptions& s) {
   app.add_option(
          "--solver", s.solver,
          "the method; auto takes cg if the matrix is symmetric and its diagonal positive, minres if it is symmetric, "
@@ -87,6 +87,12 @@ void add_solver_options(const CommandLine& app, Options& o) {
   app.add_option("--max-iterations", s.max_iterations, "ends after N iterations")
       ->check(whole_number(0, 1'000'000'000))
       ->capture_default_str();
+}
+
+/// What is particular to some methods and matrices, and what is told meanwhile.
+void add_solver_options(const CommandLine& app, Options& o) {
+  SolverOptions& s = o.solve.solver;
+  add_method_options(app, s);
   app.add_option("--degree", s.preconditioning.degree, "preconditioner chebyshev: products an application")
       ->check(whole_number(1, 100))
       ->capture_default_str();

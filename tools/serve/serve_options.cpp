@@ -46,23 +46,8 @@ void add_door_options(const CommandLine& app, ServeOptions& o) {
       ->type_name("FILE");
 }
 
-}  // namespace
-
-void add_serve_options(const CommandLine& app, ServeOptions& o) {
-  app.add_option("--config", o.config,
-                 "JSON file with options by their names, as {\"ranks\": 2}; those of the command line go first")
-      ->type_name("FILE");
-  app.add_option("--library", o.library, "directory of the matrix files that may be loaded, and nothing outside of it")
-      ->type_name("DIR");
-  app.add_option("--unix", o.unix_socket,
-                 "Unix socket to listen on, which only this user can open (default: http.sock in --state)")
-      ->type_name("PATH");
-  add_door_options(app, o);
-  app.add_option("--state", o.state,
-                 "directory for the list of loaded matrices, the sockets, the token and the workers' log; one server at a "
-                 "time uses it "
-                 "(default: $XDG_STATE_HOME/shardmat, else ~/.local/state/shardmat)")
-      ->type_name("DIR");
+/// The ranks, their memory, and what happens when they are lost.
+void add_rank_options(const CommandLine& app, ServeOptions& o) {
   auto ranks = app.add_option("--ranks", o.ranks, "number of ranks, which mpirun starts")
                    ->check(whole_number(1, 1 << 20))
                    ->capture_default_str();
@@ -92,6 +77,26 @@ void add_serve_options(const CommandLine& app, ServeOptions& o) {
          "most 30 s. 10 seconds without a loss begin anew")
       ->check(number_from(0))
       ->capture_default_str();
+}
+
+}  // namespace
+
+void add_serve_options(const CommandLine& app, ServeOptions& o) {
+  app.add_option("--config", o.config,
+                 "JSON file with options by their names, as {\"ranks\": 2}; those of the command line go first")
+      ->type_name("FILE");
+  app.add_option("--library", o.library, "directory of the matrix files that may be loaded, and nothing outside of it")
+      ->type_name("DIR");
+  app.add_option("--unix", o.unix_socket,
+                 "Unix socket to listen on, which only this user can open (default: http.sock in --state)")
+      ->type_name("PATH");
+  add_door_options(app, o);
+  app.add_option("--state", o.state,
+                 "directory for the list of loaded matrices, the sockets, the token and the workers' log; one server at a "
+                 "time uses it "
+                 "(default: $XDG_STATE_HOME/shardmat, else ~/.local/state/shardmat)")
+      ->type_name("DIR");
+  add_rank_options(app, o);
   app.add_option("--max-queue-ms", o.max_queue_ms, "refuse requests (429) that would wait longer for their product")
       ->check(number_from(0))
       ->capture_default_str();
