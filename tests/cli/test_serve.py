@@ -14,8 +14,8 @@ import unittest
 import numpy as np
 
 from service import Service, at_once
-from support import (BACKEND, DATA, INPUT, OK, PROGRAM, RANK_LOST, RESOURCES, USAGE, CliTest, environment, fem_matrix, read_vector, run,
-                     write_vector, with_growing_deadline)
+from support import (BACKEND, DATA, INPUT, LIMIT, OK, PROGRAM, RANK_LOST, RESOURCES, USAGE, CliTest, environment, fem_matrix,
+                     read_vector, run, write_vector, with_growing_deadline)
 from test_schemas import faults, load as load_schema
 
 NAMES = {"f64": np.float64, "f32": np.float32}
@@ -209,7 +209,7 @@ class Failures(ServiceTest):
     def test_too_many_losses_end_the_service(self):
         service = self.start("--restarts", 0)
         os.kill(service.workers()[0], signal.SIGKILL)
-        self.assertEqual(service.process.wait(60), RANK_LOST, service.report())
+        self.assertEqual(service.process.wait(LIMIT), RANK_LOST, service.report())
         self.assertEqual(service.processes(), [])
 
     def test_ranks_that_cannot_start_end_the_service(self):

@@ -58,7 +58,7 @@ class Client(ServiceTest):
     def test_gives_up_a_stopped_service(self):
         service = self.start(*LISTEN)
         url = f"http://127.0.0.1:{service.port()}"
-        self.succeed("client", "status", "--state", service.state, "--timeout", 30)
+        self.succeed("client", "status", "--state", service.state, "--timeout", LIMIT)
         os.kill(service.process.pid, signal.SIGSTOP)
         for at in (["--state", service.state], ["--url", url, "--state", service.state]):
             self.fail_with(RANK_LOST, "client", "status", *at, "--timeout", 0.5, says=["has not answered in time", "--timeout"])
@@ -111,7 +111,7 @@ class Config(ServiceTest):
         return self.path("serve.json")
 
     def test_the_command_line_goes_first(self):
-        file = self.config(ranks=2, arena="1MiB", listen=["127.0.0.1:0", "[::1]:0"], no_token=True, timeout=7)
+        file = self.config(ranks=2, arena="1MiB", listen=["127.0.0.1:0", "[::1]:0"], no_token=True, timeout=70)
         service = self.start("--config", file, "--arena", "2MiB")
         ranks = service.get("/v1/ranks").json
         self.assertEqual((len(ranks["ranks"]), ranks["arena"]["bytes"]), (2, 2 << 20))

@@ -11,7 +11,7 @@ import unittest
 import numpy as np
 
 from service import Service
-from support import OK, PROGRAM, run
+from support import LIMIT, OK, PROGRAM, run
 from test_schemas import faults, load as load_schema
 from test_serve import ServiceTest
 from test_serve_observe import ObserveTest
@@ -92,7 +92,7 @@ class Logs(ObserveTest):
         service.process.send_signal(signal.SIGTERM)
         reader = threading.Thread(target=lambda: [None for _ in iter(lambda: os.read(reads, 1 << 16), b"")])
         reader.start()
-        self.assertEqual(service.process.wait(60), OK)
+        self.assertEqual(service.process.wait(LIMIT), OK)
         reader.join()
 
     def test_a_log_that_cannot_be_written_ends_nothing(self):
@@ -249,7 +249,7 @@ class End(ServiceTest):
         self.assertEqual(service.multiply("bar", self.vector(1)[0]).status, 200)
         self.assertEqual(service.load("other", "bar.h5").status, 200)
         service.process.send_signal(signal.SIGTERM)  # at once
-        self.assertEqual(service.process.wait(60), 128 + signal.SIGTERM)
+        self.assertEqual(service.process.wait(LIMIT), 128 + signal.SIGTERM)
         again = self.start("--drain-seconds", 0.3)
         self.assertEqual(again.terminate(), OK, again.report())
 
