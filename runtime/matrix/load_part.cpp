@@ -186,6 +186,10 @@ void read_rows(const MatrixSource& source, std::size_t rank, const PartOptions& 
 
 }  // namespace
 
+std::int64_t node_block_size_of(const MatrixSource& source, Communicator& communicator, std::int64_t given) {
+  return find_nodes(source, communicator, given).size;
+}
+
 LoadedPart load_part(const MatrixSource& source, Context& context, const PartOptions& options) {
   const ContextScope scope(context);
   Communicator& communicator = context.communicator();

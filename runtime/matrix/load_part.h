@@ -67,6 +67,9 @@ struct LoadedPart {
 /// Collective; the same error on all ranks. Each rank reads only its own rows; memory is checked before it is taken.
 LoadedPart load_part(const MatrixSource& source, Context& context, const PartOptions& options);
 
+/// Collective: the unknowns of a node, by which load_part() cuts. `given`: as PartOptions::node_block_size.
+std::int64_t node_block_size_of(const MatrixSource& source, Communicator& communicator, std::int64_t given);
+
 /// Column sums of a rank's rows, for the sampled verification. Values are those that are stored, rounded to the type.
 struct ColumnSums {
   HostVector<double> sum;     ///< Σ_i a_ij; empty if not kept

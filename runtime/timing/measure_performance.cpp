@@ -137,9 +137,10 @@ ProductCost measure_product_cost(Context& context, const MatrixSource& source, L
   const HostVector<std::int64_t> row_ptr = read_row_pointers(*source.rows);
   const std::int64_t nnz = row_ptr.back();
   if (nnz == 0) return {};
+  const std::int64_t node = node_block_size_of(source, context.communicator(), load.node_block_size);
   std::vector<ProductCost::Point> points;
   for (const int parts : kParts) {
-    const Partition partition = make_partition(load.method, row_ptr, parts);
+    const Partition partition = make_partition(load.method, row_ptr, parts, node);
     const std::int64_t largest = most_nonzeros(partition, row_ptr);
     if (largest == nnz || (!points.empty() && largest <= points.back().nnz)) continue;
     LoadedPart part = load_part_of(context, source, partition, slowest_part(partition, row_ptr, load), load.type);

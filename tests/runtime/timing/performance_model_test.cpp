@@ -176,6 +176,7 @@ TEST(PerformanceModel, OfUnequalPartsTheSlowestIsTimed) {
   source.rows = std::move(rows);
   LoadOptions load;
   load.plan.kernel = "csr_host";
+  load.node_block_size = 1;  // no row is read to find it
   const ProductCost cost = measure_product_cost(context, source, load, 1.0);
   std::vector<std::int64_t> read;  // rows of each part
   for (const auto& [begin, end] : ranges) {
@@ -189,6 +190,56 @@ TEST(PerformanceModel, OfUnequalPartsTheSlowestIsTimed) {
   ASSERT_EQ(cost.points().size(), 5U);
   EXPECT_EQ(cost.points()[0].nnz, 40);
   EXPECT_EQ(cost.points()[3].nnz, 1000);
+}
+
+/// The rows of another source; notes which are read.
+class NotedRows final : public RowSource {
+ public:
+  explicit NotedRows(const RowSource& source) : source_(source) {}
+  std::int64_t rows() const override { return source_.rows(); }
+  std::int64_t cols() const override { return source_.cols(); }
+  std::string name() const override { return source_.name(); }
+  HostVector<std::int64_t> row_lengths(std::int64_t begin, std::int64_t end) const override {
+    return source_.row_lengths(begin, end);
+  }
+  HostCsr read_rows(std::int64_t begin, std::int64_t end) const override {
+    ranges.emplace_back(begin, end);
+    return source_.read_rows(begin, end);
+  }
+  void visit_rows(std::int64_t begin, std::int64_t end, const std::function<void(const CsrView&)>& use) const override {
+    ranges.emplace_back(begin, end);
+    source_.visit_rows(begin, end, use);
+  }
+
+  mutable std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+
+ private:
+  const RowSource& source_;
+};
+
+TEST(PerformanceModel, PartsThatAreTimedHaveWholeNodes) {
+  if (world().size() > 1) GTEST_SKIP() << "for one rank";
+  Context context(world(), BackendChoice::host);
+  const MatrixSource elasticity = open_matrix("elasticity:n=5", world());
+  const std::int64_t rows = elasticity.rows->rows();
+  for (const std::int64_t given : {0, 3}) {
+    MatrixSource source;
+    auto noted = std::make_unique<NotedRows>(*elasticity.rows);
+    const auto& ranges = noted->ranges;
+    source.rows = std::move(noted);
+    LoadOptions load;
+    load.plan.kernel = "csr_host";
+    load.node_block_size = given;
+    ASSERT_EQ(measure_product_cost(context, source, load, 1.0).points().size(), 5U);
+    std::size_t parts = 0;
+    for (const auto& [begin, end] : ranges) {
+      if (end - begin == rows) continue;  // read to find the nodes
+      ++parts;
+      EXPECT_EQ(begin % 3, 0) << begin << " to " << end << " of " << rows;
+      EXPECT_EQ(end % 3, 0) << begin << " to " << end << " of " << rows;
+    }
+    EXPECT_GE(parts, 4U);
+  }
 }
 
 TEST(PerformanceModel, ProductCostIsTimedForSharesOfTheRows) {
