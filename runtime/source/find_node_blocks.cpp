@@ -66,7 +66,8 @@ class Sampling {
 
   /// The ranges of this rank.
   void add(HostVector<Entry>& entries, NodeBlockSample& sample) const {
-    std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.row < b.row; });
+    const auto before = [](const Entry& a, const Entry& b) { return a.row < b.row; };
+    if (!std::is_sorted(entries.begin(), entries.end(), before)) std::sort(entries.begin(), entries.end(), before);
     auto next = entries.begin();
     for (std::size_t i = static_cast<std::size_t>(ranks_.rank()); i < ranges_.size();
          i += static_cast<std::size_t>(ranks_.size())) {
