@@ -321,6 +321,10 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns, C
   ReadLimits{}.require_memory((columns == 1 ? 8 : 16) * most, location.file);
   HostVector<double> values;
   values.reserve(static_cast<std::size_t>(most));
+  std::int64_t diagonal = 0, next_diagonal = 0;  // the next entry on the diagonal of a lower triangle, and its place
+  const auto hermitian_diagonal = [&] {
+    return header.symmetry == mm::Symmetry::hermitian && static_cast<std::int64_t>(values.size()) == next_diagonal;
+  };
   ReadLimits one_piece;  // at a time: the place of an entry depends on those before it
   one_piece.piece_bytes = std::numeric_limits<std::int64_t>::max();
   one_piece.batch_bytes = 1 << 20;
@@ -332,8 +336,10 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns, C
       if (static_cast<std::int64_t>(values.size()) == promised)
         throw LineFault{p, fmt::format("there are more than the promised {} entries", promised)};
       double value = 0;
+      if (hermitian_diagonal()) mm::require_hermitian_diagonal(p, end, diagonal);
       mm::require_line_end(header.field == mm::Field::complex ? mm::parse_part(p, end, part, true, value)
                                                               : mm::parse_value(p, end, header.field, true, value));
+      if (hermitian_diagonal()) next_diagonal += columns - diagonal++;
       values.push_back(value);
     }
   });
