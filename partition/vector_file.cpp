@@ -287,15 +287,15 @@ struct NpyVector {
   }
 };
 
-/// An n × n matrix from the columns of its lower triangle; `skew`: of what is below the diagonal. An entry above the diagonal
-/// is `sign` times the one below.
-HostVector<double> expanded(std::span<const double> triangle, std::int64_t n, bool skew, double sign) {
+/// An n × n matrix from its lower triangle's columns; `skew`: without the diagonal. What is above is `sign` times what is below.
+HostVector<double> expanded(const std::string& place, std::span<const double> half, std::int64_t n, bool skew, double sign) {
   HostVector<double> all(static_cast<std::size_t>(n * n));
   const auto at = [&](std::int64_t i, std::int64_t j) -> double& { return all[static_cast<std::size_t>(i * n + j)]; };
-  std::size_t next = 0;
-  for (std::int64_t j = 0; j < n; ++j)
+  for (std::int64_t j = 0, next = 0; j < n; ++j)
     for (std::int64_t i = skew ? j + 1 : j; i < n; ++i) {
-      const double value = triangle[next++];
+      const double value = half[static_cast<std::size_t>(next++)];
+      if (i == j && sign < 0 && value != 0)
+        fail(place, fmt::format("the hermitian array has the imaginary part {} in row {} of its diagonal, not 0", value, i + 1));
       at(j, i) = sign * value, at(i, j) = value;
     }
   return all;
@@ -321,10 +321,6 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns, C
   ReadLimits{}.require_memory((columns == 1 ? 8 : 16) * most, location.file);
   HostVector<double> values;
   values.reserve(static_cast<std::size_t>(most));
-  std::int64_t diagonal = 0, next_diagonal = 0;  // the next entry on the diagonal of a lower triangle, and its place
-  const auto hermitian_diagonal = [&] {
-    return header.symmetry == mm::Symmetry::hermitian && static_cast<std::int64_t>(values.size()) == next_diagonal;
-  };
   ReadLimits one_piece;  // at a time: the place of an entry depends on those before it
   one_piece.piece_bytes = std::numeric_limits<std::int64_t>::max();
   one_piece.batch_bytes = 1 << 20;
@@ -336,10 +332,8 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns, C
       if (static_cast<std::int64_t>(values.size()) == promised)
         throw LineFault{p, fmt::format("there are more than the promised {} entries", promised)};
       double value = 0;
-      if (hermitian_diagonal()) mm::require_hermitian_diagonal(p, end, diagonal);
       mm::require_line_end(header.field == mm::Field::complex ? mm::parse_part(p, end, part, true, value)
                                                               : mm::parse_value(p, end, header.field, true, value));
-      if (hermitian_diagonal()) next_diagonal += columns - diagonal++;
       values.push_back(value);
     }
   });
@@ -348,7 +342,7 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns, C
          fmt::format("the size line promises {} entries, the file has {}; it is truncated, or the size line is wrong",
                      promised, values.size()));
   source->file().require_unchanged();
-  if (half) return expanded(values, columns, skew, mm::mirror_sign(header));
+  if (half) return expanded(location.text, values, columns, skew, mm::mirror_sign(header));
   if (columns == 1) return values;
   HostVector<double> by_rows(values.size());
   for (std::int64_t j = 0; j < columns; ++j)

@@ -73,13 +73,13 @@ void on_stream(Device device, void* native, const F& f) {
   f(stream);
 }
 
-/// Entries of an X whose rows begin `ldx` entries apart. Throws Error(usage) where there are more than a process has addresses.
+/// Entries of an X whose rows begin `ldx` entries apart. Throws Error(usage) for more than a process has addresses.
 std::int64_t entries_of_x(std::int64_t rows, std::int64_t ldx) {
   require(ldx >= 0, "the leading dimension of X is negative");
   constexpr std::int64_t kAddresses = std::int64_t{1} << 47;
   if (rows > 0 && ldx > kAddresses / 8 / rows)
-    throw Error(ErrorKind::usage, "the leading dimension of X is " + std::to_string(ldx) + ", more than there are addresses for " +
-                                      std::to_string(rows) + " rows");
+    throw Error(ErrorKind::usage, "the leading dimension of X is " + std::to_string(ldx) +
+                                      ", more than there are addresses for " + std::to_string(rows) + " rows");
   return rows * ldx;
 }
 

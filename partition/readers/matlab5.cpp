@@ -193,7 +193,8 @@ void convert_as(const char* from, std::int64_t count, bool swapped, T* to, const
     }
     if constexpr (std::is_same_v<T, double>) {
       if (!is_exact_in_f64(number))
-        throw Error(ErrorKind::input, fmt::format("{}: {} {}; save it as double(…) to have it rounded", place, number, kNotExact));
+        throw Error(ErrorKind::input,
+                    fmt::format("{}: {} {}; save it as double(…) to have it rounded", place, number, kNotExact));
     }
     to[i] = static_cast<T>(number);
   }

@@ -205,7 +205,8 @@ void npy_to_f64(const std::string& source, const NpyHeader& header, const char* 
   try {
     if (!convert_integers(header, bytes, count, out)) fail_type(source, header, "real numbers, .astype('<f8')");
   } catch (const NotExact& fault) {
-    fail(source, fmt::format("its element {} {}; write the array with .astype('<f8') to have it rounded", fault.number, kNotExact));
+    fail(source, fmt::format("its element {} {}; write the array with .astype('<f8') to have it rounded", fault.number,
+                             kNotExact));
   }
 }
 

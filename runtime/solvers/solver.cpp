@@ -208,7 +208,8 @@ void Solver::look_for_penalty_rows() {
   if (same_values && penalty_.looked && !found.looked) return;  // what was found still holds
   matrix_.context().communicator().together([&] {
     if (!found.looked && !had_some && options_.penalty_rows == PenaltyRows::known)
-      throw Error(ErrorKind::usage, "penalty rows are looked for in the host rows, which are dropped; keep them", "penalty_rows");
+      throw Error(ErrorKind::usage, "penalty rows are looked for in the host rows, which are dropped; keep them",
+                  "penalty_rows");
     if (had_some && !found.looked)
       throw Error(ErrorKind::usage,
                   "the matrix has penalty rows and new values, but its rows are no longer in host memory: penalty rows "

@@ -136,7 +136,8 @@ void check_scaling(Backend backend, ValueType type, DenseOrder order, double fac
     const bool by_rows = order == DenseOrder::row_major;
     const std::int64_t apart = length + gap;
     std::vector<T> found(static_cast<std::size_t>(lines * apart)), expected;
-    for (std::size_t i = 0; i < found.size(); ++i) found[i] = factor == 0 ? std::numeric_limits<T>::quiet_NaN() : static_cast<T>(i % 1000 + 1);
+    for (std::size_t i = 0; i < found.size(); ++i)
+      found[i] = factor == 0 ? std::numeric_limits<T>::quiet_NaN() : static_cast<T>(i % 1000 + 1);
     expected = found;
     for (std::int64_t line = 0; line < lines; ++line)
       for (std::int64_t i = 0; i < length; ++i) {
