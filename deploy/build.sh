@@ -43,15 +43,26 @@ grep -E '^-- (HDF5 [0-9]|(CUDA|NCCL|fast_float|libzip|libpng|OpenSSL|METIS|PT-Sc
 show_progress() {
   local terminal=0
   if [ -t 1 ]; then terminal=1; fi
-  awk -v log_file="$log" -v terminal="$terminal" '
-    { print >> log_file; fflush(log_file) }
-    match($0, /^\[[0-9]+\/[0-9]+\]/) { split(substr($0, 2, RLENGTH - 2), n, "/"); step(n[2] > 0 ? int(100 * n[1] / n[2]) : 100) }
-    match($0, /^\[ *[0-9]+%\]/) { percent = substr($0, 2, RLENGTH - 3); step(percent + 0) }
-    function step(percent) {
-      if (terminal) { printf "\r\033[K  %s", substr($0, 1, 100); drawn = 1; fflush() }
-      else if (int(percent / 10) > shown) { shown = int(percent / 10); printf "  %d %% built\n", 10 * shown; fflush() }
-    }
-    END { if (drawn) printf "\r\033[K" }'
+  # Not awk: mawk, Debian's awk, holds lines back until its buffer is full.
+  local line percent shown=0 drawn=0
+  while IFS= read -r line || [ -n "$line" ]; do
+    printf '%s\n' "$line" >> "$log"
+    if [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]]; then
+      percent=$((BASH_REMATCH[2] > 0 ? 100 * 10#${BASH_REMATCH[1]} / 10#${BASH_REMATCH[2]} : 100))
+    elif [[ $line =~ ^\[\ *([0-9]+)%\] ]]; then
+      percent=$((10#${BASH_REMATCH[1]}))
+    else
+      continue
+    fi
+    if [ "$terminal" = 1 ]; then
+      printf '\r\033[K  %s' "${line:0:100}"
+      drawn=1
+    elif [ $((percent / 10)) -gt "$shown" ]; then
+      shown=$((percent / 10))
+      printf '  %d %% built\n' $((10 * shown))
+    fi
+  done
+  if [ "$drawn" = 1 ]; then printf '\r\033[K'; fi
 }
 if ! cmake --build "$dir" --parallel "$(nproc)" 2>&1 | show_progress; then
   echo "The build failed; the end of $log:" >&2

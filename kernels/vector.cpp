@@ -1,6 +1,7 @@
 #include "kernels/vector.h"
 
 #include "kernels/base/error.h"
+#include "kernels/scale_matrix.h"
 #include "kernels/vector_backends.h"
 
 namespace shardmat {
@@ -82,6 +83,15 @@ void copy_matrix(const ConstDense& from, const Dense& to, Stream& stream) {
   for (std::int64_t line = 0; line < lines; ++line)
     copy_on_device(static_cast<char*>(to.data) + bytes(line * to.leading),
                    static_cast<const char*>(from.data) + bytes(line * from.leading), bytes(length), stream);
+}
+
+void scale_matrix(double factor, const Dense& y, Stream& stream) {
+  const bool by_rows = y.order == DenseOrder::row_major;
+  const std::int64_t lines = by_rows ? y.rows : y.columns, length = by_rows ? y.columns : y.rows;
+  if (lines == 0 || length == 0) return;
+  if (lines == 1 || y.leading == length)
+    return combine(y.type, lines * length, 1, {}, nullptr, {factor}, y.data, stream);
+  backend_of(stream).scale_lines(y.type, lines, length, y.leading, factor, y.data, stream);
 }
 
 }  // namespace shardmat

@@ -39,6 +39,9 @@ struct VectorBackend {
   void (*copy_rows)(std::size_t row_bytes, std::int64_t n, const void* from, std::size_t from_apart, void* to,
                     std::size_t to_apart, Stream& stream);
   void (*transpose)(std::size_t entry_bytes, const Transposition& entries, Stream& stream);
+  /// `lines` times `length` entries, where each line begins `apart` entries after the one before.
+  void (*scale_lines)(ValueType type, std::int64_t lines, std::int64_t length, std::int64_t apart, double factor, void* y,
+                      Stream& stream);
 };
 
 extern const VectorBackend host_vector_backend;

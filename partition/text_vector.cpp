@@ -18,6 +18,7 @@ bool is_separator(char c) { return c == ' ' || c == '\t' || c == '\r' || c == ',
 
 /// The numbers of one line; a comma becomes a blank, which ends a number for the parser.
 void parse_row(std::string line, std::int64_t columns, const char* at, HostVector<double>& values) {
+  const bool has_comma = line.find(',') != std::string::npos;
   for (char& c : line)
     if (is_separator(c)) c = ' ';
   const char* p = line.data();
@@ -35,6 +36,11 @@ void parse_row(std::string line, std::int64_t columns, const char* at, HostVecto
     if (found < columns) values.push_back(value);
   }
   if (found == columns) return;
+  if (has_comma && found == 2 * columns)
+    throw LineFault{at, fmt::format("the line has {} numbers; it must have {}. A comma ends a number: write a point before the "
+                                    "decimals, as in 1.5",
+                                    found, columns),
+                    is_first ? columns_setting(2, found) : ""};
   throw LineFault{at, fmt::format("the line has {} numbers; it must have {}", found, columns),
                   is_first ? columns_setting(2, found) : ""};
 }

@@ -287,15 +287,16 @@ struct NpyVector {
   }
 };
 
-/// An n × n matrix from the columns of its lower triangle; `skew`: of what is below the diagonal. An entry above the diagonal
-/// is `sign` times the one below.
-HostVector<double> expanded(std::span<const double> triangle, std::int64_t n, bool skew, double sign) {
+/// An n × n matrix from its lower triangle's columns; `skew`: without the diagonal. What is above is `sign` times what is below.
+HostVector<double> expanded(const std::string& place, std::span<const double> half, std::int64_t n, bool skew, double sign) {
   HostVector<double> all(static_cast<std::size_t>(n * n));
   const auto at = [&](std::int64_t i, std::int64_t j) -> double& { return all[static_cast<std::size_t>(i * n + j)]; };
   std::size_t next = 0;
   for (std::int64_t j = 0; j < n; ++j)
     for (std::int64_t i = j; i < n; ++i) {
-      const double value = skew && i == j ? 0 : triangle[next++];
+      const double value = skew && i == j ? 0 : half[next++];
+      if (i == j && sign < 0 && value != 0)
+        fail(place, fmt::format("the hermitian array has the imaginary part {} in row {} of its diagonal, not 0", value, i + 1));
       at(j, i) = sign * value, at(i, j) = value;
     }
   return all;
@@ -342,7 +343,7 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns, C
          fmt::format("the size line promises {} entries, the file has {}; it is truncated, or the size line is wrong",
                      promised, values.size()));
   source->file().require_unchanged();
-  if (half) return expanded(values, columns, skew, mm::mirror_sign(header));
+  if (half) return expanded(location.text, values, columns, skew, mm::mirror_sign(header));
   if (columns == 1) return values;
   HostVector<double> by_rows(values.size());
   for (std::int64_t j = 0; j < columns; ++j)

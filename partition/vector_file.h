@@ -1,5 +1,4 @@
-// Vectors, and dense matrices with a few columns, in files: HDF5 datasets, NumPy .npy, Matrix Market arrays, PETSc binary
-// files and plain text. Any range of rows can be read.
+// Vectors, and dense matrices with a few columns, in files. Any range of rows can be read.
 #pragma once
 
 #include <cstdint>

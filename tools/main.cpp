@@ -25,6 +25,7 @@
 #include "tools/environment.h"
 #include "tools/help_formatter.h"
 #include "tools/setting_options.h"
+#include "tools/standard_streams.h"
 #include "tools/version.h"
 
 namespace shardmat::tools {
@@ -210,14 +211,6 @@ bool output_is_lost() {
   return true;
 }
 
-/// A file that is opened must not get the number of a closed standard stream: messages would be written into it. Standard
-/// output stays one that cannot be written to.
-void open_standard_streams() {
-  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    if (::fcntl(stream, F_GETFD) == -1 && errno == EBADF)
-      static_cast<void>(::open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY));
-}
-
 /// Whichever way the process is ended by others, except by SIGKILL.
 void leave_no_unfinished_files() {
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit fails like one on a full disk, and is cleaned up after
@@ -240,7 +233,7 @@ void leave_no_unfinished_files() {
 int main(int argc, char** argv) {
   using namespace shardmat;
   using namespace shardmat::tools;
-  open_standard_streams();
+  open_standard_streams(ClosedOutput::fails);
   leave_no_unfinished_files();
   constexpr int kResources = static_cast<int>(ErrorKind::resources);
   try {

@@ -1,8 +1,8 @@
 // SIGINT (Ctrl-C), SIGTERM and SIGUSR1 end a command's iterations early; what was found so far is written and reported.
 //
-// mpirun passes SIGUSR1 on to the ranks as it is. For the others, Open MPI waits for odls_base_sigkill_timeout seconds,
-// sends SIGTERM to the ranks, waits as long again, and sends SIGKILL. While it waits, it reads no output of the ranks:
-// whoever writes to a full pipe then waits, too. So the iterations are told by print_news().
+// mpirun passes SIGUSR1 on to the ranks at once. After SIGINT or SIGTERM, Open MPI waits odls_base_sigkill_timeout seconds,
+// sends SIGTERM to the ranks, waits as long again, and sends SIGKILL. While it waits, it reads no output of the ranks, and a
+// rank that writes to a full pipe would wait, too. So iterations are reported by print_news(), which does not.
 #pragma once
 
 #include <functional>
@@ -10,10 +10,10 @@
 
 namespace shardmat::tools {
 
-/// From now on SIGUSR1 is noted, and once the function was called, SIGINT and SIGTERM are: before, nothing is there to
-/// write, and they end the process at once. The function returns true after a signal came to this process. A further SIGINT
-/// or SIGTERM ends the process at once, if it comes a second later or more: `timeout` and batch systems send one signal
-/// twice, to the process and to its group.
+/// Returns a function that tells whether a signal came to this process. SIGUSR1 counts from now on. SIGINT and SIGTERM count
+/// once the function was called for the first time. Before that there is nothing to write, and they end the process at once.
+/// A second SIGINT or SIGTERM also ends the process at once, unless it comes within a second: `timeout` and batch systems send
+/// one signal twice, to the process and to its group.
 std::function<bool()> stop_on_signal();
 /// The iterations have begun, although the function was not called yet.
 void note_iterations();

@@ -1,4 +1,4 @@
-// How long this process's threads waited for a core because other threads of the machine had it.
+// How long the threads of this process waited for a core that other threads of the machine used.
 #pragma once
 
 #include <functional>
@@ -7,9 +7,10 @@
 
 namespace shardmat {
 
-/// Seconds that the threads of this process were ready to run but had no core, since they began; 0 where Linux does not tell.
+/// Seconds that the threads of this process have waited for a core since they began; 0 where Linux does not count them.
 double core_wait_seconds();
-/// For tests: what core_wait_seconds() tells from now on; empty: what Linux tells. REQUIRES: no other thread asks.
+/// For tests: core_wait_seconds() returns `seconds()` from now on, or again what Linux counts if `seconds` is empty. REQUIRES:
+/// no other thread calls core_wait_seconds().
 void pretend_core_wait(std::function<double()> seconds);
 
 /// Tells of the time since it was made.

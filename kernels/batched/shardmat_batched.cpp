@@ -73,25 +73,25 @@ void on_stream(Device device, void* native, const F& f) {
   f(stream);
 }
 
-/// Zeros in place of an X that alpha = 0 leaves unread. Kernels multiply by it, and 0 · NaN would be NaN.
-class Unread {
- public:
-  Unread(double alpha, Device device, std::int64_t entries, ValueType type, Stream& stream) : stream_(stream) {
-    if (alpha != 0) return;
-    zeros_ = Buffer(device, static_cast<std::size_t>(entries) * size_of(type));
-    fill_bytes(zeros_.data(), 0, zeros_.bytes(), stream);
-  }
-  ~Unread() {
-    if (zeros_.bytes() > 0) stream_.synchronize();
-  }
-  Unread(const Unread&) = delete;
-  Unread& operator=(const Unread&) = delete;
-  const void* in_place_of(const void* x) const { return zeros_.bytes() > 0 ? zeros_.data() : x; }
+/// Entries of an X whose rows begin `ldx` entries apart. Throws Error(usage) for more than a process has addresses.
+std::int64_t entries_of_x(std::int64_t rows, std::int64_t ldx) {
+  require(ldx >= 0, "the leading dimension of X is negative");
+  constexpr std::int64_t kAddresses = std::int64_t{1} << 47;
+  if (rows > 0 && ldx > kAddresses / 8 / rows)
+    throw Error(ErrorKind::usage, "the leading dimension of X is " + std::to_string(ldx) +
+                                      ", more than there are addresses for " + std::to_string(rows) + " rows");
+  return rows * ldx;
+}
 
- private:
-  Stream& stream_;
-  Buffer zeros_;
-};
+/// Runs multiply(X). Where alpha = 0 leaves X unread, X is zeros: kernels multiply by it, and 0 · NaN would be NaN.
+template <class F>
+void with_read_x(double alpha, const void* x, std::int64_t entries, ValueType type, Stream& stream, const F& multiply) {
+  if (alpha != 0) return multiply(x);
+  const Buffer zeros(stream.device(), static_cast<std::size_t>(entries) * size_of(type));
+  fill_bytes(zeros.data(), 0, zeros.bytes(), stream);
+  multiply(zeros.bytes() > 0 ? zeros.data() : x);
+  stream.synchronize();  // `zeros` is read until then
+}
 
 }  // namespace
 
@@ -141,8 +141,9 @@ int shardmat_batched_multiply(const shardmat_batched_plan* plan, double alpha, c
     require(x != nullptr || at.cols() == 0, "X is NULL");
     require(y != nullptr || at.rows() == 0, "Y is NULL");
     on_stream(plan->plan->batch().device, stream, [&](Stream& s) {
-      const Unread zeros(alpha, s.device(), at.cols() * ldx, plan->batch().type, s);
-      plan->plan->multiply(zeros.in_place_of(x), ldx, y, ldy, {alpha, beta, bias, relu != 0}, s);
+      with_read_x(alpha, x, entries_of_x(at.cols(), ldx), plan->batch().type, s, [&](const void* from) {
+        plan->plan->multiply(from, ldx, y, ldy, {alpha, beta, bias, relu != 0}, s);
+      });
     });
   });
 }
@@ -167,8 +168,9 @@ int shardmat_batched_features(const shardmat_batched_plan* plan, double alpha, c
     require(w != nullptr, "W is NULL");
     require(y != nullptr || at.rows() == 0, "Y is NULL");
     on_stream(plan->batch().device, stream, [&](Stream& s) {
-      const Unread zeros(alpha, s.device(), at.cols() * ldx, plan->batch().type, s);
-      plan->features->multiply(zeros.in_place_of(x), ldx, w, ldw, y, ldy, {alpha, beta, bias, relu != 0}, s);
+      with_read_x(alpha, x, entries_of_x(at.cols(), ldx), plan->batch().type, s, [&](const void* from) {
+        plan->features->multiply(from, ldx, w, ldw, y, ldy, {alpha, beta, bias, relu != 0}, s);
+      });
     });
   });
 }

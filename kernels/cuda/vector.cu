@@ -143,6 +143,18 @@ __global__ void copy_words(std::int64_t n, int words, const Word* __restrict__ f
     to[row * to_apart + word] = from[row * from_apart + word];
 }
 
+/// Lines of `length` entries; blockDim.x threads take a line.
+template <class T>
+__global__ void scale_entries(std::int64_t lines, std::int64_t length, std::int64_t apart, T factor, T* y) {
+  const std::int64_t line = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (line >= lines) return;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.y) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.y) * blockDim.x + threadIdx.x; i < length; i += step) {
+    T& entry = y[line * apart + i];
+    entry = factor != T(0) ? factor * entry : T(0);
+  }
+}
+
 constexpr int kTileBits = 10;  ///< of the entries of a tile
 
 /// Where tiles lie: 2^row_bits rows and 2^(kTileBits - row_bits) columns each.
@@ -266,6 +278,19 @@ void copy_rows_cuda(std::size_t row_bytes, std::int64_t n, const void* from, std
       });
 }
 
+void scale_lines_cuda(ValueType type, std::int64_t lines, std::int64_t length, std::int64_t apart, double factor, void* y,
+                      Stream& stream) {
+  const unsigned across = length >= kThreads ? kThreads : std::bit_ceil(static_cast<unsigned>(length)),
+                 lines_of_block = kThreads / across;
+  constexpr std::int64_t kMostAcross = 1024;  // thread blocks for one line
+  dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    cuda::launch_grid(scale_entries<T>, (lines + lines_of_block - 1) / lines_of_block,
+                      std::min<std::int64_t>(kMostAcross, (length + across - 1) / across), dim3(across, lines_of_block), 0,
+                      stream, lines, length, apart, static_cast<T>(factor), static_cast<T*>(y));
+  });
+}
+
 template <class T>
 void transpose_entries(const Transposition& t, Stream& stream) {
   const bool tall = t.rows >= t.columns;
@@ -290,6 +315,7 @@ void transpose_cuda(std::size_t entry_bytes, const Transposition& entries, Strea
 }  // namespace
 
 const VectorBackend cuda_vector_backend{dots,           fill_cuda,   column_dots_cuda, combine_cuda,  square_roots_cuda,
-                                        normalise_cuda, gather_cuda, copy_rows_cuda,   transpose_cuda};
+                                        normalise_cuda, gather_cuda, copy_rows_cuda,   transpose_cuda,
+                                        scale_lines_cuda};
 
 }  // namespace shardmat

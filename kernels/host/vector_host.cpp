@@ -133,6 +133,14 @@ void transpose_entries(const Transposition& t) {
   });
 }
 
+void scale_lines_host(ValueType type, std::int64_t lines, std::int64_t length, std::int64_t apart, double factor, void* y,
+                      Stream& stream) {
+  const std::size_t bytes = static_cast<std::size_t>(apart) * size_of(type);
+  for (std::int64_t line = 0; line < lines; ++line)
+    combine_host(type, length, 1, {}, nullptr, {factor}, static_cast<char*>(y) + static_cast<std::size_t>(line) * bytes,
+                 stream);
+}
+
 void transpose_host(std::size_t entry_bytes, const Transposition& entries, Stream&) {
   if (entry_bytes == 8) transpose_entries<std::uint64_t>(entries);
   else if (entry_bytes == 4) transpose_entries<std::uint32_t>(entries);
@@ -142,6 +150,7 @@ void transpose_host(std::size_t entry_bytes, const Transposition& entries, Strea
 }  // namespace
 
 const VectorBackend host_vector_backend{dots,           fill_host,   column_dots_host, combine_host,  square_roots_host,
-                                        normalise_host, gather_host, copy_rows_host,   transpose_host};
+                                        normalise_host, gather_host, copy_rows_host,   transpose_host,
+                                        scale_lines_host};
 
 }  // namespace shardmat

@@ -9,6 +9,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/half.h"
+#include "partition/exact_integers.h"
 
 namespace shardmat {
 namespace {
@@ -33,7 +34,7 @@ bool fits(Stored value) {
              static_cast<std::int64_t>(value) >= static_cast<std::int64_t>(std::numeric_limits<T>::min());
     return static_cast<std::uint64_t>(value) <= static_cast<std::uint64_t>(std::numeric_limits<T>::max());
   }
-  return true;
+  return !std::is_same_v<T, double> || is_exact_in_f64(value);
 }
 
 template <class Stored, class T>
@@ -52,7 +53,11 @@ void convert(const Hdf5Number& number, const unsigned char* stored, std::int64_t
   else convert_all(std::false_type{});
   for (std::int64_t i = 0; !all_fit && i < count; ++i)
     if (const auto value = load<Stored>(at(i), number.big_endian); !fits<T>(value))
-      throw Error(ErrorKind::input, fmt::format("{}: entry {} is {}, which is out of range here", place, first + i, value));
+      throw Error(ErrorKind::input,
+                  std::is_integral_v<T>
+                      ? fmt::format("{}: entry {} is {}, which is out of range here", place, first + i, value)
+                      : fmt::format("{}: entry {}: {} {}; write the dataset in f64 to have it rounded", place, first + i,
+                                    value, kNotExact));
 }
 
 template <class T>

@@ -15,6 +15,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/shortened.h"
 #include "kernels/base/text.h"
+#include "partition/exact_integers.h"
 #include "partition/first_bytes.h"
 #include "partition/readers/text_source.h"
 
@@ -189,6 +190,11 @@ void convert_as(const char* from, std::int64_t count, bool swapped, T* to, const
     if constexpr (std::is_integral_v<T>) {
       if constexpr (std::is_floating_point_v<Stored>) fail_damaged(place, "its indices are no whole numbers");
       else if (!std::in_range<T>(number)) fail_damaged(place, "an index is out of range");
+    }
+    if constexpr (std::is_same_v<T, double>) {
+      if (!is_exact_in_f64(number))
+        throw Error(ErrorKind::input,
+                    fmt::format("{}: {} {}; save it as double(…) to have it rounded", place, number, kNotExact));
     }
     to[i] = static_cast<T>(number);
   }

@@ -50,6 +50,12 @@ void fail_symmetry(const char* line, Symmetry symmetry, const Place& place) {
                               kind, place.row + 1, place.col + 1)};
 }
 
+void fail_hermitian_diagonal(const char* line, std::int64_t row, double value) {
+  throw LineFault{line, fmt::format("the hermitian matrix has the imaginary part {} on its diagonal at row {}, where it must "
+                                    "be zero; correct the line, or store all entries and declare the matrix general",
+                                    value, row + 1)};
+}
+
 void require_coordinate(const std::filesystem::path& path, const Header& header) {
   if (header.layout == Layout::array)
     throw Error(ErrorKind::input,

@@ -18,6 +18,8 @@ struct Place {
 [[noreturn]] void fail_index(const char* line, const char* p, const char* what, std::int64_t count);
 /// Throws LineFault: the place is not below the diagonal of a symmetric or skew-symmetric matrix.
 [[noreturn]] void fail_symmetry(const char* line, Symmetry symmetry, const Place& place);
+/// Throws LineFault: a Hermitian matrix has the imaginary part `value` on the diagonal of row `row`, counted from 0.
+[[noreturn]] void fail_hermitian_diagonal(const char* line, std::int64_t row, double value);
 
 /// Throws Error(input) for an array.
 void require_coordinate(const std::filesystem::path& path, const Header& header);
@@ -65,8 +67,15 @@ void for_each_entry(std::string_view piece, const Header& header, OnEntry&& on_e
   }
 }
 
+/// Throws LineFault if the number at p, on the diagonal of a Hermitian matrix, has an imaginary part.
+inline void require_hermitian_diagonal(const char* p, const char* end, std::int64_t row) {
+  double imaginary = 0;
+  parse_part(p, end, ComplexPart::imaginary, true, imaginary);
+  if (imaginary != 0) fail_hermitian_diagonal(p, row, imaginary);
+}
+
 /// The value behind the column at p; 1 for a pattern. Moves p to the line's end. Throws LineFault, also for a value on the
-/// diagonal of a skew-symmetric matrix that is not zero.
+/// diagonal of a skew-symmetric matrix that is not zero, and for an imaginary part on the diagonal of a Hermitian matrix.
 inline double parse_entry_value(const Place& place, const char*& p, const char* end, const Header& header,
                                 bool allow_nonfinite) {
   double value = 1;
@@ -75,6 +84,8 @@ inline double parse_entry_value(const Place& place, const char*& p, const char* 
   else if (header.field != Field::pattern) p = parse_value(skip_blanks(p), end, header.field, allow_nonfinite, value);
   p = skip_blanks(p);
   if (*p != '\n') require_line_end(p);
+  if (header.symmetry == Symmetry::hermitian && place.row == place.col)
+    require_hermitian_diagonal(skip_blanks(begin), end, place.row);
   if (header.symmetry == Symmetry::skew_symmetric && place.row == place.col && value != 0)
     fail_symmetry(begin, header.symmetry, place);
   return value;

@@ -12,6 +12,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
+#include "partition/exact_integers.h"
 #include "partition/readers/complex_values.h"
 #include "partition/readers/matrix_market.h"
 
@@ -149,11 +150,22 @@ std::optional<double> parse_unusual(std::string text) {
 }
 
 /// Parses the word at p by the slow way.
+/// True for a number such as 1,5.
+bool has_decimal_comma(std::string word) {
+  const std::size_t comma = word.find(',');
+  if (comma == std::string::npos) return false;
+  word[comma] = '.';
+  return parse_unusual(word).has_value();
+}
+
 const char* parse_value_slowly(const char* p, double& value) {
   const char* end = word_end(p);
   const std::string_view word(p, static_cast<std::size_t>(end - p));
   const std::optional<double> parsed = parse_unusual(std::string(word));
-  if (!parsed) throw LineFault{p, fmt::format("the value {} is no number; correct or remove the line", quote(word))};
+  if (!parsed)
+    throw LineFault{p, fmt::format("the value {} is no number; {}", quote(word),
+                                   has_decimal_comma(std::string(word)) ? "write a point instead of the comma before its decimals"
+                                                           : "correct or remove the line")};
   if (std::isinf(*parsed))
     throw LineFault{
         p, fmt::format("the value {} is too large for a 64-bit floating point number; scale the matrix", quote(word))};
@@ -230,6 +242,12 @@ const char* parse_value(const char* p, const char* end, Field field, bool allow_
       (field == Field::integer ? std::from_chars(first, behind, whole).ec
                                : std::from_chars(first, behind, natural).ec) != std::errc{})
     throw LineFault{p, fmt::format("the value {} does not fit a 64-bit integer; declare the field real", quote_word(p))};
+  if (is_whole && behind - first > 15) {  // digits, and a sign; 2^53 has 16
+    if (field == Field::integer) std::from_chars(first, behind, whole);
+    else std::from_chars(first, behind, natural);
+    if (!is_exact_in_f64(whole) || !is_exact_in_f64(natural))
+      throw LineFault{p, fmt::format("the value {} {}; declare the field real to have it rounded", quote_word(p), kNotExact)};
+  }
   return behind;
 }
 

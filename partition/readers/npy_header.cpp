@@ -14,6 +14,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/half.h"
 #include "kernels/base/shortened.h"
+#include "partition/exact_integers.h"
 #include "partition/readers/complex_values.h"
 
 namespace shardmat {
@@ -72,6 +73,11 @@ void parse_shape(const std::string& source, std::string_view text, NpyHeader& he
     fail(source, "the shape in its .npy header is damaged; write it again with numpy.save");
 }
 
+/// An integer that f64 would round.
+struct NotExact {
+  std::string number;
+};
+
 template <class To, class From>
 void convert(const char* bytes, std::size_t count, To* out) {
   if constexpr (std::is_same_v<To, From>) {
@@ -81,6 +87,9 @@ void convert(const char* bytes, std::size_t count, To* out) {
       From element;
       std::memcpy(&element, bytes + i * sizeof(From), sizeof(From));
       out[i] = static_cast<To>(element);
+      if constexpr (std::is_same_v<To, double> && std::is_integral_v<From>) {
+        if (!is_exact_in_f64(element)) throw NotExact{fmt::to_string(element)};
+      }
     }
   }
 }
@@ -114,8 +123,12 @@ bool convert_integers(const NpyHeader& header, const char* bytes, std::size_t co
 
 [[noreturn]] void fail_type(const std::string& source, const NpyHeader& header, const char* wanted) {
   if (header.kind == 'c') fail(source, complex_vector_refused(source));
-  fail(source, fmt::format("its elements have the type {}{}, which is not supported; write {}", shortened({&header.kind, 1}),
-                           header.item_bytes, wanted));
+  const bool longer = header.kind == 'f' && header.item_bytes > 8;
+  fail(source,
+       fmt::format("its elements {}, which is not supported; write {}",
+                   longer ? fmt::format("are long doubles of {} bytes", header.item_bytes)
+                          : fmt::format("have the type {}{}", shortened({&header.kind, 1}), header.item_bytes),
+                   wanted));
 }
 
 }  // namespace
@@ -189,7 +202,12 @@ void npy_to_f64(const std::string& source, const NpyHeader& header, const char* 
     if (header.item_bytes == 16) return convert_part<double>(bytes, count, place, out);
     if (header.item_bytes == 8) return convert_part<float>(bytes, count, place, out);
   }
-  if (!convert_integers(header, bytes, count, out)) fail_type(source, header, "real numbers, .astype('<f8')");
+  try {
+    if (!convert_integers(header, bytes, count, out)) fail_type(source, header, "real numbers, .astype('<f8')");
+  } catch (const NotExact& fault) {
+    fail(source, fmt::format("its element {} {}; write the array with .astype('<f8') to have it rounded", fault.number,
+                             kNotExact));
+  }
 }
 
 void npy_to_int64(const std::string& source, const NpyHeader& header, const char* bytes, std::size_t count,

@@ -46,6 +46,7 @@ std::vector<Given> listed(const shardmat_matrix_options& o) {
           option("products", o.products),
           option("reproducible", o.reproducible),
           option("updatable", o.updatable),
+          option("drop_rows", o.drop_rows != 0),
           option("transposed", o.transposed),
           option("node_block_size", static_cast<double>(o.node_block_size))};
 }

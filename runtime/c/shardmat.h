@@ -224,8 +224,9 @@ int shardmat_matrix_zero_rows_columns(shardmat_matrix* matrix, const int64_t* ro
 
 /* Y = alpha*A*X + beta*Y of the matrix's own types, in host memory, row by row: this rank's own_cols × columns entries of X,
  * and own_rows × columns of Y. Y is only written if beta is 0. The product for this number of columns is made by the first
- * call and kept as long as the matrix. alpha and beta must be the same on all ranks; nobody compares them. Returns when Y is
- * complete. Collective. */
+ * call with it and kept as long as the matrix. The ranks compare `columns` in that call alone. Later, as with alpha and
+ * beta in every call, nobody compares them: that would cost each product a message. All three must be the same on all
+ * ranks. Returns when Y is complete. Collective. */
 int shardmat_spmv(shardmat_matrix* matrix, double alpha, const void* x, double beta, void* y);
 int shardmat_spmm(shardmat_matrix* matrix, int64_t columns, double alpha, const void* x, double beta, void* y);
 

@@ -476,6 +476,7 @@ void GroupMatrix::zero_rows_columns(const std::function<ZeroedRows()>& give) {
   }
   struct Header {
     std::int64_t rows;
+    double diagonal;
     bool with_vectors;
   };
   HandOver over(context_, context_.stream());
@@ -493,7 +494,7 @@ void GroupMatrix::zero_rows_columns(const std::function<ZeroedRows()>& give) {
         std::vector<Operand> operands = over.operands();
         operands.push_back({sizeof(Header),
                             [&](void* to) {
-                              *static_cast<Header*>(to) = {own_rows_, mine.with_vectors};
+                              *static_cast<Header*>(to) = {own_rows_, mine.diagonal, mine.with_vectors};
                             },
                             {}});
         operands.push_back(Operand::given(mine.rows.data(), mine.rows.size_bytes()));
@@ -505,6 +506,12 @@ void GroupMatrix::zero_rows_columns(const std::function<ZeroedRows()>& give) {
           const std::span<const Header> headers = all[3].as<Header>();
           together.with_vectors =
               std::any_of(headers.begin(), headers.end(), [](const Header& h) { return h.with_vectors; });
+          for (const Header& header : headers)
+            if (std::memcmp(&header.diagonal, &headers[0].diagonal, sizeof header.diagonal) != 0)
+              throw Error(ErrorKind::usage,
+                          fmt::format("diagonal is {} on one rank and {} on another; it must be the same on all ranks",
+                                      headers[0].diagonal, header.diagonal),
+                          "diagonal");
           for (const Header& header : headers)
             if (together.with_vectors && !header.with_vectors && header.rows > 0)
               throw Error(ErrorKind::usage, "x and b are given on other ranks");

@@ -174,7 +174,7 @@ DistributedMatrix::Diagonal& DistributedMatrix::find_diagonal(std::int64_t size,
   context_.communicator().together([&] {
     if (rows() != cols())
       throw Error(ErrorKind::usage, fmt::format("a matrix of {} × {} has no diagonal; it must be square", rows(), cols()));
-    if (size != kPoints && (size < 1 || size > std::max<std::int64_t>(1, rows())))
+    if (size != kPoints && (size < 1 || (rows() > 0 && size > rows())))
       throw Error(ErrorKind::usage, fmt::format("diagonal blocks of size {}; it must be 1 to {}", size, rows()));
     if (is_half(options_.type))
       throw Error(ErrorKind::usage,

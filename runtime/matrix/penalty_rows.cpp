@@ -231,7 +231,7 @@ bool may_have_some(DistributedMatrix& matrix, Stream& stream) {
 
 PenaltyFindings none(std::string note = {}) {
   PenaltyFindings found;
-  found.note = std::move(note);
+  found.looked = true, found.note = std::move(note);
   return found;
 }
 
@@ -256,8 +256,9 @@ PenaltyFindings find_penalty_rows(DistributedMatrix& matrix, PenaltyRows choice,
   };
   if (choice == PenaltyRows::keep || matrix.rows() == 0) return none();
   if (!has_rows_everywhere(matrix)) {
-    if (choice == PenaltyRows::known) refuse("penalty rows are looked for in the host rows, which are dropped; keep them");
-    return none("not looked for: the rows are no longer in host memory");
+    PenaltyFindings found = none("not looked for: the rows are no longer in host memory");
+    found.looked = false;
+    return found;
   }
   if (choice == PenaltyRows::automatic && matrix.options().values == Values::updatable && !may_have_some(matrix, stream))
     return none();
@@ -265,23 +266,24 @@ PenaltyFindings find_penalty_rows(DistributedMatrix& matrix, PenaltyRows choice,
   std::int64_t count = search.find(choice);
   if (choice == PenaltyRows::known && count == 0)
     refuse(
-        "the matrix has no penalty rows: no diagonal exceeds the other entries of its row, and the smallest diagonal of the "
-        "matrix, 1e8 times. Take auto or keep");
+        "the matrix has no penalty rows. In such a row, the diagonal is more than 1e8 times as large as the other entries of "
+        "the row, and as the smallest diagonal of the matrix. Take auto or keep");
   if (count == 0) return none();
   const Product& of_one = make_product();
   std::string note;
   if (choice == PenaltyRows::automatic) {
     const std::int64_t coupled = search.take_out_coupled(of_one);
     if (coupled > 0)
-      note = fmt::format("{} with a large diagonal matter to other rows: they are badly scaled, and no penalty rows",
-                         rows_text(coupled));
+      note = fmt::format("{} with a large diagonal: other rows depend on {}, so {} and not taken as known values",
+                         rows_text(coupled), coupled == 1 ? "it" : "them",
+                         coupled == 1 ? "it is badly scaled" : "they are badly scaled");
     count -= coupled;
   } else {
     search.move_candidates(of_one);
   }
   if (count == 0) return none(note);
   PenaltyFindings found = search.findings(count);
-  found.note = note;
+  found.looked = true, found.note = note;
   return found;
 }
 

@@ -34,6 +34,7 @@ PenaltyRows parse_penalty_rows(std::string_view text);
 struct PenaltyFindings {
   std::int64_t count = 0;  ///< of all ranks
   double largest_ratio = 0;  ///< of a diagonal to the larger of the other entries of its row and the reference; 0: that is 0
+  bool looked = false;       ///< false: nobody looked, or the rows of the matrix are no longer in host memory
   std::string note;          ///< why rows that look like penalty rows are not taken, or why nobody looked; else empty
   HostVector<std::int64_t> rows;  ///< of this rank, by their place in vectors
   HostVector<double> diagonal;    ///< their entries on the diagonal
@@ -44,7 +45,7 @@ struct PenaltyFindings {
 
 /// Looks at the present values of a square matrix in f64 or f32. `make_product`: gives a product for one column; called, on
 /// all ranks, only if some rows look like penalty rows. Takes 16 bytes of host memory a row. Throws Error(usage) for `known`
-/// without such a row, and if the host rows were dropped; `automatic` says the latter in the note. Collective.
+/// without such a row. If the host rows were dropped, the note says that nobody looked. Collective.
 PenaltyFindings find_penalty_rows(DistributedMatrix& matrix, PenaltyRows choice,
                                   const std::function<const Product&()>& make_product, Stream& stream);
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "kernels/scale_matrix.h"
 #include "kernels/vector.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/row_plan.h"
@@ -78,20 +79,6 @@ void Product::with_rows_of(const Dense& y, double beta, Stream& stream, const F&
   copy_matrix(by_rows, y, stream);
 }
 
-void Product::scale_y(double beta, const Dense& y, Stream& stream) const {
-  const std::int64_t lines = y.order == DenseOrder::row_major ? y.rows : y.columns,
-                     length = y.order == DenseOrder::row_major ? y.columns : y.rows;
-  if (lines == 1 || y.leading == length)
-    return combine(y.type, lines * length, 1, {}, nullptr, {beta}, y.data, stream);
-  const Buffer packed(y.device, static_cast<std::size_t>(lines * length) * size_of(y.type));
-  Dense dense = y;
-  dense.data = packed.data(), dense.leading = length;
-  if (beta != 0) copy_matrix(y, dense, stream);
-  combine(y.type, lines * length, 1, {}, nullptr, {beta}, packed.data(), stream);
-  copy_matrix(dense, y, stream);
-  stream.synchronize();  // `packed` is used until then
-}
-
 void Product::multiply(double alpha, const ConstDense& given, double beta, const Dense& y, Stream& stream) const {
   const ContextScope scope(matrix_.context());
   const Dense slot = x();
@@ -99,7 +86,7 @@ void Product::multiply(double alpha, const ConstDense& given, double beta, const
   if (columns_ > 1 && given.data == slot.data && slot.rows > 0 && given.order != slot.order)
     throw Error(ErrorKind::usage, "X is column-major in the memory of the product's x(), which is row-major");
   require_y(y);
-  if (alpha == 0) return scale_y(beta, y, stream);
+  if (alpha == 0) return scale_matrix(beta, y, stream);
   if (given.data == slot.data) return multiply(alpha, beta, y, stream);
   ConstDense from = given;
   if (columns_ == 1) from.order = DenseOrder::row_major, from.leading = 1;
@@ -125,7 +112,7 @@ bool Product::reads_in_place(const ConstDense& x, const Dense& y) const {
 void Product::multiply(double alpha, double beta, const Dense& y, Stream& stream) const {
   const ContextScope scope(matrix_.context());
   require_y(y);
-  if (alpha == 0) return scale_y(beta, y, stream);
+  if (alpha == 0) return scale_matrix(beta, y, stream);
   with_rows_of(y, beta, stream,
                [&](void* rows, std::int64_t ld) { schedule_->multiply(rows_, alpha, beta, rows, ld, stream); });
 }
@@ -133,7 +120,7 @@ void Product::multiply(double alpha, double beta, const Dense& y, Stream& stream
 void Product::multiply_local(double alpha, double beta, const Dense& y, Stream& stream) const {
   const ContextScope scope(matrix_.context());
   require_y(y);
-  if (alpha == 0) return scale_y(beta, y, stream);
+  if (alpha == 0) return scale_matrix(beta, y, stream);
   with_rows_of(y, beta, stream,
                [&](void* rows, std::int64_t ld) { schedule_->multiply_local(rows_, alpha, beta, rows, ld, stream); });
 }

@@ -93,7 +93,6 @@ class Product {
   void require_y(const Dense& y) const;
   /// True if kernels can read X where it lies while they write Y.
   bool reads_in_place(const ConstDense& x, const Dense& y) const;
-  void scale_y(double beta, const Dense& y, Stream& stream) const;
   /// Calls run(y, ldy) with rows to be written, and brings them into the order of `y`.
   template <class F>
   void with_rows_of(const Dense& y, double beta, Stream& stream, const F& run) const;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "comm/same_on_all_ranks.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
@@ -43,6 +44,7 @@ void DistributedMatrix::zero_rows_columns(std::span<const std::int64_t> rows_to_
   const ContextScope scope(context_);
   Communicator& ranks = context_.communicator();
   ranks.together([&] { require_zeroable(rows_to_zero, diagonal, x, b); });
+  require_same_on_all_ranks(ranks, {given_number("diagonal", diagonal)});
   if (ranks.all_reduce(x != nullptr ? 1 : 0, Reduction::sum) % ranks.size() != 0)
     ranks.together([] { throw Error(ErrorKind::usage, "some ranks give x and b, and some do not"); });
   const HostVector<std::int64_t> zeroed = named_on_all_ranks(rows_to_zero, ranks);

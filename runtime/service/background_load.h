@@ -1,8 +1,7 @@
 // Loads a matrix on a thread of its own, while the engine carries out other commands. The thread has a communicator and a
 // context of its own, which the matrix keeps: its products, which the engine carries out later, use them.
 //
-// The system shares the core between this thread and the engine: a product of another matrix waits a few milliseconds at
-// most.
+// This thread and the engine share a core. So a product of another matrix waits a few milliseconds at most.
 #pragma once
 
 #include <functional>

@@ -332,7 +332,7 @@ void Lanczos::require_sensible() const {
   const LanczosOptions& o = options_;
   const auto refuse = [](const std::string& text, const char* setting) { throw Error(ErrorKind::usage, text, setting); };
   require_eigen_matrix("lanczos", matrix_);
-  if (!(o.tolerance >= 0 && std::isfinite(o.tolerance))) refuse("the tolerance must be 0 or more", "tolerance");
+  if (!(o.tolerance >= 0 && std::isfinite(o.tolerance))) refuse("the tolerance must be 0 or more, and finite", "tolerance");
   if (o.count < 1 || o.count > matrix_.rows())
     refuse(fmt::format("the number of eigenvalues must be 1 … {}, the rows of the matrix, not {}", matrix_.rows(), o.count),
            "count");

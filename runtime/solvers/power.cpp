@@ -33,7 +33,8 @@ PowerMethod::PowerMethod(DistributedMatrix& matrix, const PowerOptions& options)
   const ContextScope scope(context);
   context.communicator().together([&] {
     require_eigen_matrix("the power method", matrix);
-    if (!(options.tolerance >= 0 && std::isfinite(options.tolerance))) throw Error(ErrorKind::usage, "the tolerance must be 0 or more", "tolerance");
+    if (!(options.tolerance >= 0 && std::isfinite(options.tolerance)))
+      throw Error(ErrorKind::usage, "the tolerance must be 0 or more, and finite", "tolerance");
     if (options.max_iterations < 1) throw Error(ErrorKind::usage, "the most iterations must be 1 or more", "max_iterations");
   });
   require_same_on_all_ranks(context.communicator(),

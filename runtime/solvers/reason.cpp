@@ -50,7 +50,7 @@ class Explanations {
           if (singular != Singular::no && !converged(reason))
             text += std::string(text.back() == '?' ? "" : ".") +
                     (singular == Singular::constants
-                         ? " The matrix maps constant vectors to 0, so it is singular: name this null space: constant"
+                         ? " The matrix maps constant vectors to 0, so it is singular: set the null space to constant"
                          : " The matrix is singular, and constant vectors are a part of its null space only, as of a "
                            "structure without supports: hold some unknowns");
           texts_[place(reason, f32, singular)] = std::move(text);

@@ -193,6 +193,7 @@ Solver::~Solver() = default;
 /// Before the matrix has other values, too: this decides what the preconditioner is made of.
 void Solver::look_for_penalty_rows() {
   Stream& stream = matrix_.context().stream();
+  const bool same_values = penalty_version_ == matrix_.values_version();
   penalty_version_ = matrix_.values_version();
   if (options_.penalty_rows == PenaltyRows::keep) return;
   std::unique_ptr<Product> of_one;
@@ -204,8 +205,12 @@ void Solver::look_for_penalty_rows() {
   };
   const bool had_some = held_.count() > 0;
   PenaltyFindings found = find_penalty_rows(matrix_, options_.penalty_rows, product_of_one, stream);
+  if (same_values && penalty_.looked && !found.looked) return;  // what was found still holds
   matrix_.context().communicator().together([&] {
-    if (had_some && !found.note.empty() && !matrix_.has_host_rows())
+    if (!found.looked && !had_some && options_.penalty_rows == PenaltyRows::known)
+      throw Error(ErrorKind::usage, "penalty rows are looked for in the host rows, which are dropped; keep them",
+                  "penalty_rows");
+    if (had_some && !found.looked)
       throw Error(ErrorKind::usage,
                   "the matrix has penalty rows and new values, but its rows are no longer in host memory: penalty rows "
                   "cannot be looked for again. Keep the rows, or make a new matrix",

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,12 @@ void multiply_on(Device device) {
             SHARDMAT_USAGE);
   EXPECT_NE(std::string(shardmat_last_error()).find("call shardmat_batched_plan_place()"), std::string::npos);
   ASSERT_EQ(shardmat_batched_plan_place(plan, work.data(), staging.data(), e.stream.native()), SHARDMAT_OK);
+  for (const double alpha : {0.0, 1.0})
+    for (const std::int64_t ldx :
+         {std::int64_t{-1}, std::int64_t{1}, std::int64_t{1} << 50, std::numeric_limits<std::int64_t>::max()})
+      EXPECT_EQ(shardmat_batched_multiply(plan, alpha, e.x.data(), ldx, 0, e.y.data(), 2, nullptr, 0, e.stream.native()),
+                SHARDMAT_USAGE)
+          << alpha << ' ' << ldx << ' ' << shardmat_last_error();
   ASSERT_EQ(shardmat_batched_multiply(plan, 1, e.x.data(), 2, 0, e.y.data(), 2, nullptr, 0, e.stream.native()), SHARDMAT_OK);
   EXPECT_EQ(e.read<float>(e.y), (std::vector<float>{11, 14, 9, 12, 28, 32}));
   ASSERT_EQ(shardmat_batched_multiply(plan, 1, e.x.data(), 2, 0, e.y.data(), 2, e.bias.data(), 1, e.stream.native()),

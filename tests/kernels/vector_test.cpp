@@ -2,10 +2,14 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <limits>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "kernels/bandwidth.h"
+#include "kernels/scale_matrix.h"
 #include "kernels/vector.h"
 #include "tests/support/matrix_zoo.h"
 
@@ -122,6 +126,47 @@ void check_all_copies(Backend backend) {
     check_copies<float>(backend, ValueType::f32, rows, columns);
     check_copies<double>(backend, ValueType::f64, rows, columns);
   }
+}
+
+template <class T>
+void check_scaling(Backend backend, ValueType type, DenseOrder order, double factor) {
+  Stream stream(Device{backend, 0});
+  for (const auto& [lines, length, gap] : std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>>{
+           {0, 4, 1}, {4, 0, 1}, {1, 7, 0}, {3, 1, 2}, {3, 5, 0}, {3, 5, 4}, {5000, 3, 2}, {2, 70'001, 5}, {300, 300, 1}}) {
+    const bool by_rows = order == DenseOrder::row_major;
+    const std::int64_t apart = length + gap;
+    std::vector<T> found(static_cast<std::size_t>(lines * apart)), expected;
+    for (std::size_t i = 0; i < found.size(); ++i)
+      found[i] = factor == 0 ? std::numeric_limits<T>::quiet_NaN() : static_cast<T>(i % 1000 + 1);
+    expected = found;
+    for (std::int64_t line = 0; line < lines; ++line)
+      for (std::int64_t i = 0; i < length; ++i) {
+        T& entry = expected[static_cast<std::size_t>(line * apart + i)];
+        entry = factor == 0 ? T(0) : static_cast<T>(factor) * entry;
+      }
+    const Buffer memory(stream.device(), found.size() * sizeof(T));
+    copy_to_device(memory.data(), found.data(), memory.bytes(), stream);
+    scale_matrix(factor, Dense{memory.data(), by_rows ? lines : length, by_rows ? length : lines, apart, order, type,
+                               stream.device()},
+                 stream);
+    copy_to_host(found.data(), memory.data(), memory.bytes(), stream);
+    ASSERT_EQ(std::memcmp(found.data(), expected.data(), memory.bytes()), 0) << lines << " lines of " << length;
+  }
+}
+
+/// The gaps hold NaN or numbers, which stay.
+void check_all_scalings(Backend backend) {
+  for (const double factor : {0.0, 1.0, -2.5})
+    for (const DenseOrder order : {DenseOrder::row_major, DenseOrder::column_major}) {
+      check_scaling<float>(backend, ValueType::f32, order, factor);
+      check_scaling<double>(backend, ValueType::f64, order, factor);
+    }
+}
+
+TEST(Vector, ScalingLeavesGapsAloneOnHost) { check_all_scalings(Backend::host); }
+TEST(GpuVector, ScalingLeavesGapsAloneOnCuda) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  check_all_scalings(Backend::cuda);
 }
 
 TEST(Vector, CopiesOfMatricesOnHost) { check_all_copies(Backend::host); }

@@ -134,6 +134,9 @@ def different_options(context):
     m = shardmat.Matrix.from_rows(own, context=context)
     refused(Exception, "rtol is", lambda: m.solve(X[FIRST:LAST, 0], solver="bicgstab", rtol=1e-3 if last else 1e-6))
     refused(Exception, "solver is gmres", lambda: m.solve(X[FIRST:LAST, 0], solver="gmres" if last else "bicgstab"))
+    refused(Exception, "drop_rows is", lambda: shardmat.Matrix.from_rows(own, context=context, drop_rows=last))
+    changing = shardmat.Matrix.from_rows(own, context=context, updatable=True)
+    refused(Exception, "diagonal is", lambda: changing.zero_rows_columns([3], 2 if last else 1))
     m.product(2)
     np.testing.assert_allclose(m @ X[FIRST:LAST], (A @ X)[FIRST:LAST], atol=1e-12)
 

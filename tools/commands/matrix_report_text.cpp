@@ -43,7 +43,8 @@ std::string bar_chart(const Histogram& histogram) {
 /// Rows that state known values, as those of FreeFEM's tgv.
 std::string penalty_text(const PenaltyStatistics& penalty) {
   return fmt::format("  penalty rows {} (first: row {}), with a diagonal {:.2g}{} times the other entries and the median "
-                     "diagonal: they state known values, b / diagonal, and solve takes them so (--penalty-rows)\n",
+                     "diagonal: they state known values, b / diagonal, and solve takes those so that other rows hardly "
+                     "depend on (--penalty-rows)\n",
                      human_count(penalty.count), human_count(penalty.first), penalty.least_ratio,
                      penalty.largest_ratio > penalty.least_ratio ? fmt::format(" to {:.2g}", penalty.largest_ratio) : "");
 }

@@ -114,7 +114,8 @@ InputMatrix open_studied(const std::string& matrix, const Options& options) {
     return open_input(find_studied(matrix, options), true, false);
   } catch (const Error& error) {
     if (!options.matrix.empty() || error.kind() != ErrorKind::input) throw;
-    throw Error(ErrorKind::input, fmt::format("{} ({} names it: it is neither here, nor where the study was made, nor beside it; give --matrix)",
+    throw Error(ErrorKind::input, fmt::format("{} ({} names this file. It was looked for in this folder, in the folder of the "
+                                              "study and in the folder of the report; give --matrix)",
                                               error.what(), options.report));
   }
 }

@@ -33,6 +33,7 @@
 #include "tools/serve/serve_options.h"
 #include "tools/serve/service.h"
 #include "tools/serve/state/state_directory.h"
+#include "tools/standard_streams.h"
 
 namespace shardmat::serve {
 namespace {
@@ -72,12 +73,6 @@ void leave_ranks_unbound(const ServeOptions& o) {
   if (o.backend == "cuda" || !o.launcher.empty()) return;
   setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 0);     // Open MPI 4
   setenv("PRTE_MCA_hwloc_default_binding_policy", "none", 0);  // Open MPI 5
-}
-
-/// A log that is closed must not become the next file that is opened.
-void open_standard_streams() {
-  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream)
-    if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", stream == STDIN_FILENO ? O_RDONLY : O_WRONLY) < 0) return;
 }
 
 /// Connections need descriptors, and shells allow few by default.
@@ -173,7 +168,7 @@ int parse_and_run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace shardmat;
   std::signal(SIGPIPE, SIG_IGN);
-  serve::open_standard_streams();
+  tools::open_standard_streams(tools::ClosedOutput::is_lost);
   const auto say = [](const std::string& message) { serve::error_line(message); };
   try {
     return serve::parse_and_run(argc, argv);

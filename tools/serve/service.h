@@ -64,9 +64,9 @@ class Service {
 
   /// Why the ranks cannot multiply now; nothing while they can.
   std::optional<Problem> why_not_running() const;
-  /// The same, and that the service is ending: then it takes no new work, but finishes what it has.
+  /// As why_not_running(), and also after drain(): the service takes no new work then, but finishes what it has.
   std::optional<Problem> why_no_new_work() const;
-  /// The same, and that the service will end soon: those who can should ask another one.
+  /// As why_not_running(), and also after leave(): clients should send new work to another service then.
   std::optional<Problem> why_not_ready() const;
 
   using Loaded = std::function<void(const std::optional<Problem>&)>;

@@ -9,6 +9,13 @@
 namespace shardmat::serve {
 namespace {
 
+/// A range that is held.
+std::unique_ptr<ArenaSpace::Lease> take(ArenaSpace& space, std::uint64_t bytes) {
+  auto lease = space.reserve(bytes);
+  if (lease) lease->hold(bytes);
+  return lease;
+}
+
 TEST(ArenaSpace, RangesAreApartAndComeBack) {
   ArenaSpace space(1 << 16);
   std::mt19937 random(3);
@@ -16,7 +23,7 @@ TEST(ArenaSpace, RangesAreApartAndComeBack) {
   for (int round = 0; round < 5000; ++round) {
     if (random() % 2 == 0) {
       const std::uint64_t bytes = random() % 5000;
-      if (auto lease = space.take(bytes)) taken.emplace_back(std::move(lease), bytes);
+      if (auto lease = take(space, bytes)) taken.emplace_back(std::move(lease), bytes);
     } else if (!taken.empty()) {
       taken.erase(taken.begin() + static_cast<std::ptrdiff_t>(random() % taken.size()));
     }
@@ -32,16 +39,16 @@ TEST(ArenaSpace, RangesAreApartAndComeBack) {
   }
   taken.clear();
   EXPECT_EQ(space.used(), 0u);
-  EXPECT_NE(space.take(1 << 16), nullptr);
+  EXPECT_NE(take(space, 1 << 16), nullptr);
 }
 
 TEST(ArenaSpace, LowRangesAreTakenFirst) {
   ArenaSpace space(1024);
-  auto a = space.take(64), b = space.take(64), c = space.take(64);
+  auto a = take(space, 64), b = take(space, 64), c = take(space, 64);
   EXPECT_EQ(c->offset(), 128u);
   b.reset();
-  EXPECT_EQ(space.take(10)->offset(), 64u);
-  EXPECT_EQ(space.take(0)->offset(), 64u);
+  EXPECT_EQ(take(space, 10)->offset(), 64u);
+  EXPECT_EQ(take(space, 0)->offset(), 64u);
 }
 
 TEST(ArenaSpace, WhatIsReservedAndNotHeldGoesToOthers) {
@@ -49,7 +56,7 @@ TEST(ArenaSpace, WhatIsReservedAndNotHeldGoesToOthers) {
   auto slow = space.reserve(1024);
   EXPECT_EQ(space.used(), 0u);
   ASSERT_TRUE(slow->hold(64));
-  auto quick = space.take(512);
+  auto quick = take(space, 512);
   ASSERT_NE(quick, nullptr);
   EXPECT_EQ(space.used(), 64u + 512u);
   EXPECT_FALSE(slow->hold(128));  // the place behind it is taken
@@ -63,15 +70,15 @@ TEST(ArenaSpace, WhatIsReservedAndNotHeldGoesToOthers) {
   EXPECT_TRUE(two->hold(512));
   slow.reset(), one.reset(), two.reset();
   EXPECT_EQ(space.used(), 0u);
-  EXPECT_NE(space.take(1024), nullptr);
+  EXPECT_NE(take(space, 1024), nullptr);
 }
 
 TEST(ArenaSpace, WhatDoesNotFitIsRefused) {
   ArenaSpace space(1024);
-  EXPECT_EQ(space.take(1025), nullptr);
-  EXPECT_EQ(space.take(~std::uint64_t{0}), nullptr);
-  const auto all = space.take(1024);
-  EXPECT_EQ(space.take(1), nullptr);
+  EXPECT_EQ(take(space, 1025), nullptr);
+  EXPECT_EQ(take(space, ~std::uint64_t{0}), nullptr);
+  const auto all = take(space, 1024);
+  EXPECT_EQ(take(space, 1), nullptr);
 }
 
 }  // namespace

@@ -23,14 +23,6 @@ bool ends_here();
 /// Calls were left under way when the interpreter ended: nothing may wait for their contexts.
 bool left_calls_behind();
 
-inline bool interpreter_ends() {
-#if PY_VERSION_HEX >= 0x030d0000
-  return Py_IsFinalizing() != 0;
-#else
-  return _Py_IsFinalizing() != 0;
-#endif
-}
-
 [[noreturn]] inline void wait_for_the_end() {
   for (;;) pause();
 }

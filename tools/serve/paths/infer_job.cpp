@@ -39,7 +39,7 @@ void write_numbers(const std::vector<double>& numbers, std::byte* to) {
   }
 }
 
-/// "1.0, 2.5": the numbers as JSON; nothing if one is NaN or infinite, which JSON has not.
+/// "1.0, 2.5": the numbers as JSON; nothing if one is NaN or infinite, for which JSON has no number.
 template <class T>
 std::optional<std::string> numbers_of(std::span<const std::byte> bytes) {
   std::string text;
@@ -246,8 +246,8 @@ class InferJob final : public Job {
     if (numbers) return reply_of(result, *numbers);
     return problem_reply(
         422, "not_finite",
-        "y has NaN or infinity, for which JSON has no numbers; ask for binary data: \"outputs\": [{\"name\": "
-        "\"y\", \"parameters\": {\"binary_data\": true}}], or \"binary_data_output\": true among the parameters");
+        "y has NaN or infinity, which JSON cannot hold. Ask for binary data: add \"parameters\": {\"binary_data_output\": true} "
+        "to the request, or \"outputs\": [{\"name\": \"y\", \"parameters\": {\"binary_data\": true}}]");
   }
 
   Reply reply_of(const MultiplyResult& result, const std::string& numbers) const {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "kernels/base/error.h"
+#include "tools/serve/access/gate.h"
 #include "tools/serve/paths/request_space.h"
 #include "tools/serve/paths/route_groups.h"
 #include "tools/serve/paths/service_json.h"
@@ -85,6 +86,10 @@ void make(Service& service, const WantedVector& wanted, const SharedRights& righ
       vector.bytes_of_ranks.push_back(made.bytes);
       bytes += static_cast<std::uint64_t>(made.bytes);
       if (of != nullptr && of->id == id) of->ranks[rank].bytes = made.matrix_bytes;
+    }
+    if (rights->is_revoked()) {  // vectors of its owner were dropped before this one was there
+      service.drop_vector(vector.number, nullptr);
+      return done(Gate::revoked());
     }
     vector.charge->correct(bytes);
     Reply reply = json_reply(201, to_json(vector, *rights));

@@ -42,12 +42,6 @@ std::unique_ptr<ArenaSpace::Lease> ArenaSpace::reserve(std::uint64_t bytes) {
   return lease;
 }
 
-std::unique_ptr<ArenaSpace::Lease> ArenaSpace::take(std::uint64_t bytes) {
-  auto lease = reserve(bytes);
-  if (lease) lease->hold(bytes);
-  return lease;
-}
-
 std::optional<std::uint64_t> ArenaSpace::take_range(std::uint64_t bytes) {
   auto offset = take_free(bytes);
   while (!offset && !reserving_.empty()) {

@@ -49,9 +49,8 @@ class ArenaSpace {
     std::list<Lease*>::iterator place_;  ///< among those with a reserved part, if it has one
   };
 
-  /// Holds a range. Nothing if no range of this size is free. Ranges begin at multiples of 64 bytes.
-  std::unique_ptr<Lease> take(std::uint64_t bytes);
-  /// Reserves a range of which nothing is held yet.
+  /// Reserves a range of which nothing is held yet. Null if no range of this size is free. Ranges begin at multiples of 64
+  /// bytes.
   std::unique_ptr<Lease> reserve(std::uint64_t bytes);
 
   std::uint64_t bytes() const { return bytes_; }
