@@ -287,7 +287,7 @@ struct NpyVector {
   }
 };
 
-/// An n × n matrix from its lower triangle's columns; `skew`: without the diagonal. What is above is `sign` times what is below.
+/// An n × n matrix from its lower triangle's columns; `skew`: zeros on the diagonal. What is above is `sign` times what is below.
 HostVector<double> expanded(const std::string& place, std::span<const double> half, std::int64_t n, bool skew, double sign) {
   HostVector<double> all(static_cast<std::size_t>(n * n));
   const auto at = [&](std::int64_t i, std::int64_t j) -> double& { return all[static_cast<std::size_t>(i * n + j)]; };
@@ -316,8 +316,7 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns, C
          columns_setting(header.rows, header.cols));
   // Of a symmetric array the file has the lower triangle, of a skew-symmetric one what is below the diagonal.
   const bool half = header.symmetry != mm::Symmetry::general, skew = header.symmetry == mm::Symmetry::skew_symmetric;
-  std::int64_t promised = header.entries;
-  if (half) promised = skew ? (promised - columns) / 2 : (promised - columns) / 2 + columns;
+  const std::int64_t promised = half ? (header.entries - columns) / 2 + (skew ? 0 : columns) : header.entries;
   const std::int64_t most = mm::most_entries(*source, header);
   ReadLimits{}.require_memory((columns == 1 ? 8 : 16) * most, location.file);
   HostVector<double> values;
