@@ -23,6 +23,7 @@ struct DenseView {
   DenseOrder order = DenseOrder::row_major;
   ValueType type = ValueType::f64;
   Device device = {};
+  std::uint64_t row_map = 0;  ///< number of the map of the rows (runtime/maps/row_map.h); 0: not told, and nothing compares it
 };
 using Dense = DenseView<void*>;
 struct ConstDense : DenseView<const void*> {
@@ -32,7 +33,8 @@ struct ConstDense : DenseView<const void*> {
       : DenseView<const void*>{values, count, 1, 1, DenseOrder::row_major, ValueType::f64, where} {}
   ConstDense(const float* values, std::int64_t count, Device where = {})
       : DenseView<const void*>{values, count, 1, 1, DenseOrder::row_major, ValueType::f32, where} {}
-  ConstDense(const Dense& d) : DenseView<const void*>{d.data, d.rows, d.columns, d.leading, d.order, d.type, d.device} {}
+  ConstDense(const Dense& d)
+      : DenseView<const void*>{d.data, d.rows, d.columns, d.leading, d.order, d.type, d.device, d.row_map} {}
 };
 
 /// Throws Error(usage), naming both sides, unless the view has these sizes, type and device, and a leading dimension that

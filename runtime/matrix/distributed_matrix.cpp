@@ -107,15 +107,12 @@ DistributedMatrix::DistributedMatrix(LoadedPart part, Context& context, const Ma
                       ? 0
                       : part_.csr.row_ptr[static_cast<std::size_t>(part_.csr.rows - boundary_rows_)] - part_.csr.row_ptr[0];
   overlaps_ = communicator.all_reduce(moved_last ? 1 : 0, Reduction::min) == 1;
+  map_rows();
   map_columns();
   part_.times.exchange = timer.seconds();
 }
 
 DistributedMatrix::~DistributedMatrix() = default;
-
-std::int64_t DistributedMatrix::own_rows() const {
-  return part_.row_route == nullptr ? local_rows() : part_.row_route->given();
-}
 
 void DistributedMatrix::prepare_symmetric_storage() {
   context_.communicator().together([&] {
@@ -165,17 +162,26 @@ std::optional<std::int64_t> DistributedMatrix::order_boundary_last() {
   part_.local_order = in_order(part_.local_order, order);
   part_.row_ids = in_order(part_.row_ids, order);
   part_.value_starts = in_order(part_.value_starts, order);
-  if (part_.rows == part_.cols) part_.x_ids = part_.row_ids;
   move_boundary_last(part_.csr, boundary);
   return boundary.rows;
+}
+
+/// The maps take the order of the rows, and of the entries of x. Collective.
+void DistributedMatrix::map_rows() {
+  y_rows_ = RowMap::make({part_.rows, std::move(part_.row_starts), std::move(part_.row_ids), std::move(part_.local_order),
+                          std::move(part_.row_route)},
+                         context_);
+  x_rows_ = part_.rows == part_.cols
+                ? y_rows_
+                : RowMap::make({part_.cols, std::move(part_.x_starts), std::move(part_.x_ids), {}, nullptr}, context_);
 }
 
 /// The column map and the exchange of the first product, and the rows with the columns of the map.
 void DistributedMatrix::map_columns() {
   Communicator& communicator = context_.communicator();
   const bool ordered = part_.rows == part_.cols && (part_.sort != LocalSort::none || boundary_rows_ > 0);
-  const XParts parts{part_.x_starts,
-                     ordered ? std::span<const std::int64_t>(part_.local_order) : std::span<const std::int64_t>()};
+  const XParts parts{x_rows_->starts(),
+                     ordered ? std::span<const std::int64_t>(x_rows_->places()) : std::span<const std::int64_t>()};
   ProductOptions first;
   first.columns = options_.right_hand_sides, first.column_block = options_.column_block;
   first_widths_ =
@@ -206,7 +212,7 @@ std::int64_t DistributedMatrix::bytes_besides_x(const ProductOptions& wanted) co
   const std::int64_t index = sizeof(std::int32_t), in_map = options_.values == Values::updatable ? index : 0,
                      matrix_bytes = stores ? local_nnz_ * (index + value) : 0;
   if (context_.device().backend == Backend::host)
-    return matrix_bytes + y_bytes + 8 * columns * (std::ssize(part_.x_ids) + local_rows());
+    return matrix_bytes + y_bytes + 8 * columns * (x_rows_->local_rows() + local_rows());
   const bool converts =
       kernel == "auto" || columns == 1 || find_spmm_kernel(kernel, Backend::cuda).format != reference_format().name;
   const std::int64_t map_bytes = stores ? local_nnz_ * in_map : 0;
@@ -221,7 +227,7 @@ DistributedMatrix::Widths DistributedMatrix::choose_widths(const ProductOptions&
   const std::int64_t all = wanted.columns;
   if (communicator.size() == 1 || all == 1) return {all, all, {}};
   if (wanted.column_block > 0) return {all, wanted.column_block, wanted.column_block == all ? "" : "asked for"};
-  const std::int64_t own = std::ssize(part_.x_ids), value = static_cast<std::int64_t>(size_of(options_.type));
+  const std::int64_t own = x_rows_->local_rows(), value = static_cast<std::int64_t>(size_of(options_.type));
   const std::int64_t room =
       communicator.together([&] { return available_memory(context_.device()) - bytes_besides_x(wanted); });
   const auto everywhere = [&](bool here) { return communicator.all_reduce(here ? 1 : 0, Reduction::min) == 1; };

@@ -17,6 +17,7 @@
 #include "kernels/base/host_vector.h"
 #include "kernels/value_map.h"
 #include "runtime/context.h"
+#include "runtime/maps/row_map.h"
 #include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/load_part.h"
 #include "runtime/matrix/matrix_options.h"
@@ -54,23 +55,26 @@ class DistributedMatrix {
   const MatrixOptions& options() const { return options_; }
   Context& context() const { return context_; }
 
-  /// Row range of every part, in the order of the source. Of own rows: counted from rank to rank, whatever the global
-  /// numbers of the ranges; but in global numbers if the rows were spread anew (own_rows.h).
-  const std::vector<std::int64_t>& row_starts() const { return part_.row_starts; }
+  /// The rows of y, and the entries of x that the columns name: one object for both if the matrix is square. They may outlive
+  /// the matrix. Their starts are the row range of every part, in the order of the source. Of own rows: counted from rank to
+  /// rank, whatever the global numbers of the ranges; but in global numbers if the rows were spread anew (own_rows.h).
+  const std::shared_ptr<const RowMap>& y_rows() const { return y_rows_; }
+  const std::shared_ptr<const RowMap>& x_rows() const { return x_rows_; }
+  const std::vector<std::int64_t>& row_starts() const { return y_rows_->starts(); }
   /// Where the partition came from: "stored in the file", "computed when loading" or "given".
   const std::string& partition_origin() const { return part_.partition_origin; }
   LocalSort local_sort() const { return part_.sort; }
-  std::int64_t local_rows() const { return std::ssize(part_.row_ids); }
+  std::int64_t local_rows() const { return y_rows_->local_rows(); }
   /// Rows that this rank gave, of own rows: local_rows() unless they were spread anew.
-  std::int64_t own_rows() const;
+  std::int64_t own_rows() const { return y_rows_->own_rows(); }
   /// From the rows that this rank gave to those that it has; null unless they were spread anew.
-  const RangeRoute* row_route() const { return part_.row_route.get(); }
+  const RangeRoute* row_route() const { return y_rows_->route(); }
   std::int64_t local_nnz() const { return local_nnz_; }
   /// Position in the source's order, counted from this rank's first row, of each local row.
-  const HostVector<std::int64_t>& local_order() const { return part_.local_order; }
+  const HostVector<std::int64_t>& local_order() const { return y_rows_->places(); }
   /// Original index of each local row, and of each entry of x that this rank owns.
-  const HostVector<std::int64_t>& row_ids() const { return part_.row_ids; }
-  const HostVector<std::int64_t>& x_ids() const { return part_.x_ids; }
+  const HostVector<std::int64_t>& row_ids() const { return y_rows_->ids(); }
+  const HostVector<std::int64_t>& x_ids() const { return x_rows_->ids(); }
   /// Number of entries of x that this rank's rows read.
   std::int64_t x_entries() const { return x_entries_; }
   const ColumnMap& column_map() const { return *map_; }
@@ -157,6 +161,7 @@ class DistributedMatrix {
   void sum_columns();
   bool may_overlap(std::int64_t columns, std::int64_t column_block) const;
   std::optional<std::int64_t> order_boundary_last();
+  void map_rows();
   void map_columns();
   std::int64_t bytes_besides_x(const ProductOptions& wanted) const;
   template <class Entries>
@@ -194,6 +199,7 @@ class DistributedMatrix {
   std::int64_t local_nnz_ = 0, x_entries_ = 0, boundary_rows_ = 0, interior_nnz_ = 0;
   bool overlaps_ = false;  ///< boundary rows come last on all ranks
   ColumnSums column_sums_;
+  std::shared_ptr<const RowMap> y_rows_, x_rows_;  ///< the part's ids, order and starts are there, not in part_
   std::shared_ptr<const ColumnMap> map_;
   std::optional<Widths> first_widths_;
   std::unique_ptr<Exchange> first_exchange_;    ///< the first product takes it

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "comm/items_by_rank.h"
 #include "kernels/base/error.h"
@@ -28,69 +29,51 @@ struct CopyScope {
 
 }  // namespace
 
-DistributedVector::DistributedVector(const DistributedMatrix& matrix, VectorLayout layout, ValueType type,
-                                     std::int64_t columns)
-    : matrix_(matrix),
-      layout_(layout),
-      type_(type),
-      rows_(layout == VectorLayout::rows ? matrix.rows() : matrix.cols()),
-      local_rows_(std::ssize(layout == VectorLayout::rows ? matrix.row_ids() : matrix.x_ids())),
-      columns_(columns) {
-  const ContextScope scope(matrix.context());
-  matrix.context().communicator().together([&] {
+DistributedVector::DistributedVector(std::shared_ptr<const RowMap> map, ValueType type, std::int64_t columns)
+    : map_(std::move(map)), type_(type), columns_(columns) {
+  const ContextScope scope(context());
+  context().communicator().together([&] {
     if (columns < 1) throw Error(ErrorKind::usage, fmt::format("a vector of {} columns; there must be 1 or more", columns));
-    const auto bytes = static_cast<std::size_t>(local_rows_ * columns) * size_of(type);
-    const Device device = matrix.context().device();
+    const auto bytes = static_cast<std::size_t>(local_rows() * columns) * size_of(type);
+    const Device device = context().device();
     require_memory(device, static_cast<std::int64_t>(bytes), "a distributed vector");
     memory_ = Buffer(device, bytes);
-    fill_bytes(memory_.data(), 0, bytes, matrix.context().stream());
-    matrix.context().stream().synchronize();
+    fill_bytes(memory_.data(), 0, bytes, context().stream());
+    context().stream().synchronize();
   });
 }
 
+DistributedVector::DistributedVector(const DistributedMatrix& matrix, VectorLayout layout, ValueType type,
+                                     std::int64_t columns)
+    : DistributedVector(layout == VectorLayout::rows ? matrix.y_rows() : matrix.x_rows(), type, columns) {}
+
 Dense DistributedVector::view() const {
-  return {memory_.data(), local_rows_, columns_, columns_, DenseOrder::row_major, type_, memory_.device()};
-}
-
-const HostVector<std::int64_t>& DistributedVector::ids() const {
-  return layout_ == VectorLayout::rows ? matrix_.row_ids() : matrix_.x_ids();
-}
-
-std::span<const std::int64_t> DistributedVector::places() const {
-  if (in_rows_of_matrix()) return matrix_.local_order();
-  return {};  // x of a matrix that is not square lies in its order
-}
-
-bool DistributedVector::in_rows_of_matrix() const {
-  return layout_ == VectorLayout::rows || matrix_.rows() == matrix_.cols();
+  return {memory_.data(), local_rows(),     columns_, columns_, DenseOrder::row_major, type_,
+          memory_.device(), map_->number()};
 }
 
 bool DistributedVector::has_same_entries(const ConstDense& values) const {
-  if (route() != nullptr || values.type != type_ || !(values.device == memory_.device())) return false;
-  const std::span<const std::int64_t> place = places();
+  if (map_->route() != nullptr || values.type != type_ || !(values.device == memory_.device())) return false;
+  const std::span<const std::int64_t> place = map_->places();
   for (std::size_t i = 0; i < place.size(); ++i)
     if (place[i] != static_cast<std::int64_t>(i)) return false;
   return true;
 }
 
-const RangeRoute* DistributedVector::route() const { return in_rows_of_matrix() ? matrix_.row_route() : nullptr; }
-
-std::int64_t DistributedVector::own_rows() const { return in_rows_of_matrix() ? matrix_.own_rows() : local_rows_; }
-
 template <class F>
 auto DistributedVector::agreed(F&& work) const {
-  return route() == nullptr ? work() : matrix_.context().communicator().together(work);
+  return map_->route() == nullptr ? work() : context().communicator().together(work);
 }
 
 void DistributedVector::fill(double value, Stream& stream) {
-  const ContextScope scope(matrix_.context());
+  const ContextScope scope(context());
   require_in_range(type_, std::span<const double>(&value, 1), "the value of all entries");
-  fill_vector(type_, local_rows_ * columns_, value, memory_.data(), stream);
+  fill_vector(type_, local_rows() * columns_, value, memory_.data(), stream);
 }
 
 void DistributedVector::read(const VectorSource& source, Stream& stream) {
-  const CopyScope scope(matrix_.context(), stream);
-  matrix_.context().communicator().together([&] {
+  const CopyScope scope(context(), stream);
+  context().communicator().together([&] {
     if (source.columns() != columns_)
       throw Error(ErrorKind::usage,
                   fmt::format("{} has {} columns, but the vector has {}", source.name(), source.columns(), columns_));
@@ -102,15 +85,15 @@ void DistributedVector::read(const VectorSource& source, Stream& stream) {
 
 void DistributedVector::write(const std::string& path, const std::string& dataset, Stream& stream,
                               std::int64_t files) const {
-  const CopyScope scope(matrix_.context(), stream);
-  Communicator& communicator = matrix_.context().communicator();
+  const CopyScope scope(context(), stream);
+  Communicator& communicator = context().communicator();
   const HostVector<double> values =
-      communicator.together([&] { return to_host(memory_.data(), local_rows_ * columns_, type_, stream); });
-  write_vector(path, dataset, rows_, type_, ids(), values, communicator, columns_, files);
+      communicator.together([&] { return to_host(memory_.data(), local_rows() * columns_, type_, stream); });
+  write_vector(path, dataset, rows(), type_, ids(), values, communicator, columns_, files);
 }
 
 void DistributedVector::put(std::span<const double> values, Stream& stream) {
-  const auto place = places();
+  const std::span<const std::int64_t> place = map_->places();
   if (place.empty()) return to_device(memory_.data(), values, type_, stream);
   HostVector<double> moved(values.size());
   const auto columns = static_cast<std::size_t>(columns_);
@@ -120,8 +103,8 @@ void DistributedVector::put(std::span<const double> values, Stream& stream) {
 }
 
 HostVector<double> DistributedVector::take(Stream& stream) const {
-  HostVector<double> values = to_host(memory_.data(), local_rows_ * columns_, type_, stream);
-  const auto place = places();
+  HostVector<double> values = to_host(memory_.data(), local_rows() * columns_, type_, stream);
+  const std::span<const std::int64_t> place = map_->places();
   if (place.empty()) return values;
   HostVector<double> moved(values.size());
   const auto columns = static_cast<std::size_t>(columns_);
@@ -131,30 +114,30 @@ HostVector<double> DistributedVector::take(Stream& stream) const {
 }
 
 void DistributedVector::set_own(std::span<const double> values, Stream& stream) {
-  const CopyScope scope(matrix_.context(), stream);
+  const CopyScope scope(context(), stream);
   agreed([&] {
     if (std::ssize(values) != own_rows() * columns_)
       throw Error(ErrorKind::usage,
                   fmt::format("{} values for {} rows of {} columns on this rank", values.size(), own_rows(), columns_));
     require_in_range(type_, values, "the entries of the vector");
   });
-  if (route() == nullptr) return put(values, stream);
-  const HostVector<double> mine = route()->bring(values, columns_, matrix_.context().communicator());
+  if (map_->route() == nullptr) return put(values, stream);
+  const HostVector<double> mine = map_->route()->bring(values, columns_, context().communicator());
   agreed([&] { put(mine, stream); });
 }
 
 HostVector<double> DistributedVector::own(Stream& stream) const {
-  const CopyScope scope(matrix_.context(), stream);
+  const CopyScope scope(context(), stream);
   HostVector<double> values = agreed([&] { return take(stream); });
-  if (route() == nullptr) return values;
-  return route()->bring_back<double>(values, columns_, matrix_.context().communicator());
+  if (map_->route() == nullptr) return values;
+  return map_->route()->bring_back<double>(values, columns_, context().communicator());
 }
 
 void DistributedVector::set_own(const ConstDense& values, Stream& stream) {
-  const CopyScope scope(matrix_.context(), stream);
+  const CopyScope scope(context(), stream);
   const bool same = has_same_entries(values);
   const HostVector<double> by_rows = agreed([&] {
-    require_shape("the entries", values, own_rows(), columns_, matrix_.context().device());
+    require_shape("the entries", values, own_rows(), columns_, context().device());
     return same ? HostVector<double>() : to_host(values, stream);
   });
   if (!same) return set_own(by_rows, stream);
@@ -163,8 +146,8 @@ void DistributedVector::set_own(const ConstDense& values, Stream& stream) {
 }
 
 void DistributedVector::own(const Dense& values, Stream& stream) const {
-  const CopyScope scope(matrix_.context(), stream);
-  agreed([&] { require_shape("the entries", values, own_rows(), columns_, matrix_.context().device()); });
+  const CopyScope scope(context(), stream);
+  agreed([&] { require_shape("the entries", values, own_rows(), columns_, context().device()); });
   if (has_same_entries(values)) {
     copy_matrix(view(), values, stream);
     return stream.synchronize();
@@ -186,17 +169,17 @@ ItemsByRank<T> bring_to_root(const HostVector<T>& mine, Communicator& communicat
 }  // namespace
 
 HostVector<double> DistributedVector::gather(Stream& stream) const {
-  const CopyScope scope(matrix_.context(), stream);
-  Communicator& communicator = matrix_.context().communicator();
+  const CopyScope scope(context(), stream);
+  Communicator& communicator = context().communicator();
   const auto indices = bring_to_root(ids(), communicator);
   const HostVector<double> mine =
-      communicator.together([&] { return to_host(memory_.data(), local_rows_ * columns_, type_, stream); });
+      communicator.together([&] { return to_host(memory_.data(), local_rows() * columns_, type_, stream); });
   const auto values = bring_to_root(mine, communicator);
   return communicator.together([&] {
     HostVector<double> all;
     if (communicator.rank() != 0) return all;
-    require_host_memory(8 * rows_ * columns_, "a vector on rank 0");
-    all.resize(static_cast<std::size_t>(rows_ * columns_));
+    require_host_memory(8 * rows() * columns_, "a vector on rank 0");
+    all.resize(static_cast<std::size_t>(rows() * columns_));
     for (std::size_t i = 0; i < indices.items.size(); ++i)
       std::copy_n(values.items.begin() + static_cast<std::int64_t>(i) * columns_, columns_,
                   all.begin() + indices.items[i] * columns_);
@@ -205,12 +188,12 @@ HostVector<double> DistributedVector::gather(Stream& stream) const {
 }
 
 void DistributedVector::scatter(std::span<const double> values, Stream& stream) {
-  const CopyScope scope(matrix_.context(), stream);
-  Communicator& communicator = matrix_.context().communicator();
+  const CopyScope scope(context(), stream);
+  Communicator& communicator = context().communicator();
   const auto indices = bring_to_root(ids(), communicator);
   const ItemsByRank<double> out = communicator.together([&] {
     ItemsByRank<double> sorted_items{std::vector<std::int64_t>(static_cast<std::size_t>(communicator.size())), {}};
-    const std::int64_t expected = communicator.rank() == 0 ? rows_ * columns_ : 0;
+    const std::int64_t expected = communicator.rank() == 0 ? rows() * columns_ : 0;
     if (std::ssize(values) != expected)
       throw Error(ErrorKind::usage, fmt::format("{} values came to be scattered, but rank {} has {}", values.size(),
                                                 communicator.rank(), expected));

@@ -1,5 +1,4 @@
-// Vectors that belong to a distributed matrix: n × k entries on the devices. Each rank holds the entries of its rows, or of
-// its part of x, in the matrix's order.
+// Distributed vectors: n × k entries on the devices. Each rank holds the rows that a row map gives it, in the map's order.
 //
 // Threads: as DistributedMatrix. Collective functions say so.
 #pragma once
@@ -13,6 +12,7 @@
 #include "kernels/base/device.h"
 #include "kernels/base/host_vector.h"
 #include "runtime/context.h"
+#include "runtime/maps/row_map.h"
 
 namespace shardmat {
 
@@ -20,34 +20,37 @@ class DistributedMatrix;
 class RangeRoute;
 class VectorSource;
 
-/// Which entries a rank has, and in which order. For a square matrix both layouts are the same.
+/// One of the two row maps of a matrix. A square matrix has one for both.
 enum class VectorLayout {
-  rows,     ///< as y: DistributedMatrix::row_ids()
-  columns,  ///< as x: DistributedMatrix::x_ids()
+  rows,     ///< as y: DistributedMatrix::y_rows()
+  columns,  ///< as x: DistributedMatrix::x_rows()
 };
 
 class DistributedVector {
  public:
   /// Makes `columns` vectors of zeros, stored row-major with `columns` entries a row. Checks memory before it allocates.
-  /// Collective; the same error on all ranks. The matrix must outlive the vector.
+  /// Collective; the same error on all ranks. The vector needs the map's context, but no matrix.
+  DistributedVector(std::shared_ptr<const RowMap> map, ValueType type, std::int64_t columns = 1);
+  /// On y_rows() or x_rows() of a matrix, which need not outlive the vector.
   DistributedVector(const DistributedMatrix& matrix, VectorLayout layout, ValueType type, std::int64_t columns = 1);
   DistributedVector(DistributedVector&&) noexcept = default;
   DistributedVector& operator=(DistributedVector&&) = delete;
 
-  const DistributedMatrix& matrix() const { return matrix_; }
-  std::int64_t rows() const { return rows_; }              ///< of all ranks
-  std::int64_t local_rows() const { return local_rows_; }  ///< of this rank, on its device
-  /// Rows of this rank for set_own() and own(): local_rows(), or of own rows that were spread anew (own_rows.h) as many as
-  /// the rank gave.
-  std::int64_t own_rows() const;
+  const std::shared_ptr<const RowMap>& map() const { return map_; }
+  Context& context() const { return map_->context(); }
+  /// Its rows lie as those of `map` on all ranks.
+  bool lies_on(const RowMap& map) const { return map_->number() == map.number(); }
+  std::int64_t rows() const { return map_->size(); }              ///< of all ranks
+  std::int64_t local_rows() const { return map_->local_rows(); }  ///< of this rank, on its device
+  /// Rows of this rank for set_own() and own().
+  std::int64_t own_rows() const { return map_->own_rows(); }
   std::int64_t columns() const { return columns_; }
   ValueType type() const { return type_; }
-  VectorLayout layout() const { return layout_; }
   /// This rank's entries on its device, for kernels and for Product::multiply().
   Dense view() const;
 
   /// Original index of each local row.
-  const HostVector<std::int64_t>& ids() const;
+  const HostVector<std::int64_t>& ids() const { return map_->ids(); }
 
   // All functions below but fill() first wait for the stream. If an earlier product waits for a lost rank, they throw
   // Error(rank_lost) after the communicator's deadline.
@@ -79,13 +82,8 @@ class DistributedVector {
   void own(const Dense& values, Stream& stream) const;
 
  private:
-  /// Position of each local row in the source's order, counted from this rank's first row.
-  std::span<const std::int64_t> places() const;
-  bool in_rows_of_matrix() const;
   /// The entries of the caller are those of view(), but for gaps and the order of the dense matrix.
   bool has_same_entries(const ConstDense& values) const;
-  /// From the caller's rows to local ones; null if they are the same.
-  const RangeRoute* route() const;
   /// Runs `work`, and agrees on its errors if entries move between ranks.
   template <class F>
   auto agreed(F&& work) const;
@@ -93,10 +91,9 @@ class DistributedVector {
   void put(std::span<const double> values, Stream& stream);
   HostVector<double> take(Stream& stream) const;
 
-  const DistributedMatrix& matrix_;
-  VectorLayout layout_;
+  std::shared_ptr<const RowMap> map_;
   ValueType type_;
-  std::int64_t rows_, local_rows_, columns_;
+  std::int64_t columns_;
   Buffer memory_;
 };
 

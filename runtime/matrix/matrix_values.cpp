@@ -157,11 +157,11 @@ HostVector<std::int64_t> DistributedMatrix::diagonal_positions(std::int64_t bloc
   const std::int64_t first = map_->first_own(), own = map_->own();
   parallel_ranges(csr.rows, 1 << 12, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-      const std::int64_t row = points ? static_cast<std::int64_t>(i) : part_.local_order[i];
+      const std::int64_t row = points ? static_cast<std::int64_t>(i) : local_order()[i];
       for (std::int64_t k = csr.row_ptr[i]; k < csr.row_ptr[i + 1]; ++k) {
         const std::int64_t at = csr.col_idx[static_cast<std::size_t>(k)] - first;
         if (at < 0 || at >= own) continue;
-        const std::int64_t column = points ? at : part_.local_order[static_cast<std::size_t>(at)];
+        const std::int64_t column = points ? at : local_order()[static_cast<std::size_t>(at)];
         if (column / size == row / size)
           positions[static_cast<std::size_t>(row * size + column % size)] = part_.value_starts[i] + k - csr.row_ptr[i];
       }
@@ -186,7 +186,7 @@ DistributedMatrix::Diagonal& DistributedMatrix::find_diagonal(std::int64_t size,
                       "this number (1 always does), or one rank, or another number of ranks. A program that gives each "
                       "rank its rows can give it a multiple of {} rows{}",
                       size, part_.first_row, size,
-                      part_.row_route == nullptr ? "" : ", and keep them there instead of spreading them anew"),
+                      row_route() == nullptr ? "" : ", and keep them there instead of spreading them anew"),
           "node_block_size");
     if (diagonals_.count(size) != 0) return;
     if (part_.csr.row_ptr.empty())

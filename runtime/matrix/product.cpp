@@ -38,7 +38,7 @@ std::int64_t Product::compulsory_bytes(double beta) const {
 
 Dense Product::x() const {
   return {schedule_->local_x(), std::ssize(matrix_.x_ids()), columns_, columns_, DenseOrder::row_major,
-          matrix_.type(),       matrix_.context().device()};
+          matrix_.type(),       matrix_.context().device(), matrix_.x_rows()->number()};
 }
 
 Dense Product::y_view(void* memory) const {
@@ -48,7 +48,8 @@ Dense Product::y_view(void* memory) const {
           columns_,
           DenseOrder::row_major,
           sum_type(matrix_.type()),
-          matrix_.context().device()};
+          matrix_.context().device(),
+          matrix_.y_rows()->number()};
 }
 
 std::size_t Product::y_bytes() const {
@@ -57,6 +58,7 @@ std::size_t Product::y_bytes() const {
 
 void Product::require_y(const Dense& y) const {
   require_dense("Y", y, matrix_.local_rows(), columns_, sum_type(matrix_.type()), matrix_.context().device());
+  require_row_map("Y", y.row_map, *matrix_.y_rows(), "the rows");
   if (columns_ > 1 && y.order == DenseOrder::column_major && !y_by_rows_)
     throw Error(ErrorKind::usage,
                 "Y is column-major, but the product was made for a row-major Y; make it with "
@@ -83,6 +85,7 @@ void Product::multiply(double alpha, const ConstDense& given, double beta, const
   const ContextScope scope(matrix_.context());
   const Dense slot = x();
   require_dense("X", given, slot.rows, slot.columns, slot.type, slot.device);
+  require_row_map("X", given.row_map, *matrix_.x_rows(), "the columns");
   if (columns_ > 1 && given.data == slot.data && slot.rows > 0 && given.order != slot.order)
     throw Error(ErrorKind::usage, "X is column-major in the memory of the product's x(), which is row-major");
   require_y(y);

@@ -46,7 +46,8 @@ class Product {
   /// lie there, or can be read where they lie: with one rank, row-major without gaps, apart from Y, and on a GPU aligned to
   /// 256 bytes. Y: row-major; or column-major with ProductOptions::y_order, at the price of a transposing copy from the
   /// product's own rows to Y, and of one before from Y unless beta is 0. Any leading dimension that holds a row or a column.
-  /// Throws Error(usage) for another size, type or device than x() and y_view() have, before anything moves.
+  /// Throws Error(usage) for another size, type, device or row map than x() and y_view() have, before anything moves. A view
+  /// of the caller's memory may leave the map out (Dense::row_map 0); then its rows lie as those of x() and y_view().
   void multiply(double alpha, const ConstDense& x, double beta, const Dense& y, Stream& stream) const;
   /// The same for the X that lies in x().
   void multiply(double alpha, double beta, const Dense& y, Stream& stream) const;

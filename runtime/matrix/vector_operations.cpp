@@ -10,20 +10,20 @@ namespace {
 
 void require_alike(const DistributedVector& x, const DistributedVector& y) {
   const auto text = [](const DistributedVector& v) {
-    return fmt::format("{} × {} of {} in {} layout", v.rows(), v.columns(), name(v.type()),
-                       v.layout() == VectorLayout::rows ? "row" : "column");
+    return fmt::format("{} × {} of {}", v.rows(), v.columns(), name(v.type()));
   };
   // Facts that all ranks share: the sums below are collective.
-  const DistributedMatrix& matrix = x.matrix();
-  const bool same_layout = x.layout() == y.layout() || matrix.rows() == matrix.cols();
-  if (&matrix != &y.matrix())
-    throw Error(ErrorKind::usage, "two vectors lie with different matrices, whose rows may be in another order");
-  if (x.rows() != y.rows() || x.columns() != y.columns() || x.type() != y.type() || !same_layout)
+  if (x.rows() == y.rows() && !x.lies_on(*y.map()))
+    throw Error(ErrorKind::usage,
+                fmt::format("two vectors lie on different row maps, {:016x} and {:016x}: their entries lie on other ranks or in "
+                            "another order",
+                            x.map()->number(), y.map()->number()));
+  if (x.rows() != y.rows() || x.columns() != y.columns() || x.type() != y.type())
     throw Error(ErrorKind::usage, fmt::format("two vectors do not go together: {}, and {}", text(x), text(y)));
 }
 
 void combine_vectors(Factor a, const DistributedVector& x, Factor b, DistributedVector& y, Stream& stream) {
-  const ContextScope scope(y.matrix().context());
+  const ContextScope scope(y.context());
   require_alike(x, y);
   combine(x.type(), x.local_rows(), x.columns(), a, x.view().data, b, y.view().data, stream);
 }
@@ -45,7 +45,7 @@ void xpay(const DistributedVector& x, Factor b, DistributedVector& y, Stream& st
 }
 
 void scale(Factor b, DistributedVector& y, Stream& stream) {
-  const ContextScope scope(y.matrix().context());
+  const ContextScope scope(y.context());
   combine(y.type(), y.local_rows(), y.columns(), {}, nullptr, b, y.view().data, stream);
 }
 
@@ -57,7 +57,7 @@ VectorSums::VectorSums(Context& context, std::int64_t columns)
       dots_(make_dots(context, columns)) {}
 
 void VectorSums::dot(const DistributedVector& x, const DistributedVector& y, double* result, Stream& stream) {
-  const ContextScope scope(x.matrix().context());
+  const ContextScope scope(x.context());
   require_alike(x, y);
   if (x.columns() != columns_)
     throw Error(ErrorKind::usage, fmt::format("vectors of {} columns came to sums of {}", x.columns(), columns_));
@@ -66,7 +66,7 @@ void VectorSums::dot(const DistributedVector& x, const DistributedVector& y, dou
 }
 
 void VectorSums::norm(const DistributedVector& x, double* result, Stream& stream) {
-  const ContextScope scope(x.matrix().context());
+  const ContextScope scope(x.context());
   dot(x, x, result, stream);
   square_roots(columns_, result, stream);
 }

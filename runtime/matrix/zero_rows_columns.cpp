@@ -35,7 +35,7 @@ void DistributedMatrix::require_zeroable(std::span<const std::int64_t> zeroed, d
   if ((x == nullptr) != (b == nullptr)) throw Error(ErrorKind::usage, "give both x and b, or none of them");
   for (const DistributedVector* vector : {x, b})
     if (vector != nullptr &&
-        (&vector->matrix() != this || vector->columns() != 1 || vector->type() != sum_type(options_.type)))
+        (!vector->lies_on(*y_rows_) || vector->columns() != 1 || vector->type() != sum_type(options_.type)))
       throw Error(ErrorKind::usage, "x and b must be vectors of this matrix with one column of its type of sums");
 }
 
@@ -56,7 +56,7 @@ void DistributedMatrix::zero_rows_columns(std::span<const std::int64_t> rows_to_
     require_host_memory(8 * (2 * local_nnz_ + 3 * local_rows() + map_->length()), "the zeroed matrix");
     mine.resize(static_cast<std::size_t>(local_rows()));
     for (std::size_t i = 0; i < mine.size(); ++i)
-      mine[i] = std::binary_search(zeroed.begin(), zeroed.end(), part_.row_ids[i]) ? 1 : 0;
+      mine[i] = std::binary_search(zeroed.begin(), zeroed.end(), row_ids()[i]) ? 1 : 0;
     to_device(of_one->x().data, mine, options_.type, stream);
   });
   of_one->move_x(stream);
@@ -116,7 +116,7 @@ HostVector<double> DistributedMatrix::zeroed_values(const HostVector<double>& mi
       throw Error(ErrorKind::input,
                   fmt::format("row {} stores no entry on its diagonal, which cannot become {:g}; store a 0 "
                               "there when the matrix is made",
-                              part_.row_ids[i], diagonal));
+                              row_ids()[i], diagonal));
   }
   return values;
 }

@@ -27,7 +27,7 @@ void keep_first(std::vector<TopEntry>& entries, std::int64_t count) {
 }  // namespace
 
 std::vector<std::vector<TopEntry>> top_entries(const DistributedVector& vector, std::int64_t count, Stream& stream) {
-  Communicator& ranks = vector.matrix().context().communicator();
+  Communicator& ranks = vector.context().communicator();
   const auto columns = static_cast<std::size_t>(vector.columns());
   ItemsByRank<Found> found{std::vector<std::int64_t>(static_cast<std::size_t>(ranks.size())), {}};
   ranks.together([&] {

@@ -33,7 +33,7 @@ std::vector<double> norms_of(const DistributedVector& vector, Stream& stream) {
   HostVector<T> values(static_cast<std::size_t>(vector.local_rows() * vector.columns()));
   copy_to_host(values.data(), vector.view().data, values.size() * sizeof(T), stream);
   return norms_of(std::span<const T>(values.data(), values.size()), static_cast<std::size_t>(vector.columns()),
-                  vector.matrix().context().communicator());
+                  vector.context().communicator());
 }
 
 /// Row by row: no number of threads changes a bit.

@@ -421,7 +421,7 @@ EigenResult Lanczos::run(const EigenMonitor& monitor, const std::function<bool()
 
 void Lanczos::copy_vectors(DistributedVector& vectors, Stream& stream) const {
   const ContextScope scope(matrix_.context());
-  if (&vectors.matrix() != &matrix_ || vectors.columns() != wanted() || vectors.type() != sum_type(matrix_.type()))
+  if (!vectors.lies_on(*matrix_.y_rows()) || vectors.columns() != wanted() || vectors.type() != sum_type(matrix_.type()))
     throw Error(ErrorKind::usage, fmt::format("the eigenvectors must lie with the matrix, have {} columns and be of type {}",
                                               wanted(), name(sum_type(matrix_.type()))));
   Dense from = vectors.view();

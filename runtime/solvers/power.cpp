@@ -80,7 +80,7 @@ EigenResult PowerMethod::run(DistributedVector& x, const EigenMonitor& monitor, 
   Context& context = matrix_.context();
   const ContextScope scope(context);
   Stream& stream = context.stream();
-  if (&x.matrix() != &matrix_ || x.columns() != 1 || x.type() != sum_type(matrix_.type()))
+  if (!x.lies_on(*matrix_.y_rows()) || x.columns() != 1 || x.type() != sum_type(matrix_.type()))
     throw Error(ErrorKind::usage, fmt::format("the eigenvector must lie with the matrix, have one column and be of type {}",
                                               name(sum_type(matrix_.type()))));
   DistributedVector& y = *y_;

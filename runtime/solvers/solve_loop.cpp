@@ -109,7 +109,7 @@ void SolveLoop::remove_means(const DistributedVector& b, DistributedVector& x) {
   std::vector<double> squares;
   for (const double norm : before.norms) squares.push_back(norm * norm);
   refuse_tiny(b, squares);
-  DistributedVector& without = mean_free_b_.emplace(b.matrix(), VectorLayout::rows, b.type(), b.columns());
+  DistributedVector& without = mean_free_b_.emplace(b.map(), b.type(), b.columns());
   copy_on_device(without.view().data, b.view().data, product_.y_bytes(), stream_);
   remove_mean(without.view(), stream_);
   const MeanRemover::Measures after = remove_mean.measure(product_, without, stream_);
@@ -125,8 +125,8 @@ void SolveLoop::remove_means(const DistributedVector& b, DistributedVector& x) {
 
 void SolveLoop::take_known_values(const DistributedVector& b, DistributedVector& x) {
   Context& context = product_.matrix().context();
-  DistributedVector& known = known_x_.emplace(b.matrix(), VectorLayout::rows, b.type(), b.columns());
-  DistributedVector& reduced = reduced_b_.emplace(b.matrix(), VectorLayout::rows, b.type(), b.columns());
+  DistributedVector& known = known_x_.emplace(b.map(), b.type(), b.columns());
+  DistributedVector& reduced = reduced_b_.emplace(b.map(), b.type(), b.columns());
   product_.wait(stream_);
   context.communicator().together([&] {
     const auto width = static_cast<std::size_t>(b.columns());
@@ -273,8 +273,8 @@ void SolveLoop::judge(int j, double true_residual) {
 
 void SolveLoop::start_correction() {
   if (!correction_) {
-    residual_.emplace(b_->matrix(), VectorLayout::rows, b_->type(), b_->columns());
-    correction_.emplace(b_->matrix(), VectorLayout::rows, b_->type(), b_->columns());
+    residual_.emplace(b_->map(), b_->type(), b_->columns());
+    correction_.emplace(b_->map(), b_->type(), b_->columns());
   }
   void* const r = residual_->view().data;
   if (exact_.ready()) {
@@ -331,8 +331,8 @@ void SolveLoop::find_pauses() {
   const std::int64_t iterations = iterations_done();
   if (iterations < next_pauses_ || !pauses_ || !goes_on()) return;
   next_pauses_ = static_cast<std::int64_t>(kGrowth * static_cast<double>(iterations));
-  DistributedVector now(x_->matrix(), VectorLayout::rows, x_->type(), x_->columns()),
-      slot(x_->matrix(), VectorLayout::rows, x_->type(), x_->columns());
+  DistributedVector now(x_->map(), x_->type(), x_->columns()),
+      slot(x_->map(), x_->type(), x_->columns());
   copy_on_device(slot.view().data, product_.x().data, product_.y_bytes(), stream_);  // methods keep a vector there
   copy_on_device(now.view().data, x_->view().data, product_.y_bytes(), stream_);
   if (correction_) axpy({1}, *correction_, now, stream_);

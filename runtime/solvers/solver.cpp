@@ -252,7 +252,7 @@ std::unique_ptr<Preconditioner> Solver::make_preconditioner(const std::string& n
 
 void Solver::require_vectors(const DistributedVector& b, const DistributedVector& x) const {
   const auto require = [&](const DistributedVector& v, const char* what) {
-    if (&v.matrix() != &matrix_ || v.columns() != options_.columns || v.type() != sum_type(matrix_.type()))
+    if (!v.lies_on(*matrix_.y_rows()) || v.columns() != options_.columns || v.type() != sum_type(matrix_.type()))
       throw Error(ErrorKind::usage, fmt::format("{} must lie with the solver's matrix, have {} columns and be of type {}",
                                                 what, options_.columns, name(sum_type(matrix_.type()))));
   };

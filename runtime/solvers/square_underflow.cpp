@@ -15,8 +15,8 @@ namespace {
 /// The sums of the squares of all columns times a number so large that no entry but 0 has the square 0.
 std::vector<double> enlarged_squares(const DistributedVector& vector, const Product& product, Stream& stream) {
   constexpr double kLarge = 0x1p600;
-  Context& context = vector.matrix().context();
-  DistributedVector enlarged(vector.matrix(), vector.layout(), vector.type(), vector.columns());
+  Context& context = vector.context();
+  DistributedVector enlarged(vector.map(), vector.type(), vector.columns());
   VectorSums sums(context, vector.columns());
   std::vector<double> squares(static_cast<std::size_t>(vector.columns()));
   Buffer on_device;

@@ -67,13 +67,13 @@ void sums_and_updates(const Case& c) {
 SHARDMAT_VECTOR_TEST(VectorOperations, SumsAndUpdates, sums_and_updates)
 
 /// Parts differ on some ranks only; all must refuse.
-TEST(VectorOperations, OfAnotherMatrixIsRefused) {
+TEST(VectorOperations, OnAnotherMapIsRefused) {
   TestMatrix f(kHost64, "banded:n=50", LocalSort::none), g(kHost64, "banded:n=50", LocalSort::by_length);
   Stream& stream = f.context.stream();
   DistributedVector x(f.matrix, VectorLayout::rows, ValueType::f64), y(g.matrix, VectorLayout::rows, ValueType::f64);
   VectorSums sums(f.context, 1);
   double result = 0;
-  EXPECT_NE(error_of(ErrorKind::usage, [&] { sums.dot(x, y, &result, stream); }).find("different matrices"),
+  EXPECT_NE(error_of(ErrorKind::usage, [&] { sums.dot(x, y, &result, stream); }).find("different row maps"),
             std::string::npos);
   x.fill(2, stream);
   sums.dot(x, x, &result, stream);

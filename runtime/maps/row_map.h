@@ -1,0 +1,63 @@
+// Which rows of a distributed vector each rank has, and in which order they lie in memory. A matrix has two: one of the rows
+// of y, one of the entries of x that its columns name. Vectors and matrices fit together where the numbers of their maps are
+// equal.
+//
+// Threads: a map does not change once it is made, and any thread may read it. make() is collective.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/base/host_vector.h"
+
+namespace shardmat {
+
+class Context;
+class RangeRoute;
+
+/// What a map is made from.
+struct RowMapParts {
+  std::int64_t size = 0;             ///< rows of all ranks
+  std::vector<std::int64_t> starts;  ///< of each rank in the order of the source; P + 1 entries
+  HostVector<std::int64_t> ids;      ///< original index of each row of this rank, in the order in which they lie in memory
+  /// Position of each row in the order of the source, counted from this rank's first row; empty: as they lie.
+  HostVector<std::int64_t> places;
+  /// From the rows that this rank gave to those that it has; null: they are the same.
+  std::shared_ptr<const RangeRoute> route;
+};
+
+class RowMap {
+ public:
+  /// Collective: one message of 8 bytes a rank. Throws nothing. `context` must outlive the map.
+  static std::shared_ptr<const RowMap> make(RowMapParts parts, Context& context);
+
+  /// Equal on all ranks. Maps whose rows lie alike on all ranks have the same number, whichever matrix made them; others have
+  /// another one, but for a chance of 2⁻⁶⁴ a pair: it is made from XXH64 of the ids of each rank. Never 0.
+  std::uint64_t number() const { return number_; }
+
+  Context& context() const { return context_; }
+  std::int64_t size() const { return parts_.size; }                          ///< rows of all ranks
+  std::int64_t local_rows() const { return std::ssize(parts_.ids); }         ///< of this rank
+  const std::vector<std::int64_t>& starts() const { return parts_.starts; }  ///< as RowMapParts, and so are the next three
+  const HostVector<std::int64_t>& ids() const { return parts_.ids; }
+  const HostVector<std::int64_t>& places() const { return parts_.places; }
+  const RangeRoute* route() const { return parts_.route.get(); }
+  /// Rows that the caller of this rank gives and gets: local_rows(), or of rows that were spread anew (own_rows.h) as many as
+  /// the rank gave.
+  std::int64_t own_rows() const;
+
+ private:
+  RowMap(RowMapParts parts, Context& context);
+
+  Context& context_;
+  RowMapParts parts_;
+  std::uint64_t number_ = 0;
+};
+
+/// Throws Error(usage) that names both unless a view's map is `wanted`, or is not told (0). `what` names the view: "X";
+/// `side` what the map is of: "the entries of x".
+void require_row_map(const char* what, std::uint64_t number, const RowMap& wanted, const char* side);
+
+}  // namespace shardmat
