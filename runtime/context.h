@@ -16,6 +16,7 @@
 #include "kernels/base/device.h"
 #include "kernels/base/isa.h"
 #include "kernels/base/parallel.h"
+#include "runtime/maps/row_maps.h"
 
 namespace shardmat {
 
@@ -48,6 +49,7 @@ class Context {
   double copy_bandwidth();
   /// Memory of the host that the first call of copy_bandwidth() takes until it returns; 0 on a GPU.
   std::int64_t bytes_to_copy() const;
+  RowMaps& row_maps() { return row_maps_; }
   ExchangeContext exchange_context(ValueType type, std::int64_t right_hand_sides) const {
     return {communicator_, nccl_.get(), device(), type, right_hand_sides};
   }
@@ -58,6 +60,7 @@ class Context {
   std::unique_ptr<NcclCommunicator> nccl_;
   Stream stream_, exchange_stream_;
   std::optional<double> copy_bandwidth_;
+  RowMaps row_maps_;
 };
 
 /// While in scope the calling thread works for a context: on its device, with its number of host threads and the instruction

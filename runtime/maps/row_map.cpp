@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -17,10 +18,32 @@ RowMap::RowMap(RowMapParts parts, Context& context) : context_(context), parts_(
   const std::vector<std::uint64_t> of_ranks = context.communicator().all_gather(mine);
   number_ = xxh64(of_ranks.data(), of_ranks.size() * sizeof(std::uint64_t));
   if (number_ == 0) number_ = 1;
+  const HostVector<std::int64_t>&ids = parts_.ids, &places = parts_.places;
+  is_range_ = !ids.empty();
+  for (std::size_t i = 1; i < ids.size(); ++i) is_range_ = is_range_ && ids[i] == ids[i - 1] + 1;
+  for (std::size_t i = 0; i < places.size(); ++i)
+    in_source_order_ = in_source_order_ && places[i] == static_cast<std::int64_t>(i);
+}
+
+bool RowMap::equals(const RowMap& other) const {
+  const RowMapParts &a = parts_, &b = other.parts_;
+  return a.size == b.size && a.starts == b.starts && a.ids == b.ids && in_source_order_ == other.in_source_order_ &&
+         (in_source_order_ || a.places == b.places) && a.route == b.route;
 }
 
 std::shared_ptr<const RowMap> RowMap::make(RowMapParts parts, Context& context) {
-  return std::shared_ptr<const RowMap>(new RowMap(std::move(parts), context));
+  std::shared_ptr<const RowMap> made(new RowMap(std::move(parts), context));
+  RowMaps& maps = context.row_maps();
+  std::erase_if(maps.known, [](const auto& one) { return one.second.expired(); });
+  // Ranks may let go of a map at different times, so that all must tell which one they found.
+  std::pair<std::int64_t, std::shared_ptr<const RowMap>> found{-1, nullptr};
+  for (const auto& [turn, one] : maps.known)
+    if (const auto map = one.lock(); map && map->number() == made->number() && map->equals(*made)) found = {turn, map};
+  const std::vector<std::int64_t> turns = context.communicator().all_gather(found.first);
+  const bool alike = std::all_of(turns.begin(), turns.end(), [&](std::int64_t turn) { return turn == turns.front(); });
+  if (alike && found.second) return found.second;
+  maps.known.emplace_back(maps.made++, made);
+  return made;
 }
 
 std::int64_t RowMap::own_rows() const { return parts_.route == nullptr ? local_rows() : parts_.route->given(); }

@@ -30,7 +30,8 @@ struct RowMapParts {
 
 class RowMap {
  public:
-  /// Collective: one message of 8 bytes a rank. Throws nothing. `context` must outlive the map.
+  /// The map of these rows. One that the context knows, and that somebody still holds, is returned in place of an equal one.
+  /// Collective: two messages of 8 bytes a rank. `context` must outlive the map.
   static std::shared_ptr<const RowMap> make(RowMapParts parts, Context& context);
 
   /// Equal on all ranks. Maps whose rows lie alike on all ranks have the same number, whichever matrix made them; others have
@@ -44,15 +45,22 @@ class RowMap {
   const HostVector<std::int64_t>& ids() const { return parts_.ids; }
   const HostVector<std::int64_t>& places() const { return parts_.places; }
   const RangeRoute* route() const { return parts_.route.get(); }
+  /// The rows of this rank lie in the order of the source.
+  bool in_source_order() const { return in_source_order_; }
+  /// The ids of this rank follow each other, from one to another; not without rows.
+  bool is_range() const { return is_range_; }
   /// Rows that the caller of this rank gives and gets: local_rows(), or of rows that were spread anew (own_rows.h) as many as
   /// the rank gave.
   std::int64_t own_rows() const;
 
  private:
+  bool equals(const RowMap& other) const;
+
   RowMap(RowMapParts parts, Context& context);
 
   Context& context_;
   RowMapParts parts_;
+  bool in_source_order_ = true, is_range_ = true;
   std::uint64_t number_ = 0;
 };
 

@@ -12,6 +12,8 @@ struct BoundaryRows {
   HostVector<std::uint8_t> of_row;  ///< 1 for a boundary row, 0 for an interior row
   std::int64_t rows = 0, nnz = 0;   ///< number of boundary rows, and of their nonzeros
 
+  /// Rows from the first boundary row to the end.
+  std::int64_t rows_from_first() const;
   /// Order: interior rows, boundary rows of the part's second half, boundary rows of its first half. Each group keeps its
   /// order. This keeps neighbours in a grid adjacent.
   HostVector<std::int64_t> order() const;

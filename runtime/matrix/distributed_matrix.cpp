@@ -17,7 +17,9 @@
 #include "runtime/matrix/column_blocks.h"
 #include "runtime/matrix/make_symmetric.h"
 #include "runtime/matrix/product.h"
+#include "runtime/matrix/put_on_maps.h"
 #include "runtime/matrix/range_route.h"
+#include "runtime/matrix/reorder_rows.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/matrix/schedule.h"
 #include "runtime/matrix/stored_rows.h"
@@ -26,13 +28,9 @@ namespace shardmat {
 namespace {
 
 PartOptions part_options(const LoadOptions& options) {
-  return {options.type, options.method, options.sort, options.progress, options.node_block_size};
-}
-
-HostVector<std::int64_t> in_order(const HostVector<std::int64_t>& from, const HostVector<std::int64_t>& order) {
-  HostVector<std::int64_t> to(from.size());
-  for (std::size_t i = 0; i < to.size(); ++i) to[i] = from[static_cast<std::size_t>(order[i])];
-  return to;
+  return {options.type,     options.method,          options.sort,
+          options.progress, options.node_block_size, options.y_rows,
+          options.x_rows};
 }
 
 void require_columns(ValueType type, const ProductOptions& wanted) {
@@ -95,6 +93,9 @@ DistributedMatrix::DistributedMatrix(LoadedPart part, Context& context, const Ma
     require_kernel(options_.plan.kernel, context.device().backend);
     require_column_block(options_.right_hand_sides, options_.column_block);
   });
+  require_maps(part_.rows, part_.cols, options_.y_rows.get(), options_.x_rows.get(), context);
+  if (options_.y_rows || options_.x_rows)
+    put_on_maps(part_, options_.y_rows.get(), options_.x_rows.get(), communicator);
   if (options_.plan.storage == StoredEntries::half) prepare_symmetric_storage();
   communicator.together([&] {
     if (part_.nnz / communicator.size() > options_.column_sums_above) sum_columns();
@@ -150,38 +151,45 @@ bool DistributedMatrix::may_overlap(std::int64_t columns, std::int64_t column_bl
   return context_.device().backend == Backend::cuda && !is_half(options_.type) && entry_bytes % 16 == 0;
 }
 
-/// Moves rows that wait for x to the end. Returns how many there are; nothing if they hold most nonzeros or none may be
-/// multiplied while x moves.
+/// Rows that wait for x come last: they move there, unless the order is given. Returns how many there are; nothing if they hold
+/// most nonzeros or none may be multiplied while x moves. In a given order all rows from the first one that waits count.
 std::optional<std::int64_t> DistributedMatrix::order_boundary_last() {
   if (!may_overlap(options_.right_hand_sides, options_.column_block)) return std::nullopt;
   const auto rank = static_cast<std::size_t>(context_.communicator().rank());
   const BoundaryRows boundary = find_boundary_rows(part_.csr.view(), part_.x_starts[rank], part_.x_starts[rank + 1]);
-  if (2 * boundary.nnz > part_.csr.nnz()) return std::nullopt;
-  if (boundary.rows == 0) return 0;
+  const bool ordered = options_.natural_order || options_.y_rows || (part_.rows == part_.cols && options_.x_rows);
+  const std::int64_t rows = ordered ? boundary.rows_from_first() : boundary.rows;
+  const std::int64_t nnz = ordered ? part_.csr.nnz() - part_.csr.row_ptr[static_cast<std::size_t>(part_.csr.rows - rows)]
+                                   : boundary.nnz;
+  if (2 * nnz > part_.csr.nnz()) return std::nullopt;
+  if (rows == 0 || ordered) return rows;
   const HostVector<std::int64_t> order = boundary.order();
   part_.local_order = in_order(part_.local_order, order);
   part_.row_ids = in_order(part_.row_ids, order);
   part_.value_starts = in_order(part_.value_starts, order);
   move_boundary_last(part_.csr, boundary);
-  return boundary.rows;
+  return rows;
 }
 
-/// The maps take the order of the rows, and of the entries of x. Collective.
+/// The maps take the order of the rows, and of the entries of x, unless they were given. Collective.
 void DistributedMatrix::map_rows() {
-  y_rows_ = RowMap::make({part_.rows, std::move(part_.row_starts), std::move(part_.row_ids), std::move(part_.local_order),
-                          std::move(part_.row_route)},
-                         context_);
-  x_rows_ = part_.rows == part_.cols
-                ? y_rows_
-                : RowMap::make({part_.cols, std::move(part_.x_starts), std::move(part_.x_ids), {}, nullptr}, context_);
+  const bool square = part_.rows == part_.cols;
+  y_rows_ = options_.y_rows || !square ? options_.y_rows : options_.x_rows;
+  x_rows_ = square ? y_rows_ : options_.x_rows;
+  if (!y_rows_)
+    y_rows_ = RowMap::make({part_.rows, std::move(part_.row_starts), std::move(part_.row_ids), std::move(part_.local_order),
+                            std::move(part_.row_route)},
+                           context_);
+  if (square) x_rows_ = y_rows_;
+  if (!x_rows_)
+    x_rows_ = RowMap::make({part_.cols, std::move(part_.x_starts), std::move(part_.x_ids), {}, nullptr}, context_);
 }
 
 /// The column map and the exchange of the first product, and the rows with the columns of the map.
 void DistributedMatrix::map_columns() {
   Communicator& communicator = context_.communicator();
-  const bool ordered = part_.rows == part_.cols && (part_.sort != LocalSort::none || boundary_rows_ > 0);
-  const XParts parts{x_rows_->starts(),
-                     ordered ? std::span<const std::int64_t>(x_rows_->places()) : std::span<const std::int64_t>()};
+  const XParts parts{x_rows_->starts(), x_rows_->in_source_order() ? std::span<const std::int64_t>()
+                                                                    : std::span<const std::int64_t>(x_rows_->places())};
   ProductOptions first;
   first.columns = options_.right_hand_sides, first.column_block = options_.column_block;
   first_widths_ =

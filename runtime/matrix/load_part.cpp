@@ -14,6 +14,8 @@
 #include "kernels/base/timer.h"
 #include "kernels/matrix/ordering.h"
 #include "partition/node_blocks.h"
+#include "runtime/matrix/own_rows.h"
+#include "runtime/matrix/put_on_maps.h"
 #include "runtime/source/find_node_blocks.h"
 
 namespace shardmat {
@@ -124,7 +126,10 @@ void find_partition(const MatrixSource& source, Communicator& communicator, cons
   const NodeBlocks nodes = find_nodes(source, communicator, options.node_block_size);
   const int parts = communicator.size();
   part.partition_origin = "computed when loading";
-  if (source.file != nullptr)
+  if (options.y_rows && !source.by_part) {
+    part.row_starts = options.y_rows->starts();
+    part.partition_origin = "given";
+  } else if (source.file != nullptr)
     for (const StoredPartition& stored : source.file->partitions())
       // What was stored is kept, unless the caller says that it cuts nodes.
       if (stored.partition.parts() == parts && stored.partition.method == method &&
@@ -184,17 +189,88 @@ void read_rows(const MatrixSource& source, std::size_t rank, const PartOptions& 
   part.csr = read_part(*source.rows, begin, lengths, part.local_order, options);
 }
 
+/// Collective: each rank can read the rows that the map gives it.
+bool has_rows_of(const RowMap& map, const MatrixSource& source, const LoadedPart& part, Communicator& communicator) {
+  const auto rank = static_cast<std::size_t>(communicator.rank());
+  const bool here = communicator.together([&] {
+    if (part.row_starts != map.starts()) return false;
+    const std::int64_t begin = part.row_starts[rank], end = part.row_starts[rank + 1];
+    if (end - begin != map.local_rows()) return false;
+    HostVector<std::int64_t> original;
+    if (source.rows->permuted()) original = source.rows->permutation(begin, end);
+    for (std::size_t i = 0; i < map.ids().size(); ++i) {
+      const std::int64_t place = map.places().empty() ? static_cast<std::int64_t>(i) : map.places()[i];
+      if (map.ids()[i] != (original.empty() ? begin + place : original[static_cast<std::size_t>(place)])) return false;
+    }
+    return true;
+  });
+  return communicator.all_reduce(here ? 1 : 0, Reduction::min) == 1;
+}
+
+/// The rows that `map` gives to this rank, in the order of its source.
+OwnTriplets rows_wanted(const RowMap& map, std::int64_t cols) {
+  HostVector<std::int64_t> ids(map.ids().size());
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    ids[map.places().empty() ? i : static_cast<std::size_t>(map.places()[i])] = map.ids()[i];
+  OwnTriplets wanted;
+  wanted.cols = cols;
+  for (const std::int64_t id : ids) {
+    RowRange& last = wanted.further.empty() ? wanted.range : wanted.further.back();
+    if (last.count == 0) last = {id, 1};
+    else if (last.first + last.count == id) ++last.count;
+    else wanted.further.push_back({id, 1});
+  }
+  return wanted;
+}
+
+/// Collective: rows go to the ranks that the map names, from those that read them in `read`.
+LoadedPart send_rows(const MatrixSource& source, const LoadedPart& read, const PartOptions& options, Context& context) {
+  Communicator& communicator = context.communicator();
+  const RowMap& map = *options.y_rows;
+  HostVector<std::int64_t> rows, columns;
+  HostVector<double> values;
+  OwnTriplets triplets = communicator.together([&] {
+    if (source.rows->permuted())
+      throw Error(ErrorKind::usage,
+                  fmt::format("{} has its rows in another order than the row map y_rows; make both matrices from files of "
+                              "one order",
+                              source.rows->name()),
+                  "y_rows");
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    const std::int64_t begin = read.row_starts[rank], end = read.row_starts[rank + 1];
+    const HostVector<std::int64_t> lengths = source.rows->row_lengths(begin, end);
+    const std::int64_t nnz = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+    require_host_memory(24 * nnz + 16 * (end - begin), "the rows that move to other ranks");
+    rows.reserve(static_cast<std::size_t>(nnz)), columns.reserve(rows.capacity()), values.reserve(rows.capacity());
+    for_each_row_slice(*source.rows, begin, end, [&](std::int64_t first, const CsrView& slice) {
+      for (std::int64_t row = 0; row < slice.rows; ++row)
+        for (auto k = static_cast<std::size_t>(slice.row_ptr[static_cast<std::size_t>(row)]);
+             k < static_cast<std::size_t>(slice.row_ptr[static_cast<std::size_t>(row) + 1]); ++k)
+          rows.push_back(first + row), columns.push_back(slice.col_idx[k]), values.push_back(slice.values[k]);
+    });
+    return rows_wanted(map, source.rows->cols());
+  });
+  triplets.rows = rows, triplets.columns = columns, triplets.values = values.data();
+  LoadedPart part = take_triplets(triplets, context, options.type, "", options.node_block_size);
+  part.route = nullptr;
+  part.value_starts.assign(part.csr.row_ptr.begin(), part.csr.row_ptr.end() - 1);
+  return part;
+}
+
 }  // namespace
 
 std::int64_t node_block_size_of(const MatrixSource& source, Communicator& communicator, std::int64_t given) {
   return find_nodes(source, communicator, given).size;
 }
 
-LoadedPart load_part(const MatrixSource& source, Context& context, const PartOptions& options) {
+LoadedPart load_part(const MatrixSource& source, Context& context, const PartOptions& asked) {
   const ContextScope scope(context);
   Communicator& communicator = context.communicator();
   LoadedPart part;
   part.rows = source.rows->rows(), part.cols = source.rows->cols();
+  PartOptions options = asked;
+  require_maps(part.rows, part.cols, options.y_rows.get(), options.x_rows.get(), context);
+  if (!options.y_rows && part.rows == part.cols) options.y_rows = options.x_rows;
   part.sort = options.sort;
   if (part.sort == LocalSort::as_file)
     part.sort = source.file != nullptr && source.file->wants_local_sort() ? LocalSort::by_length : LocalSort::none;
@@ -202,6 +278,11 @@ LoadedPart load_part(const MatrixSource& source, Context& context, const PartOpt
   find_partition(source, communicator, options, part);
   part.times.partition = timer.seconds();
   timer = Timer();
+  if (options.y_rows && !has_rows_of(*options.y_rows, source, part, communicator)) {
+    part = send_rows(source, part, options, context);
+    part.times.read = timer.seconds();
+    return part;
+  }
   communicator.together([&] { read_rows(source, static_cast<std::size_t>(communicator.rank()), options, part); });
   part.nnz = communicator.all_reduce(part.csr.nnz(), Reduction::sum);
   part.times.read = timer.seconds();

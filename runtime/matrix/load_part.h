@@ -18,6 +18,7 @@
 namespace shardmat {
 
 class RangeRoute;
+class RowMap;
 class ValueRoute;
 
 /// How the rows of a matrix are split and ordered.
@@ -27,6 +28,8 @@ struct PartOptions {
   LocalSort sort = LocalSort::as_file;
   Progress progress;
   std::int64_t node_block_size = 0;  ///< unknowns of a node; 0: as the file says, else found in the pattern
+  /// As MatrixOptions: each rank gets the rows that y_rows gives it, in the order of the source; null: those of the partitioner.
+  std::shared_ptr<const RowMap> y_rows = nullptr, x_rows = nullptr;
 };
 
 /// Seconds of the phases of loading, on this rank.
@@ -64,7 +67,9 @@ struct LoadedPart {
   LoadTimes times;
 };
 
-/// Collective; the same error on all ranks. Each rank reads only its own rows; memory is checked before it is taken.
+/// Collective; the same error on all ranks. Memory is checked before it is taken. Each rank reads only its own rows; but of a
+/// given map whose rows the source does not have on this rank, rows move between ranks as triplets, of 60 bytes a nonzero.
+/// Throws Error(usage) for such a map if the source has its rows in another order than the original matrix.
 LoadedPart load_part(const MatrixSource& source, Context& context, const PartOptions& options);
 
 /// Collective: the unknowns of a node, by which load_part() cuts. `given`: as PartOptions::node_block_size.
