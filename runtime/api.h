@@ -12,7 +12,8 @@
 // can be foreseen is thrown alike on all ranks (AgreedError); it leaves everything usable. Its setting() names the field of
 // the options that it is about, as "kernel". Destructors are not collective, but for the Context on several GPUs, which ends
 // NCCL. After Error(rank_lost) the communicator is broken, and the program should end with MpiSession::leave(). Ownership: a
-// Context outlives its matrices, a matrix outlives its products and vectors. Views (Dense) own nothing. Threads: one
+// Context outlives its matrices and vectors, a matrix outlives its products. Views (Dense) own nothing. Vectors of matrices
+// whose row maps are one fit all of them; others are refused (runtime/maps/row_map.h, MatrixOptions::y_rows). Threads: one
 // thread at a time uses a context with its matrices; it may be another thread each time. Two threads may work at once with
 // two contexts on two communicators, if MPI has MPI_THREAD_MULTIPLE. A call takes the device and the host threads of its
 // context. It leaves OpenMP's settings as they were, and the current device too if the process uses that device.
@@ -24,8 +25,9 @@
 #include "kernels/base/dense.h"                 // views of memory
 #include "kernels/base/error.h"                 // kinds of errors
 #include "runtime/context.h"                    // the ranks, this rank's device and stream
+#include "runtime/maps/row_map.h"               // which rows of a vector lie where
 #include "runtime/matrix/distributed_matrix.h"  // the matrix that stays
-#include "runtime/matrix/distributed_vector.h"  // vectors that lie with it
+#include "runtime/matrix/distributed_vector.h"  // vectors on a row map
 #include "runtime/matrix/load_part.h"           // rows from a file or generator
 #include "runtime/matrix/own_rows.h"            // rows or triplets of the program
 #include "runtime/matrix/product.h"             // Y = alpha·A·X + beta·Y

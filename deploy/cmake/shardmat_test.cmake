@@ -34,7 +34,7 @@ function(shardmat_test)
       shardmat_processors(processors ${ranks})
       math(EXPR cost "1000 + ${ranks}")  # CTest starts the highest costs first; later, two processors are seldom free at once
       add_test(NAME ${T_NAME}_${ranks} COMMAND ${mpirun} ${ranks} $<TARGET_FILE:${T_NAME}> --gtest_filter=-*Gpu*)
-      set_tests_properties(${T_NAME}_${ranks} PROPERTIES LABELS mpi PROCESSORS ${processors} COST ${cost} TIMEOUT 1500)
+      set_tests_properties(${T_NAME}_${ranks} PROPERTIES LABELS mpi PROCESSORS ${processors} COST ${cost} TIMEOUT 3000)
     endforeach()
   else()
     target_link_libraries(${T_NAME} PRIVATE GTest::gtest_main)

@@ -23,7 +23,8 @@ struct DenseView {
   DenseOrder order = DenseOrder::row_major;
   ValueType type = ValueType::f64;
   Device device = {};
-  std::uint64_t row_map = 0;  ///< number of the map of the rows (runtime/maps/row_map.h); 0: not told, and nothing compares it
+  std::uint64_t row_map =
+      0;  ///< number of the map of the rows (runtime/maps/row_map.h); 0: not told, and nothing compares it
 };
 using Dense = DenseView<void*>;
 struct ConstDense : DenseView<const void*> {

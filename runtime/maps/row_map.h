@@ -31,11 +31,12 @@ struct RowMapParts {
 class RowMap {
  public:
   /// The map of these rows. One that the context knows, and that somebody still holds, is returned in place of an equal one.
-  /// Collective: two messages of 8 bytes a rank. `context` must outlive the map.
+  /// Collective: two messages of 8 bytes a rank. `context` must outlive vectors made on the map; ids and number do not need
+  /// it.
   static std::shared_ptr<const RowMap> make(RowMapParts parts, Context& context);
 
-  /// Equal on all ranks. Maps whose rows lie alike on all ranks have the same number, whichever matrix made them; others have
-  /// another one, but for a chance of 2⁻⁶⁴ a pair: it is made from XXH64 of the ids of each rank. Never 0.
+  /// Equal on all ranks. Maps whose rows lie alike on all ranks have the same number, whichever matrix made them; others
+  /// have another one, but for a chance of 2⁻⁶⁴ a pair: it is made from XXH64 of the ids of each rank. Never 0.
   std::uint64_t number() const { return number_; }
 
   Context& context() const { return context_; }
@@ -49,8 +50,8 @@ class RowMap {
   bool in_source_order() const { return in_source_order_; }
   /// The ids of this rank follow each other, from one to another; not without rows.
   bool is_range() const { return is_range_; }
-  /// Rows that the caller of this rank gives and gets: local_rows(), or of rows that were spread anew (own_rows.h) as many as
-  /// the rank gave.
+  /// Rows that the caller of this rank gives and gets: local_rows(), or of rows that were spread anew (own_rows.h) as many
+  /// as the rank gave.
   std::int64_t own_rows() const;
 
  private:

@@ -1,5 +1,6 @@
-// Which original rows each position of a numbering is, for a numbering that consists of runs: the rows of files, and ranges that
-// ranks own in any order. Matrices on different maps number their columns differently; this table leads from one to the other.
+// Which original row each position of a numbering is, for a numbering that consists of runs: the rows of files, and ranges
+// that ranks own in any order. Matrices on different maps number their columns differently; this table leads from one to the
+// other.
 //
 // Threads: make() is collective; the rest may be called by any thread.
 #pragma once

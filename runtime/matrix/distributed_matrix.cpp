@@ -28,9 +28,8 @@ namespace shardmat {
 namespace {
 
 PartOptions part_options(const LoadOptions& options) {
-  return {options.type,     options.method,          options.sort,
-          options.progress, options.node_block_size, options.y_rows,
-          options.x_rows};
+  return {options.type,   options.method, options.sort, options.progress, options.node_block_size,
+          options.y_rows, options.x_rows};
 }
 
 void require_columns(ValueType type, const ProductOptions& wanted) {
@@ -94,8 +93,7 @@ DistributedMatrix::DistributedMatrix(LoadedPart part, Context& context, const Ma
     require_column_block(options_.right_hand_sides, options_.column_block);
   });
   require_maps(part_.rows, part_.cols, options_.y_rows.get(), options_.x_rows.get(), context);
-  if (options_.y_rows || options_.x_rows)
-    put_on_maps(part_, options_.y_rows.get(), options_.x_rows.get(), communicator);
+  if (options_.y_rows || options_.x_rows) put_on_maps(part_, options_.y_rows.get(), options_.x_rows.get(), communicator);
   if (options_.plan.storage == StoredEntries::half) prepare_symmetric_storage();
   communicator.together([&] {
     if (part_.nnz / communicator.size() > options_.column_sums_above) sum_columns();
@@ -151,16 +149,17 @@ bool DistributedMatrix::may_overlap(std::int64_t columns, std::int64_t column_bl
   return context_.device().backend == Backend::cuda && !is_half(options_.type) && entry_bytes % 16 == 0;
 }
 
-/// Rows that wait for x come last: they move there, unless the order is given. Returns how many there are; nothing if they hold
-/// most nonzeros or none may be multiplied while x moves. In a given order all rows from the first one that waits count.
+/// Rows that wait for x come last: they move there, unless the order is given. Returns how many there are; nothing if they
+/// hold most nonzeros or none may be multiplied while x moves. In a given order all rows from the first one that waits
+/// count.
 std::optional<std::int64_t> DistributedMatrix::order_boundary_last() {
   if (!may_overlap(options_.right_hand_sides, options_.column_block)) return std::nullopt;
   const auto rank = static_cast<std::size_t>(context_.communicator().rank());
   const BoundaryRows boundary = find_boundary_rows(part_.csr.view(), part_.x_starts[rank], part_.x_starts[rank + 1]);
   const bool ordered = options_.natural_order || options_.y_rows || (part_.rows == part_.cols && options_.x_rows);
   const std::int64_t rows = ordered ? boundary.rows_from_first() : boundary.rows;
-  const std::int64_t nnz = ordered ? part_.csr.nnz() - part_.csr.row_ptr[static_cast<std::size_t>(part_.csr.rows - rows)]
-                                   : boundary.nnz;
+  const std::int64_t nnz =
+      ordered ? part_.csr.nnz() - part_.csr.row_ptr[static_cast<std::size_t>(part_.csr.rows - rows)] : boundary.nnz;
   if (2 * nnz > part_.csr.nnz()) return std::nullopt;
   if (rows == 0 || ordered) return rows;
   const HostVector<std::int64_t> order = boundary.order();
@@ -189,7 +188,7 @@ void DistributedMatrix::map_rows() {
 void DistributedMatrix::map_columns() {
   Communicator& communicator = context_.communicator();
   const XParts parts{x_rows_->starts(), x_rows_->in_source_order() ? std::span<const std::int64_t>()
-                                                                    : std::span<const std::int64_t>(x_rows_->places())};
+                                                                   : std::span<const std::int64_t>(x_rows_->places())};
   ProductOptions first;
   first.columns = options_.right_hand_sides, first.column_block = options_.column_block;
   first_widths_ =

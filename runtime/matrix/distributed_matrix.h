@@ -55,9 +55,10 @@ class DistributedMatrix {
   const MatrixOptions& options() const { return options_; }
   Context& context() const { return context_; }
 
-  /// The rows of y, and the entries of x that the columns name: one object for both if the matrix is square. They may outlive
-  /// the matrix. Their starts are the row range of every part, in the order of the source. Of own rows: counted from rank to
-  /// rank, whatever the global numbers of the ranges; but in global numbers if the rows were spread anew (own_rows.h).
+  /// The rows of y, and the entries of x that the columns name: one object for both if the matrix is square. They may
+  /// outlive the matrix. Their starts are the row range of every part, in the order of the source. Of own rows: counted from
+  /// rank to rank, whatever the global numbers of the ranges; but in global numbers if the rows were spread anew
+  /// (own_rows.h).
   const std::shared_ptr<const RowMap>& y_rows() const { return y_rows_; }
   const std::shared_ptr<const RowMap>& x_rows() const { return x_rows_; }
   const std::vector<std::int64_t>& row_starts() const { return y_rows_->starts(); }
@@ -179,7 +180,8 @@ class DistributedMatrix {
     ValuePicker picker;
     Buffer values;
   };
-  static constexpr std::int64_t kPoints = 0;  ///< the size of diagonal(): entries in row layout, not blocks by the source's order
+  static constexpr std::int64_t kPoints =
+      0;  ///< the size of diagonal(): entries in row layout, not blocks by the source's order
   Diagonal& find_diagonal(std::int64_t size, Stream& stream);
   HostVector<std::int64_t> diagonal_positions(std::int64_t size) const;
   HostVector<double> bring_values(const ConstDense& values, Stream& stream) const;
@@ -205,10 +207,10 @@ class DistributedMatrix {
   std::unique_ptr<Exchange> first_exchange_;    ///< the first product takes it
   std::map<std::int64_t, Diagonal> diagonals_;  ///< by block size, or kPoints
   std::uint64_t values_version_ = 0;
-  bool host_rows_are_old_ = false;              ///< update_values() was called, and the host rows have the old values
-  Buffer staging_;                              ///< new values on their way from the host
-  Event updated_;                               ///< the last update_values() is complete
-  std::vector<StoredRows> blocks_;              ///< none before the first product; then one, or two if it cut the rows
+  bool host_rows_are_old_ = false;  ///< update_values() was called, and the host rows have the old values
+  Buffer staging_;                  ///< new values on their way from the host
+  Event updated_;                   ///< the last update_values() is complete
+  std::vector<StoredRows> blocks_;  ///< none before the first product; then one, or two if it cut the rows
 };
 
 }  // namespace shardmat

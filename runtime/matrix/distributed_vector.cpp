@@ -48,8 +48,7 @@ DistributedVector::DistributedVector(const DistributedMatrix& matrix, VectorLayo
     : DistributedVector(layout == VectorLayout::rows ? matrix.y_rows() : matrix.x_rows(), type, columns) {}
 
 Dense DistributedVector::view() const {
-  return {memory_.data(), local_rows(),     columns_, columns_, DenseOrder::row_major, type_,
-          memory_.device(), map_->number()};
+  return {memory_.data(), local_rows(), columns_, columns_, DenseOrder::row_major, type_, memory_.device(), map_->number()};
 }
 
 bool DistributedVector::has_same_entries(const ConstDense& values) const {

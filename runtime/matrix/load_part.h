@@ -28,7 +28,8 @@ struct PartOptions {
   LocalSort sort = LocalSort::as_file;
   Progress progress;
   std::int64_t node_block_size = 0;  ///< unknowns of a node; 0: as the file says, else found in the pattern
-  /// As MatrixOptions: each rank gets the rows that y_rows gives it, in the order of the source; null: those of the partitioner.
+  /// As MatrixOptions: each rank gets the rows that y_rows gives it, in the order of the source; null: those of the
+  /// partitioner.
   std::shared_ptr<const RowMap> y_rows = nullptr, x_rows = nullptr;
 };
 
@@ -60,15 +61,16 @@ struct LoadedPart {
   std::shared_ptr<const ValueRoute> route;
   /// From the rows that this rank gave to the rows that it has; null: they are the same.
   std::shared_ptr<const RangeRoute> row_route;
-  /// Of symmetric storage (make_symmetric.h): the largest relative difference of a_ij and a_ji before both became their mean.
+  /// Of symmetric storage (make_symmetric.h): the largest relative difference of a_ij and a_ji before both became their
+  /// mean.
   double symmetry_difference = 0;
   /// Σ_j of what this changed in each row, in the order of the source, counted from this rank's first row; empty: nothing.
   HostVector<double> averaged;
   LoadTimes times;
 };
 
-/// Collective; the same error on all ranks. Memory is checked before it is taken. Each rank reads only its own rows; but of a
-/// given map whose rows the source does not have on this rank, rows move between ranks as triplets, of 60 bytes a nonzero.
+/// Collective; the same error on all ranks. Memory is checked before it is taken. Each rank reads only its own rows; but of
+/// a given map whose rows the source does not have on this rank, rows move between ranks as triplets, of 60 bytes a nonzero.
 /// Throws Error(usage) for such a map if the source has its rows in another order than the original matrix.
 LoadedPart load_part(const MatrixSource& source, Context& context, const PartOptions& options);
 

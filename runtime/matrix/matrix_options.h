@@ -57,10 +57,10 @@ struct MatrixOptions {
   std::string cache_directory;  ///< stores measured choices of kernels (plan_cache.h); empty: they are not stored
   std::string exchange = "auto";
   Overlap overlap = Overlap::automatic;
-  /// Maps of another matrix, on which the rows of y and the entries of x then lie, so that vectors fit both (K and M; A, and P
-  /// from a coarse grid to it). Null: the matrix makes its own. A square matrix has one map for both; either names it. Sizes
-  /// and context must be those of the matrix, and of own rows each rank must give the rows of y_rows. In a given order, the
-  /// rows before the first that needs x of other ranks are multiplied while x moves.
+  /// Maps of another matrix, on which the rows of y and the entries of x then lie, so that vectors fit both (K and M; A, and
+  /// P from a coarse grid to it). Null: the matrix makes its own. A square matrix has one map for both; either names it.
+  /// Sizes and context must be those of the matrix, and of own rows each rank must give the rows of y_rows. In a given
+  /// order, the rows before the first that needs x of other ranks are multiplied while x moves.
   std::shared_ptr<const RowMap> y_rows = nullptr, x_rows = nullptr;
   /// Rows lie in the order of the source or of own rows, and not with those last that need x of other ranks.
   bool natural_order = false;

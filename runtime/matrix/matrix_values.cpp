@@ -142,8 +142,8 @@ CsrView DistributedMatrix::host_rows(Stream& stream) {
   return part_.csr.view();
 }
 
-/// For each entry of the blocks, where its value lies among those that update_values() takes; -1 where none is stored. Blocks
-/// of any size, 1 too, go by the order of the source; the points of the diagonal lie as the rows do.
+/// For each entry of the blocks, where its value lies among those that update_values() takes; -1 where none is stored.
+/// Blocks of any size, 1 too, go by the order of the source; the points of the diagonal lie as the rows do.
 HostVector<std::int64_t> DistributedMatrix::diagonal_positions(std::int64_t block_size) const {
   const bool points = block_size == kPoints;
   const std::int64_t size = points ? 1 : block_size;

@@ -17,14 +17,15 @@ namespace {
 void require_map(const char* name, const RowMap* map, std::int64_t size, const char* side, const Context& context) {
   if (map == nullptr) return;
   if (map->size() != size)
-    throw Error(ErrorKind::usage,
-                fmt::format("{} has {} rows, but the matrix has {} {}", name, map->size(), size, side), name);
+    throw Error(ErrorKind::usage, fmt::format("{} has {} rows, but the matrix has {} {}", name, map->size(), size, side),
+                name);
   if (&map->context() != &context)
     throw Error(ErrorKind::usage, fmt::format("{} is of another context than the matrix", name), name);
 }
 
 /// Where the rows of the map are among those of the part.
-HostVector<std::int64_t> find_rows(const HostVector<std::int64_t>& of_part, const HostVector<std::int64_t>& of_map, int rank) {
+HostVector<std::int64_t> find_rows(const HostVector<std::int64_t>& of_part, const HostVector<std::int64_t>& of_map,
+                                   int rank) {
   require_host_memory(24 * std::ssize(of_part), "the order of this rank's rows");
   const auto sorted = [](const HostVector<std::int64_t>& ids) {
     HostVector<std::int64_t> order(ids.size());
@@ -38,8 +39,8 @@ HostVector<std::int64_t> find_rows(const HostVector<std::int64_t>& of_part, cons
   HostVector<std::int64_t> order(of_map.size());
   const auto refuse = [&](const char* has, std::int64_t row, const char* lacks) {
     throw Error(ErrorKind::usage,
-                fmt::format("y_rows: {} row {} to rank {}, but {} does not. Give each rank the rows of the map (its ids())", has,
-                            row, rank, lacks),
+                fmt::format("y_rows: {} row {} to rank {}, but {} does not. Give each rank the rows of the map (its ids())",
+                            has, row, rank, lacks),
                 "y_rows");
   };
   for (std::size_t i = 0; i < std::max(in_part.size(), in_map.size()); ++i) {
@@ -94,10 +95,11 @@ void number_columns(LoadedPart& part, const HostVector<std::int64_t>& ids, const
     const auto from = RowRuns::make(first, ids, communicator), to = RowRuns::make(first_of_map, ids_of_map, communicator);
     communicator.together([&] {
       if (!from || !to)
-        throw Error(ErrorKind::usage,
-                    "the columns of the matrix and the rows of x_rows are both in orders without long runs of rows that follow "
-                    "each other; make both matrices from files in one order",
-                    "x_rows");
+        throw Error(
+            ErrorKind::usage,
+            "the columns of the matrix and the rows of x_rows are both in orders without long runs of rows that follow "
+            "each other; make both matrices from files in one order",
+            "x_rows");
       part.csr.change_columns([&](auto columns) { from->to_ids(columns), to->to_positions(columns); });
     });
   }
@@ -121,8 +123,8 @@ void put_on_maps(LoadedPart& part, const RowMap* y_rows, const RowMap* x_rows, C
   if (square) y_rows = x_rows = y_rows != nullptr ? y_rows : x_rows;
   HostVector<std::int64_t> ids;
   if (x_rows != nullptr)
-    ids = communicator.together(
-        [&] { return by_place(part.x_ids, square ? part.local_order : HostVector<std::int64_t>()); });
+    ids =
+        communicator.together([&] { return by_place(part.x_ids, square ? part.local_order : HostVector<std::int64_t>()); });
   if (y_rows != nullptr) order_rows(part, *y_rows, communicator);
   if (x_rows != nullptr) number_columns(part, ids, *x_rows, communicator);
 }

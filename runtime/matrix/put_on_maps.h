@@ -12,8 +12,9 @@ namespace shardmat {
 /// square matrix must be one. Null: not given.
 void require_maps(std::int64_t rows, std::int64_t cols, const RowMap* y_rows, const RowMap* x_rows, Context& context);
 
-/// The rows of the part lie as `y_rows` says, and its columns are numbered as `x_rows` says, each unless it is null. The part
-/// takes over starts, ids and order. Throws Error(usage) if a rank does not have the rows that `y_rows` gives it, naming one.
+/// The rows of the part lie as `y_rows` says, and its columns are numbered as `x_rows` says, each unless it is null. The
+/// part takes over starts, ids and order. Throws Error(usage) if a rank does not have the rows that `y_rows` gives it,
+/// naming one.
 void put_on_maps(LoadedPart& part, const RowMap* y_rows, const RowMap* x_rows, Communicator& communicator);
 
 }  // namespace shardmat

@@ -14,10 +14,11 @@ void require_alike(const DistributedVector& x, const DistributedVector& y) {
   };
   // Facts that all ranks share: the sums below are collective.
   if (x.rows() == y.rows() && !x.lies_on(*y.map()))
-    throw Error(ErrorKind::usage,
-                fmt::format("two vectors lie on different row maps, {:016x} and {:016x}: their entries lie on other ranks or in "
-                            "another order",
-                            x.map()->number(), y.map()->number()));
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("two vectors lie on different row maps, {:016x} and {:016x}: their entries lie on other ranks or in "
+                    "another order",
+                    x.map()->number(), y.map()->number()));
   if (x.rows() != y.rows() || x.columns() != y.columns() || x.type() != y.type())
     throw Error(ErrorKind::usage, fmt::format("two vectors do not go together: {}, and {}", text(x), text(y)));
 }

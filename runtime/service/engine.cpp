@@ -14,9 +14,9 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "partition/partitioner.h"
+#include "runtime/maps/row_map.h"
 #include "runtime/service/background_load.h"
 #include "runtime/service/control.h"
-#include "runtime/service/distribution.h"
 #include "runtime/service/library.h"
 #include "runtime/service/memories.h"
 #include "runtime/service/resident_matrix.h"
@@ -108,7 +108,6 @@ class Engine {
   }
 
   AnswerKind join(std::uint64_t number, OnRanks loaded) {
-    loaded.matrix->join(distributions_, context_.communicator());
     return (matrices_[number] = std::move(loaded)).matrix->description();
   }
 
@@ -150,7 +149,7 @@ class Engine {
 
   AnswerKind carry_out(const MakeVector& make) {
     const ContextScope scope(context_);
-    VectorMade made = vectors_.make(make, make.matrix == 0 ? equal_parts(make.size) : distribution_of(make));
+    VectorMade made = vectors_.make(make, make.matrix == 0 ? equal_parts(make.size) : map_of(make));
     if (make.matrix != 0) made.matrix_bytes = matrix(make.matrix).description().bytes;
     return made;
   }
@@ -200,13 +199,13 @@ class Engine {
   }
 
   /// That of the matrix, which then has a product for the vector's columns.
-  std::shared_ptr<const Distribution> distribution_of(const MakeVector& make) {
+  std::shared_ptr<const RowMap> map_of(const MakeVector& make) {
     ResidentMatrix& of = matrix(make.matrix);
     if (make.columns > 1) of.add_block_product(make.columns);
-    return make.as_y ? of.y_distribution() : of.x_distribution();
+    return make.as_y ? of.y_rows() : of.x_rows();
   }
 
-  std::shared_ptr<const Distribution> equal_parts(std::int64_t size) {
+  std::shared_ptr<const RowMap> equal_parts(std::int64_t size) {
     Communicator& ranks = context_.communicator();
     const auto starts = even_starts(size, ranks.size());
     const auto rank = static_cast<std::size_t>(ranks.rank());
@@ -218,7 +217,7 @@ class Engine {
       ids.resize(static_cast<std::size_t>(own));
       std::iota(ids.begin(), ids.end(), starts[rank]);
     });
-    return distributions_.find_or_add(size, ids, ranks);
+    return RowMap::make({size, starts, std::move(ids), {}, nullptr}, context_);
   }
 
   std::filesystem::path link_directory(int rank) const { return links_ / fmt::format("rank-{}", rank); }
@@ -237,7 +236,6 @@ class Engine {
   std::filesystem::path links_;
   std::string choices_;  ///< of kernels, in the service's directory
   Library library_;
-  Distributions distributions_;
   std::map<std::uint64_t, OnRanks> matrices_;  ///< by number
   ResidentVectors vectors_;
   Control control_;

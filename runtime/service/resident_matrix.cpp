@@ -48,10 +48,8 @@ LoadOptions options_of(const Load& load, const std::string& choices, int ranks) 
 ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, const std::string& choices)
     : context_(context),
       matrix_(source, context, options_of(load, choices, context.communicator().size())),
-      own_x_(make_distribution(matrix_.cols(), matrix_.x_ids(), context.communicator())),
-      own_y_(make_distribution(matrix_.rows(), matrix_.row_ids(), context.communicator())),
-      x_distribution_(own_x_),
-      y_distribution_(own_y_),
+      x_rows_(matrix_.x_rows()),
+      y_rows_(matrix_.y_rows()),
       transfer_(context.stream()),
       new_values_(matrix_.local_nnz(), matrix_.type(), context.communicator()) {
   for (std::int64_t width = 1; width <= kMostColumns; width *= 2) {
@@ -69,11 +67,6 @@ ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, con
   }
   keep_equal_bits();
   matrix_.drop_host_rows();
-}
-
-void ResidentMatrix::join(Distributions& distributions, Communicator& ranks) {
-  x_distribution_ = distributions.find_or_add(std::exchange(own_x_, nullptr), ranks);
-  y_distribution_ = distributions.find_or_add(std::exchange(own_y_, nullptr), ranks);
 }
 
 /// Drops the products that sum rows in another order than the fastest one, and those that take no less time for a column
@@ -110,8 +103,8 @@ void ResidentMatrix::add_product(std::int64_t width) {
   std::unique_ptr<Product> product = matrix_.product(width);
   Buffer wider;
   context_.communicator().together([&] {
-    transfer_.reserve(product->x(), *x_distribution_);
-    transfer_.reserve(product->y_view(nullptr), *y_distribution_);
+    transfer_.reserve(product->x(), *x_rows_);
+    transfer_.reserve(product->y_view(nullptr), *y_rows_);
     if (product->y_bytes() <= y_.bytes()) return;
     require_memory(context_.device(), static_cast<std::int64_t>(product->y_bytes()),
                    "Y of the products of a resident matrix");
@@ -150,10 +143,10 @@ std::optional<HostVector<std::byte>> ResidentMatrix::bits_of(const Product& prod
   std::vector<UnpackedColumn> y(columns, UnpackedColumn{nullptr, 1, 0});
   y.front().y = first.data();
   if (columns > 1) y.back().y = last.data();
-  transfer_.take(std::vector<const std::byte*>(columns, v.data()), *x_distribution_, product.x());
+  transfer_.take(std::vector<const std::byte*>(columns, v.data()), *x_rows_, product.x());
   product.multiply(1, 0, product.y_view(y_.data()), context_.stream());
   product.wait(context_.stream());
-  transfer_.give(product.y_view(y_.data()), *y_distribution_, y);
+  transfer_.give(product.y_view(y_.data()), *y_rows_, y);
   if (columns > 1 && first != last) return std::nullopt;
   return first;
 }
@@ -208,11 +201,11 @@ double ResidentMatrix::seconds_of(std::int64_t width) {
     y.push_back({result.data() + j * apart, 1, 0});
   }
   return least_seconds([&] {
-    transfer_.take(x, *x_distribution_, product.x());
+    transfer_.take(x, *x_rows_, product.x());
     const auto rows = rows_in(product, result.data());
     product.multiply(1, 0, rows ? *rows : product.y_view(y_.data()), stream);
     product.wait(stream);
-    if (!rows) transfer_.give(product.y_view(y_.data()), *y_distribution_, y);
+    if (!rows) transfer_.give(product.y_view(y_.data()), *y_rows_, y);
   });
 }
 
@@ -232,7 +225,7 @@ Loaded ResidentMatrix::description() const {
   loaded.exchange = products_.begin()->second->exchange().name();
   loaded.widths = widths_;
   loaded.update_bytes = matrix_.map_bytes();
-  loaded.x_distribution = x_distribution_->number, loaded.y_distribution = y_distribution_->number;
+  loaded.x_distribution = x_rows_->number(), loaded.y_distribution = y_rows_->number();
   return loaded;
 }
 
@@ -265,15 +258,15 @@ Multiplied ResidentMatrix::multiply(const Product& product, const Multiply& comm
     rows =
         rows_in(product, memories.at(column.y, static_cast<std::uint64_t>(matrix_.rows()) * size_of(matrix_.type())).data());
   ConstDense x = product.x();
-  if (command.x_block != 0) x = vectors.view(command.x_block, *x_distribution_, matrix_.type(), command.width);
+  if (command.x_block != 0) x = vectors.view(command.x_block, *x_rows_, matrix_.type(), command.width);
   else if (const auto in_place = x_in(product, column, memories, vectors)) x = *in_place;
   else take_x(product, columns, memories, vectors);
   times.copy_in = timer.seconds();
   if (rows) {
     product.multiply(column.alpha, x, column.beta, *rows, stream);
   } else if (command.y_block != 0) {
-    product.multiply(column.alpha, x, column.beta,
-                     vectors.view(command.y_block, *y_distribution_, matrix_.type(), command.width), stream);
+    product.multiply(column.alpha, x, column.beta, vectors.view(command.y_block, *y_rows_, matrix_.type(), command.width),
+                     stream);
   } else {
     // A product with alpha = 0 moves no x, and another rank may have taken the way of `rows`: all must do the same.
     const bool reads_x = std::any_of(columns.begin(), columns.end(), [](const Column& one) { return one.alpha != 0; });
@@ -295,11 +288,11 @@ void ResidentMatrix::take_x(const Product& product, std::span<const Column> colu
   for (const Column& column : columns) {
     const bool stays = column.x.vector != 0;
     in_memory.push_back(stays ? nullptr : memories.at(column.x, bytes).data());
-    on_device.push_back(stays ? vectors.view(column.x.vector, *x_distribution_, x.type, 1).data : nullptr);
+    on_device.push_back(stays ? vectors.view(column.x.vector, *x_rows_, x.type, 1).data : nullptr);
   }
   const auto is_null = [](const void* vector) { return vector == nullptr; };
   const bool all_stay = std::all_of(in_memory.begin(), in_memory.end(), is_null);
-  if (!all_stay) transfer_.take(in_memory, *x_distribution_, x);
+  if (!all_stay) transfer_.take(in_memory, *x_rows_, x);
   else if (std::ssize(columns) < x.columns)
     fill_bytes(x.data, 0, static_cast<std::size_t>(x.rows * x.leading) * size_of(x.type), context_.stream());
   if (!std::all_of(on_device.begin(), on_device.end(), is_null))
@@ -314,23 +307,23 @@ void ResidentMatrix::give_y(const Product& product, std::span<const Column> colu
   for (const Column& column : columns) {
     const bool stays = column.y.vector != 0;
     in_memory.push_back({stays ? nullptr : memories.at(column.y, bytes).data(), column.alpha, column.beta});
-    on_device.push_back({stays ? vectors.view(column.y.vector, *y_distribution_, matrix_.type(), 1).data : nullptr,
-                         column.alpha, column.beta});
+    on_device.push_back(
+        {stays ? vectors.view(column.y.vector, *y_rows_, matrix_.type(), 1).data : nullptr, column.alpha, column.beta});
     some_stay = some_stay || stays, all_stay = all_stay && stays;
   }
   if (some_stay) {
     unpack_columns(matrix_.type(), matrix_.local_rows(), y_.data(), product.columns(), on_device, context_.stream());
     context_.stream().synchronize();
   }
-  if (!all_stay) transfer_.give(product.y_view(y_.data()), *y_distribution_, in_memory);
+  if (!all_stay) transfer_.give(product.y_view(y_.data()), *y_rows_, in_memory);
 }
 
 std::optional<ConstDense> ResidentMatrix::x_in(const Product& product, const Column& column, Memories& memories,
                                                const ResidentVectors& vectors) const {
   if (product.columns() != 1) return std::nullopt;
-  if (column.x.vector != 0) return vectors.view(column.x.vector, *x_distribution_, matrix_.type(), 1);
+  if (column.x.vector != 0) return vectors.view(column.x.vector, *x_rows_, matrix_.type(), 1);
   const bool on_host = context_.device().backend == Backend::host;
-  if (!on_host || !x_distribution_->is_range || !product.exchange().x_may_lie_elsewhere()) return std::nullopt;
+  if (!on_host || !x_rows_->is_range() || !product.exchange().x_may_lie_elsewhere()) return std::nullopt;
   const std::size_t entry = size_of(matrix_.type());
   ConstDense x = product.x();
   x.data = memories.at(column.x, static_cast<std::uint64_t>(matrix_.cols()) * entry).data() +
@@ -339,8 +332,7 @@ std::optional<ConstDense> ResidentMatrix::x_in(const Product& product, const Col
 }
 
 std::optional<Dense> ResidentMatrix::rows_in(const Product& product, void* y) const {
-  if (context_.device().backend != Backend::host || product.columns() != 1 || !y_distribution_->is_range)
-    return std::nullopt;
+  if (context_.device().backend != Backend::host || product.columns() != 1 || !y_rows_->is_range()) return std::nullopt;
   const std::int64_t first = matrix_.row_ids().front() * static_cast<std::int64_t>(size_of(matrix_.type()));
   return product.y_view(static_cast<std::byte*>(y) + first);
 }

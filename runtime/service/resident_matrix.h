@@ -17,12 +17,12 @@
 #include "kernels/base/device.h"
 #include "kernels/base/host_vector.h"
 #include "kernels/column_packing.h"
+#include "runtime/maps/row_map.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
 #include "runtime/service/arena.h"
 #include "runtime/service/column_transfer.h"
 #include "runtime/service/command.h"
-#include "runtime/service/distribution.h"
 #include "runtime/service/memories.h"
 #include "runtime/service/new_values.h"
 #include "runtime/service/resident_vectors.h"
@@ -40,18 +40,14 @@ class ResidentMatrix {
   ResidentMatrix(const ResidentMatrix&) = delete;
   ResidentMatrix& operator=(const ResidentMatrix&) = delete;
 
-  /// How x and y are distributed gets the numbers that all matrices and vectors share. Comes before anything below.
-  /// Collective over `ranks`, which are those of the context.
-  void join(Distributions& distributions, Communicator& ranks);
-
   /// Not collective.
   Loaded description() const;
   /// Of this rank: the matrix, and X and Y of every product. Not collective.
   std::int64_t device_bytes() const;
 
   /// Not collective.
-  const std::shared_ptr<const Distribution>& x_distribution() const { return x_distribution_; }
-  const std::shared_ptr<const Distribution>& y_distribution() const { return y_distribution_; }
+  const std::shared_ptr<const RowMap>& x_rows() const { return x_rows_; }
+  const std::shared_ptr<const RowMap>& y_rows() const { return y_rows_; }
 
   /// Multiplies this rank's rows. The vectors in the arena are complete once all ranks have returned. Throws on all ranks
   /// Error(internal) for a width that has no product, and what add_block_product() throws.
@@ -92,8 +88,7 @@ class ResidentMatrix {
 
   Context& context_;
   DistributedMatrix matrix_;
-  std::shared_ptr<Distribution> own_x_, own_y_;  ///< until join()
-  std::shared_ptr<const Distribution> x_distribution_, y_distribution_;
+  std::shared_ptr<const RowMap> x_rows_, y_rows_;
   ColumnTransfer transfer_;
   NewValues new_values_;
   std::map<std::int64_t, std::unique_ptr<Product>> products_;  ///< by width

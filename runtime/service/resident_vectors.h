@@ -1,5 +1,5 @@
 // Vectors that stay on the ranks between requests: each rank has its own entries in device memory, in the order of the
-// vector's distribution.
+// vector's map.
 //
 // Threads: one thread of each rank. Collective unless said otherwise.
 #pragma once
@@ -11,9 +11,9 @@
 #include "kernels/base/dense.h"
 #include "kernels/base/device.h"
 #include "runtime/context.h"
+#include "runtime/maps/row_map.h"
 #include "runtime/service/column_transfer.h"
 #include "runtime/service/command.h"
-#include "runtime/service/distribution.h"
 #include "runtime/service/memories.h"
 
 namespace shardmat::service {
@@ -25,7 +25,7 @@ class ResidentVectors {
   ResidentVectors& operator=(const ResidentVectors&) = delete;
 
   /// Makes a vector of zeros. Throws Error(resources) on all ranks if one of them has no memory for it.
-  VectorMade make(const MakeVector& command, std::shared_ptr<const Distribution> distribution);
+  VectorMade make(const MakeVector& command, std::shared_ptr<const RowMap> map);
   /// The following are not collective. A vector is complete in the arena once all ranks have returned.
   void write(const WriteVector& command, Memories& memories);
   void read(const ReadVector& command, Memories& memories);
@@ -33,11 +33,11 @@ class ResidentVectors {
 
   /// This rank's entries. Throws AgreedError(internal) unless vector `number` is distributed like this and has this type and
   /// number of columns; the front end checks them before.
-  Dense view(std::uint64_t number, const Distribution& distribution, ValueType type, std::int64_t columns) const;
+  Dense view(std::uint64_t number, const RowMap& map, ValueType type, std::int64_t columns) const;
 
  private:
   struct Vector {
-    std::shared_ptr<const Distribution> distribution;
+    std::shared_ptr<const RowMap> map;
     ValueType type = ValueType::f64;
     std::int64_t columns = 1;
     Buffer memory;

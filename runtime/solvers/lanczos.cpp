@@ -16,9 +16,9 @@
 #include "runtime/context.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/solvers/basis_passes.h"
-#include "runtime/solvers/square_underflow.h"
 #include "runtime/solvers/power.h"
 #include "runtime/solvers/random_entries.h"
+#include "runtime/solvers/square_underflow.h"
 #include "runtime/solvers/stop_vote.h"
 #include "runtime/solvers/symmetric_eigen.h"
 #include "runtime/solvers/symmetry.h"
@@ -370,14 +370,13 @@ Lanczos::Lanczos(DistributedMatrix& matrix, const LanczosOptions& options) : mat
   const ContextScope scope(context);
   Communicator& ranks = context.communicator();
   ranks.together([&] { require_sensible(); });
-  require_same_on_all_ranks(ranks, {given_number("count", static_cast<double>(options.count)),
-                                    given_number("which", static_cast<int>(options.which)),
-                                    given_number("tolerance", options.tolerance),
-                                    given_number("max_iterations", static_cast<double>(options.max_iterations)),
-                                    given_number("basis", static_cast<double>(options.basis)),
-                                    given_number("seed", static_cast<double>(options.seed)),
-                                    given_number("confirm", options.confirm),
-                                    given_number("assume_symmetric", options.assume_symmetric)});
+  require_same_on_all_ranks(
+      ranks,
+      {given_number("count", static_cast<double>(options.count)), given_number("which", static_cast<int>(options.which)),
+       given_number("tolerance", options.tolerance),
+       given_number("max_iterations", static_cast<double>(options.max_iterations)),
+       given_number("basis", static_cast<double>(options.basis)), given_number("seed", static_cast<double>(options.seed)),
+       given_number("confirm", options.confirm), given_number("assume_symmetric", options.assume_symmetric)});
   const std::int64_t rows = matrix.rows();
   low_ = options.which == Which::largest ? 0 : options.count;
   high_ = options.which == Which::smallest ? 0 : std::min(options.count, rows - low_);

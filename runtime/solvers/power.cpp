@@ -10,8 +10,8 @@
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "runtime/context.h"
-#include "runtime/solvers/square_underflow.h"
 #include "runtime/solvers/random_entries.h"
+#include "runtime/solvers/square_underflow.h"
 #include "runtime/solvers/stop_vote.h"
 
 namespace shardmat {

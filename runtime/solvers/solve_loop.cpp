@@ -331,8 +331,7 @@ void SolveLoop::find_pauses() {
   const std::int64_t iterations = iterations_done();
   if (iterations < next_pauses_ || !pauses_ || !goes_on()) return;
   next_pauses_ = static_cast<std::int64_t>(kGrowth * static_cast<double>(iterations));
-  DistributedVector now(x_->map(), x_->type(), x_->columns()),
-      slot(x_->map(), x_->type(), x_->columns());
+  DistributedVector now(x_->map(), x_->type(), x_->columns()), slot(x_->map(), x_->type(), x_->columns());
   copy_on_device(slot.view().data, product_.x().data, product_.y_bytes(), stream_);  // methods keep a vector there
   copy_on_device(now.view().data, x_->view().data, product_.y_bytes(), stream_);
   if (correction_) axpy({1}, *correction_, now, stream_);

@@ -24,6 +24,7 @@
 #include "kernels/base/text.h"
 #include "partition/partitioner.h"
 #include "runtime/context.h"
+#include "runtime/maps/row_map.h"
 #include "runtime/service/arena.h"
 #include "runtime/service/column_transfer.h"
 #include "runtime/service/memories.h"
@@ -74,12 +75,15 @@ class Vector {
         arena_(service::make_shared_arena(all_, place_of_y() + bytes_)),
         memories_(arena_, context.device()),
         transfer_(context.stream()) {
+    HostVector<std::int64_t> ids = all_.together([&] {
+      HostVector<std::int64_t> own(mine());
+      std::iota(own.begin(), own.end(), begin());
+      return own;
+    });
+    map_ = RowMap::make({entries, starts_, std::move(ids), {}, nullptr}, context);
     all_.together([&] {
       slice_ = Buffer(context_.device(), std::max<std::size_t>(mine() * sizeof(double), 1));
-      distribution_.size = entries, distribution_.is_range = true;
-      distribution_.ids.resize(mine());
-      std::iota(distribution_.ids.begin(), distribution_.ids.end(), begin());
-      transfer_.reserve(block(), distribution_);
+      transfer_.reserve(block(), *map_);
       if (on_host()) return;
       staging_.reserve(mine() * sizeof(double), context_.device(), true);
       if (all_.rank() == 0) whole_ = Buffer(context_.device(), bytes_);
@@ -169,12 +173,12 @@ class Vector {
 
   void take_slice() {
     const std::byte* const columns[] = {x()};
-    transfer_.take(columns, distribution_, block());
+    transfer_.take(columns, *map_, block());
     context_.stream().synchronize();
   }
   void give_slice() {
     const UnpackedColumn columns[] = {{y(), 1, 0}};
-    transfer_.give(block(), distribution_, columns);
+    transfer_.give(block(), *map_, columns);
   }
 
   /// On rank 0 the slice stays where it is in the whole vector.
@@ -237,7 +241,7 @@ class Vector {
   service::Arena arena_;
   service::Memories memories_;
   service::ColumnTransfer transfer_;
-  service::Distribution distribution_;
+  std::shared_ptr<const RowMap> map_;
   Buffer slice_, whole_;  ///< whole_: on the GPU of rank 0
   HostBuffer staging_;    ///< a slice on its way between MPI and a GPU
   int scatter_ = 0, gather_ = 0;

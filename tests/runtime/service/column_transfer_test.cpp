@@ -15,20 +15,20 @@ namespace {
 
 constexpr std::int64_t kSize = 1000;
 
-Distribution entries_from(std::int64_t first, std::int64_t count) {
-  Distribution some{1, kSize, HostVector<std::int64_t>(static_cast<std::size_t>(count)), true};
-  std::iota(some.ids.begin(), some.ids.end(), first);
-  return some;
+HostVector<std::int64_t> entries_from(std::int64_t first, std::int64_t count) {
+  HostVector<std::int64_t> ids(static_cast<std::size_t>(count));
+  std::iota(ids.begin(), ids.end(), first);
+  return ids;
 }
 
-Distribution every_third() {
-  Distribution some{2, kSize, {}, false};
-  for (std::int64_t id = kSize - 1; id >= 0; id -= 3) some.ids.push_back(id);
-  return some;
+HostVector<std::int64_t> every_third() {
+  HostVector<std::int64_t> ids;
+  for (std::int64_t id = kSize - 1; id >= 0; id -= 3) ids.push_back(id);
+  return ids;
 }
 
 template <class T>
-void expect_there_and_back(const Case& c, const Distribution& distribution, std::int64_t columns, std::int64_t given) {
+void expect_there_and_back(const Case& c, const RowMap& map, std::int64_t columns, std::int64_t given) {
   Context& context = context_of(c);
   Stream& stream = context.stream();
   const Arena arena = Arena::create(1 << 20);
@@ -47,27 +47,27 @@ void expect_there_and_back(const Case& c, const Distribution& distribution, std:
     x.push_back(from.data());
     y.push_back({j % 5 == 3 ? nullptr : to.data(), j % 2 == 0 ? 1.0 : -0.5, j % 3 == 0 ? 0.0 : 0.75});
   }
-  const std::int64_t rows = std::ssize(distribution.ids);
+  const std::int64_t rows = std::ssize(map.ids());
   Buffer memory(context.device(), static_cast<std::size_t>(rows * columns) * sizeof(T));
   fill_bytes(memory.data(), 0xff, memory.bytes(), stream);  // NaN
   const Dense block{memory.data(), rows, columns, columns, DenseOrder::row_major, c.type, context.device()};
   ColumnTransfer transfer(stream);
-  transfer.take(x, distribution, block);
+  transfer.take(x, map, block);
   std::vector<T> there(static_cast<std::size_t>(rows * columns));
   copy_to_host(there.data(), memory.data(), memory.bytes(), stream);
   stream.synchronize();
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < columns; ++j) {
-      const std::int64_t id = distribution.ids[static_cast<std::size_t>(i)];
+      const std::int64_t id = map.ids()[static_cast<std::size_t>(i)];
       const T expected = j < given ? reinterpret_cast<const T*>(x[static_cast<std::size_t>(j)])[id] : T(0);
       ASSERT_EQ(there[static_cast<std::size_t>(i * columns + j)], expected) << "entry " << id << " of column " << j;
     }
-  transfer.give(block, distribution, y);
+  transfer.give(block, map, y);
   for (std::int64_t j = 0; j < given; ++j) {
     const auto at = static_cast<std::size_t>(j);
     std::vector<T> expected = before[at];
     for (std::int64_t i = 0; y[at].y != nullptr && i < rows; ++i) {
-      T& one = expected[static_cast<std::size_t>(distribution.ids[static_cast<std::size_t>(i)])];
+      T& one = expected[static_cast<std::size_t>(map.ids()[static_cast<std::size_t>(i)])];
       const T product = static_cast<T>(y[at].alpha) * there[static_cast<std::size_t>(i * columns + j)];
       one = static_cast<T>(static_cast<double>(product) + y[at].beta * static_cast<double>(one));
     }
@@ -78,16 +78,16 @@ void expect_there_and_back(const Case& c, const Distribution& distribution, std:
 }
 
 void moves_columns(const Case& c) {
-  const std::vector<Distribution> some{entries_from(0, kSize), entries_from(17, 333), entries_from(5, 1), every_third(),
-                                       Distribution{}};
-  for (const Distribution& distribution : some)
+  for (const HostVector<std::int64_t>& ids :
+       {entries_from(0, kSize), entries_from(17, 333), entries_from(5, 1), every_third(), HostVector<std::int64_t>()}) {
+    const auto map = RowMap::make({kSize, {}, ids, {}, nullptr}, context_of(c));
     for (const std::int64_t columns : {1, 2, 3, 8, 32})
       for (const std::int64_t given : {std::int64_t{1}, columns - 1, columns}) {
-        SCOPED_TRACE(testing::Message() << distribution.ids.size() << " entries, " << given << " of " << columns
-                                        << " columns");
-        if (c.type == ValueType::f32) expect_there_and_back<float>(c, distribution, columns, given);
-        else expect_there_and_back<double>(c, distribution, columns, given);
+        SCOPED_TRACE(testing::Message() << ids.size() << " entries, " << given << " of " << columns << " columns");
+        if (c.type == ValueType::f32) expect_there_and_back<float>(c, *map, columns, given);
+        else expect_there_and_back<double>(c, *map, columns, given);
       }
+  }
 }
 SHARDMAT_VECTOR_TEST(ColumnTransfer, MovesColumns, moves_columns)
 

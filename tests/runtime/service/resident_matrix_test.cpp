@@ -54,9 +54,7 @@ std::vector<std::vector<T>> products(ResidentMatrix& matrix, Memories& memories,
 template <class T>
 void expect_same_bits(const std::string& matrix_name, const Case& c, double beta) {
   Context& context = context_of(c);
-  Distributions distributions;
   ResidentMatrix matrix(open_matrix(matrix_name, context), context, Load{1, matrix_name, c.type, c.exchange}, "");
-  matrix.join(distributions, context.communicator());
   const Loaded loaded = matrix.description();
   const Arena arena = make_shared_arena(context.communicator(), std::uint64_t{16} << 20);
   Memories memories(arena, context.device());
@@ -92,9 +90,7 @@ SHARDMAT_VECTOR_TEST(ResidentMatrix, AColumnHasTheSameBitsInEveryProduct, expect
 template <class T>
 std::vector<std::vector<T>> product_of_a_load(const std::string& name, const Case& c, const std::string& choices) {
   Context& context = context_of(c);
-  Distributions distributions;
   ResidentMatrix matrix(open_matrix(name, context), context, Load{1, name, c.type, c.exchange}, choices);
-  matrix.join(distributions, context.communicator());
   const Loaded loaded = matrix.description();
   const Arena arena = make_shared_arena(context.communicator(), std::uint64_t{4} << 20);
   Memories memories(arena, context.device());
