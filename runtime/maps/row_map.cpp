@@ -52,7 +52,8 @@ void require_row_map(const char* what, std::uint64_t number, const RowMap& wante
   if (number == 0 || number == wanted.number()) return;
   throw Error(ErrorKind::usage,
               fmt::format("{} lies on row map {:016x}, but {} of the matrix on row map {:016x}: its entries lie on other "
-                          "ranks or in another order. Copy it by DistributedVector::own() and set_own()",
+                          "ranks or in another order. Make the matrix on the maps of the other one (MatrixOptions::y_rows, "
+                          "x_rows), or copy the vector by own() and set_own()",
                           what, number, side, wanted.number()));
 }
 
