@@ -15,11 +15,7 @@ void* room(Buffer& buffer, Device device, std::size_t bytes) {
 }
 
 bool keeps_order(const DistributedMatrix& matrix) {
-  if (matrix.row_route() != nullptr) return false;
-  const auto& order = matrix.local_order();
-  for (std::size_t i = 0; i < order.size(); ++i)
-    if (order[i] != static_cast<std::int64_t>(i)) return false;
-  return true;
+  return matrix.row_route() == nullptr && matrix.y_rows()->in_source_order();
 }
 
 /// Where each entry of `columns` columns of the local rows lies in the caller's order, or the other way round.

@@ -20,7 +20,8 @@ void require_map(const char* name, const RowMap* map, std::int64_t size, const c
     throw Error(ErrorKind::usage, fmt::format("{} has {} rows, but the matrix has {} {}", name, map->size(), size, side),
                 name);
   if (&map->context() != &context)
-    throw Error(ErrorKind::usage, fmt::format("{} is of another context than the matrix", name), name);
+    throw Error(ErrorKind::usage,
+                fmt::format("{} is of another context than the matrix; make both matrices in one context", name), name);
 }
 
 /// Where the rows of the map are among those of the part.
@@ -88,10 +89,9 @@ void number_columns(LoadedPart& part, const HostVector<std::int64_t>& ids, const
   const HostVector<std::int64_t> ids_of_map = communicator.together([&] { return by_place(map.ids(), map.places()); });
   const bool natural = is_natural(first, ids) && is_natural(first_of_map, ids_of_map),
              alike = part.x_starts == map.starts() && ids == ids_of_map;
-  bool same[] = {natural, alike};
-  int agreed[] = {same[0] ? 1 : 0, same[1] ? 1 : 0};
-  communicator.all_reduce(std::span<int>(agreed), Reduction::min);
-  if (agreed[0] == 0 && agreed[1] == 0) {
+  int of_all[] = {natural ? 1 : 0, alike ? 1 : 0};
+  communicator.all_reduce(std::span<int>(of_all), Reduction::min);
+  if (of_all[0] == 0 && of_all[1] == 0) {
     const auto from = RowRuns::make(first, ids, communicator), to = RowRuns::make(first_of_map, ids_of_map, communicator);
     communicator.together([&] {
       if (!from || !to)

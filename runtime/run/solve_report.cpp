@@ -38,8 +38,8 @@ std::string condition_text(const SolveReport& r) {
 /// What a smallest Ritz value of the size of rounding errors tells, where the solver did not converge.
 std::string singular_text(const SolveReport& r) {
   if (r.result.maps_constants_to_zero)
-    return "A maps constant vectors to 0 (as a Laplacian with Neumann or periodic conditions only): add "
-           "--null-space constant";
+    return "A maps constant vectors to 0 (as a Laplacian with Neumann or periodic conditions only): set the null space to "
+           "constant";
   if (r.result.maps_more_to_zero)
     return "A maps constant vectors to 0, and others, too (as a structure without supports): hold some unknowns";
   const Spectrum* const s = spectrum_of(r.result);
@@ -48,7 +48,7 @@ std::string singular_text(const SolveReport& r) {
   if (std::abs(s->least) > 32 * rounding * s->largest) return {};
   return fmt::format(
       "perhaps: {} cannot tell the least Ritz value from 0. If A maps constant vectors to 0 (a Laplacian with "
-      "Neumann or periodic conditions only), add --null-space constant",
+      "Neumann or periodic conditions only), set the null space to constant",
       r.type);
 }
 
