@@ -58,14 +58,15 @@ void require_world_of_launcher() {
   if (told.size == 1) return;
   int ranks = 0;
   if (MPI_Comm_size(MPI_COMM_WORLD, &ranks) != MPI_SUCCESS || ranks != 1) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("{0} started {1} processes ({2}={1}), but each is alone: this program uses {3}, which that launcher "
-                          "does not know. All would do the same work and write the same files. Start it with the launcher of "
-                          "{3}: {4} -n {1} {5}{6}. For one process on purpose: env -u {2} {5}",
-                          told.launcher, told.size, told.variable, mpi_library(), SHARDMAT_MPIRUN, command_line(),
-                          std::getenv("SLURM_JOB_ID") == nullptr
-                              ? std::string()
-                              : fmt::format(", or srun --mpi=pmix -n {} {}", told.size, command_line())));
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("{0} started {1} processes ({2}={1}), but each is alone: this program uses {3}, which that launcher "
+                  "does not know. All would do the same work and write the same files. Start it with the launcher of "
+                  "{3}: {4} -n {1} {5}{6}. For one process on purpose: env -u {2} {5}",
+                  told.launcher, told.size, told.variable, mpi_library(), SHARDMAT_MPIRUN, command_line(),
+                  std::getenv("SLURM_JOB_ID") == nullptr
+                      ? std::string()
+                      : fmt::format(", or srun --mpi=pmix -n {} {}", told.size, command_line())));
 }
 
 std::string command_line() {

@@ -52,9 +52,10 @@ void compare(const std::vector<Given>& here, const std::vector<Given>& there) {
     const Given* const own = find(here, other.name);
     if (own == nullptr || own->value != other.value) differ(other.name);
     if (!own->file.empty() && !other.file.empty() && own->file != other.file)
-      throw Error(ErrorKind::usage,
-                  fmt::format("{} names different files: {} has {} on this rank and {} on rank 0. Give all ranks the same file",
-                              own->name, own->value, own->file, other.file));
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("{} names different files: {} has {} on this rank and {} on rank 0. Give all ranks the same file",
+                      own->name, own->value, own->file, other.file));
   }
   for (const Given& own : here)
     if (find(there, own.name) == nullptr) differ(own.name);

@@ -89,8 +89,7 @@ void scale_matrix(double factor, const Dense& y, Stream& stream) {
   const bool by_rows = y.order == DenseOrder::row_major;
   const std::int64_t lines = by_rows ? y.rows : y.columns, length = by_rows ? y.columns : y.rows;
   if (lines == 0 || length == 0) return;
-  if (lines == 1 || y.leading == length)
-    return combine(y.type, lines * length, 1, {}, nullptr, {factor}, y.data, stream);
+  if (lines == 1 || y.leading == length) return combine(y.type, lines * length, 1, {}, nullptr, {factor}, y.data, stream);
   backend_of(stream).scale_lines(y.type, lines, length, y.leading, factor, y.data, stream);
 }
 

@@ -60,8 +60,10 @@ std::string why_no_matrix(const Hdf5File& file) {
     return fmt::format("is {}, not one matrix; multiply it with: shardmat batch {}", describe(file), file.path());
   if (kind == Hdf5Kind::mesh) return fmt::format("is {}, not a matrix; {}", describe(file), mesh_remedy(file));
   return fmt::format(
-      "is {} and no matrix: its root has no attribute 'binsparse'. Shard files, Binsparse matrices and groups of AnnData and "
-      "10x Genomics are read: `shardmat partition` makes a shard file from .mtx, .mtx.gz or .npz, and partition/README.md of "
+      "is {} and no matrix: its root has no attribute 'binsparse'. Shard files, Binsparse matrices and groups of AnnData "
+      "and "
+      "10x Genomics are read: `shardmat partition` makes a shard file from .mtx, .mtx.gz or .npz, and partition/README.md "
+      "of "
       "the sources has the lines of Python that write one",
       describe(file));
 }

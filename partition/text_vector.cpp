@@ -37,9 +37,10 @@ void parse_row(std::string line, std::int64_t columns, const char* at, HostVecto
   }
   if (found == columns) return;
   if (has_comma && found == 2 * columns)
-    throw LineFault{at, fmt::format("the line has {} numbers; it must have {}. A comma ends a number: write a point before the "
-                                    "decimals, as in 1.5",
-                                    found, columns),
+    throw LineFault{at,
+                    fmt::format("the line has {} numbers; it must have {}. A comma ends a number: write a point before the "
+                                "decimals, as in 1.5",
+                                found, columns),
                     is_first ? columns_setting(2, found) : ""};
   throw LineFault{at, fmt::format("the line has {} numbers; it must have {}", found, columns),
                   is_first ? columns_setting(2, found) : ""};
@@ -61,9 +62,7 @@ class TextSink final : public VectorSink {
 
 }  // namespace
 
-bool accepts_text_vector(const std::filesystem::path& path) {
-  return uncompressed_name(path).extension() == ".txt";
-}
+bool accepts_text_vector(const std::filesystem::path& path) { return uncompressed_name(path).extension() == ".txt"; }
 
 VectorContents open_text_vector(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns) {
   if (!choice.object.empty())

@@ -287,7 +287,8 @@ struct NpyVector {
   }
 };
 
-/// An n × n matrix from its lower triangle's columns; `skew`: zeros on the diagonal. What is above is `sign` times what is below.
+/// An n × n matrix from its lower triangle's columns; `skew`: zeros on the diagonal. What is above is `sign` times what is
+/// below.
 HostVector<double> expanded(const std::string& place, std::span<const double> half, std::int64_t n, bool skew, double sign) {
   HostVector<double> all(static_cast<std::size_t>(n * n));
   const auto at = [&](std::int64_t i, std::int64_t j) -> double& { return all[static_cast<std::size_t>(i * n + j)]; };
@@ -296,7 +297,8 @@ HostVector<double> expanded(const std::string& place, std::span<const double> ha
     for (std::int64_t i = j; i < n; ++i) {
       const double value = skew && i == j ? 0 : half[next++];
       if (i == j && sign < 0 && value != 0)
-        fail(place, fmt::format("the hermitian array has the imaginary part {} in row {} of its diagonal, not 0", value, i + 1));
+        fail(place,
+             fmt::format("the hermitian array has the imaginary part {} in row {} of its diagonal, not 0", value, i + 1));
       at(j, i) = sign * value, at(i, j) = value;
     }
   return all;

@@ -35,8 +35,8 @@ class VectorSink {
 /// Which vector of a file is meant.
 struct VectorChoice {
   std::string object;  ///< its name or number; may be empty
-  /// What the vector is for: "x", "b", "x0" … Without an object, the vector of this name is taken, else the only one. Several
-  /// are refused.
+  /// What the vector is for: "x", "b", "x0" … Without an object, the vector of this name is taken, else the only one.
+  /// Several are refused.
   std::string role;
 };
 

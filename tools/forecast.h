@@ -25,7 +25,7 @@ struct StudiedMatrix {
   std::string matrix;
   PerformanceModel model;
   std::vector<std::pair<int, double>> seconds;  ///< of an iteration on so many ranks, the fastest exchange
-  std::vector<std::string> doubts;              ///< what the study says against its figures, as "2 ranks, halo: unsteady …"
+  std::vector<std::string> doubts;  ///< what the study says against its figures, as "2 ranks, halo: unsteady …"
 };
 
 /// The folder in which a study was made; empty if it does not tell. Throws Error(input).

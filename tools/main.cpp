@@ -207,7 +207,7 @@ bool output_is_lost() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return false;
   const int error = errno;
   print_error("shardmat: the report could not be written to standard output{}; make room there, or name a file\n",
-             error == 0 ? "" : fmt::format(" ({})", std::strerror(error)));
+              error == 0 ? "" : fmt::format(" ({})", std::strerror(error)));
   return true;
 }
 

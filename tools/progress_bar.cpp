@@ -65,7 +65,8 @@ void IterationLine::update(std::int64_t iteration, double residual) {
   drawn_ = now;
   const double elapsed = std::chrono::duration<double>(now - begun_).count();
   print_news(fmt::format("\r\033[K{:<13} iteration {}, residual {:.3e}, {:.4g} iterations/s, {}", phase_,
-                         human_count(iteration), residual, static_cast<double>(iteration) / elapsed, human_seconds(elapsed)));
+                         human_count(iteration), residual, static_cast<double>(iteration) / elapsed,
+                         human_seconds(elapsed)));
 }
 
 void IterationLine::end() {

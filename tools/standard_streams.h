@@ -1,5 +1,5 @@
-// A file or socket that is opened must not get the number of a standard stream that is closed: messages would be written into
-// it.
+// A file or socket that is opened must not get the number of a standard stream that is closed: messages would be written
+// into it.
 #pragma once
 
 #include <fcntl.h>

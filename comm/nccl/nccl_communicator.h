@@ -1,5 +1,5 @@
-// Owns NCCL: creates it with a deadline, polls asynchronous errors, aborts instead of hanging, and owns window memory. A build
-// without NCCL uses nccl_stub.cpp instead.
+// Owns NCCL: creates it with a deadline, polls asynchronous errors, aborts instead of hanging, and owns window memory. A
+// build without NCCL uses nccl_stub.cpp instead.
 //
 // Threads: one thread at a time uses it, whatever that thread's current device is.
 #pragma once

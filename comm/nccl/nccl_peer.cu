@@ -1,6 +1,6 @@
-// Reaching the memory of other GPUs inside kernels, through the symmetric windows of NCCL 2.28 and newer. The barrier between
-// ranks is our own, on memory of such a window: NCCL's waits for ever if a rank is gone, this one ends when the communicator
-// breaks.
+// Reaching the memory of other GPUs inside kernels, through the symmetric windows of NCCL 2.28 and newer. The barrier
+// between ranks is our own, on memory of such a window: NCCL's waits for ever if a rank is gone, this one ends when the
+// communicator breaks.
 #include <nccl_device.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kThreads = 512, kAtOnce = 4, kSumThreads = 64;
 constexpr int kFewBlocks = 16, kFewWideBlocks = 8, kMostBlocks = 128;  // wide: of 16-byte words
-constexpr unsigned kSpinsALook = 1024;  // between looks at host memory
-constexpr unsigned kLost = ~0u;         // in place of a count of meetings: a rank did not come to one
+constexpr unsigned kSpinsALook = 1024;                                 // between looks at host memory
+constexpr unsigned kLost = ~0u;  // in place of a count of meetings: a rank did not come to one
 
 struct Ranks {
   int rank, count;
@@ -196,8 +196,8 @@ void NcclCommunicator::sum(const Board& board, double* values, Stream& stream) {
   const PeerBoard& view = board.view();
   const std::size_t shared = static_cast<std::size_t>(view.ranks) * static_cast<std::size_t>(view.values) * sizeof(double);
   impl_->launch(
-      stream,
-      [&] { cuda::launch_grid_early(sum_values, 1, 1, dim3(kSumThreads), shared, stream, view, values); }, "sum over GPUs");
+      stream, [&] { cuda::launch_grid_early(sum_values, 1, 1, dim3(kSumThreads), shared, stream, view, values); },
+      "sum over GPUs");
 }
 
 void NcclCommunicator::push(const Push& push, Stream& stream) {
@@ -206,9 +206,8 @@ void NcclCommunicator::push(const Push& push, Stream& stream) {
                     impl_->ended};
   const auto launch = [&]<class Word>(Word) {
     cuda::launch_grid_early(push_entries<Word>, push.meeting->blocks(), 1, dim3(kThreads), 0, stream, ranks,
-                            static_cast<ncclWindow_t>(push.x->window()),
-                            static_cast<int>(push.entry_bytes / sizeof(Word)), push.count, push.places, push.receivers,
-                            push.shifts, static_cast<const Word*>(push.x->data()));
+                            static_cast<ncclWindow_t>(push.x->window()), static_cast<int>(push.entry_bytes / sizeof(Word)),
+                            push.count, push.places, push.receivers, push.shifts, static_cast<const Word*>(push.x->data()));
   };
   impl_->launch(
       stream,

@@ -22,7 +22,8 @@ double core_wait_seconds() {
   if (pretended()) return pretended()();
   double waited = 0;
   std::error_code error;
-  for (std::filesystem::directory_iterator task("/proc/self/task", error), end; !error && task != end; task.increment(error)) {
+  for (std::filesystem::directory_iterator task("/proc/self/task", error), end; !error && task != end;
+       task.increment(error)) {
     std::ifstream file(task->path() / "schedstat");
     double ran = 0, ready = 0;  // nanoseconds
     if (file >> ran >> ready) waited += ready;

@@ -9,8 +9,8 @@ namespace shardmat {
 
 /// Seconds that the threads of this process have waited for a core since they began; 0 where Linux does not count them.
 double core_wait_seconds();
-/// For tests: core_wait_seconds() returns `seconds()` from now on, or again what Linux counts if `seconds` is empty. REQUIRES:
-/// no other thread calls core_wait_seconds().
+/// For tests: core_wait_seconds() returns `seconds()` from now on, or again what Linux counts if `seconds` is empty.
+/// REQUIRES: no other thread calls core_wait_seconds().
 void pretend_core_wait(std::function<double()> seconds);
 
 /// Tells of the time since it was made.

@@ -37,8 +37,8 @@ void require_dense(std::string_view what, const ConstDense& view, std::int64_t r
   const std::int64_t lines = by_rows ? rows : columns;
   constexpr std::int64_t kAddresses = std::int64_t{1} << 47;  // of a process
   if (lines > 0 && view.leading > kAddresses / static_cast<std::int64_t>(size_of(type)) / lines)
-    throw Error(ErrorKind::usage, fmt::format("the leading dimension of {} is {}, more than there are addresses for {} {}", what,
-                                              view.leading, lines, by_rows ? "rows" : "columns"));
+    throw Error(ErrorKind::usage, fmt::format("the leading dimension of {} is {}, more than there are addresses for {} {}",
+                                              what, view.leading, lines, by_rows ? "rows" : "columns"));
   if (view.data == nullptr && rows > 0) throw Error(ErrorKind::usage, fmt::format("{} has no memory (null pointer)", what));
 }
 

@@ -16,8 +16,8 @@ bool available();
 int device_count(std::string* why_none);
 DeviceProperties properties(int ordinal);
 std::int64_t available_memory();
-/// Makes `ordinal` current. Returns the previous device, or -1 if there is none to go back to: `ordinal` was current already,
-/// or this process does not use the previous device. (Going back would make a context there, which takes memory.)
+/// Makes `ordinal` current. Returns the previous device, or -1 if there is none to go back to: `ordinal` was current
+/// already, or this process does not use the previous device. (Going back would make a context there, which takes memory.)
 int set_device(int ordinal);
 /// Forgets an error that nobody will report, so that the next launch is not blamed for it.
 void forget_error() noexcept;

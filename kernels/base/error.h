@@ -24,7 +24,8 @@ enum class ErrorKind {
 class Error : public std::runtime_error {
  public:
   /// `setting`: what the caller can change about it, by the name of its field, as "allow_nonfinite". A program adds its own
-  /// name for it to the message: an option, a field of a request, an argument. "right_hand_sides=2" also names the value to set.
+  /// name for it to the message: an option, a field of a request, an argument. "right_hand_sides=2" also names the value to
+  /// set.
   Error(ErrorKind kind, const std::string& message, std::string setting = {})
       : std::runtime_error(message), kind_(kind), setting_(std::move(setting)) {}
   ErrorKind kind() const { return kind_; }

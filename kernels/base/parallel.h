@@ -43,8 +43,8 @@ std::string names_of_usable_cores();
 /// on the caller) and calls body(begin, end) on each. The first exception thrown is rethrown on the caller.
 void parallel_ranges(std::int64_t count, std::int64_t grain, const std::function<void(std::int64_t, std::int64_t)>& body);
 
-/// Calls body(i) for every task i in [0, tasks). Each thread has a share of consecutive tasks, the same in every call with as
-/// many tasks and threads: memory that a thread touched first stays near it. A thread that is done helps the others.
+/// Calls body(i) for every task i in [0, tasks). Each thread has a share of consecutive tasks, the same in every call with
+/// as many tasks and threads: memory that a thread touched first stays near it. A thread that is done helps the others.
 void parallel_tasks(std::int64_t tasks, const std::function<void(std::int64_t)>& body);
 
 }  // namespace shardmat

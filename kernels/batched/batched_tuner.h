@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "kernels/batched/batched_spmm.h"
-#include "kernels/measure.h"
 #include "kernels/choose/tuner.h"
+#include "kernels/measure.h"
 
 namespace shardmat {
 

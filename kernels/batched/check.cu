@@ -18,11 +18,12 @@ __global__ void look(batched::CheckedBatch b, std::int32_t rows, std::int32_t en
 
 batched::Faults find_faults(const DeviceBatch& batch, Stream& stream) {
   const BatchOffsets& at = batch.at;
-  const Buffer rows = upload(at.first_row, stream), cols = upload(at.first_col, stream), entries = upload(at.first_entry, stream);
+  const Buffer rows = upload(at.first_row, stream), cols = upload(at.first_col, stream),
+               entries = upload(at.first_entry, stream);
   const Buffer found = upload(std::vector<batched::Faults>(1), stream);
-  const batched::CheckedBatch b{rows.as<std::int32_t>(), cols.as<std::int32_t>(), entries.as<std::int32_t>(),
-                                batch.row_ptr,           batch.row_idx,           batch.col_idx,
-                                static_cast<std::int32_t>(at.count())};
+  const batched::CheckedBatch b{
+      rows.as<std::int32_t>(), cols.as<std::int32_t>(), entries.as<std::int32_t>(),           batch.row_ptr,
+      batch.row_idx,           batch.col_idx,           static_cast<std::int32_t>(at.count())};
   launch(look, std::max(at.rows(), at.nnz()), kBlock, stream, b, static_cast<std::int32_t>(at.rows()),
          static_cast<std::int32_t>(at.nnz()), found.as<batched::Faults>());
   return download<batched::Faults>(found, stream).front();

@@ -12,8 +12,8 @@ namespace {
 
 using namespace batched;
 
-constexpr std::size_t kShared = 32 << 10;  ///< a block, as in the paper
-constexpr std::int64_t kMostParts = 65535;     ///< of a grid, across
+constexpr std::size_t kShared = 32 << 10;   ///< a block, as in the paper
+constexpr std::int64_t kMostParts = 65535;  ///< of a grid, across
 constexpr int kElementwiseBlock = 256;
 
 struct Arrays {
@@ -86,7 +86,8 @@ class CooSwaPlan final : public BatchedPlan {
       const auto* values = static_cast<const T*>(batch().values);
       const int sub_warp = sub_warp_of(v.columns);
       if (part_columns_ > 0) {
-        const std::size_t shared = static_cast<std::size_t>(at.most_rows) * static_cast<std::size_t>(part_columns_) * sizeof(T);
+        const std::size_t shared =
+            static_cast<std::size_t>(at.most_rows) * static_cast<std::size_t>(part_columns_) * sizeof(T);
         cuda::launch_grid(add_in_shared<T>, at.count(), (v.columns + part_columns_ - 1) / part_columns_,
                           dim3(static_cast<unsigned>(block_)), shared, stream, sub_warp, part_columns_, a, values, v);
         return;

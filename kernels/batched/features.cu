@@ -216,8 +216,8 @@ class FeaturesCuda final : public FeaturePlan {
     const auto v = operands<float, float>(out(), x, ldx, y, ldy, epilogue);
     const Stores how = !rows_are_whole(y, ldy, out()) ? Stores::narrow : v.plain() ? Stores::plain : Stores::wide;
     cuda::launch_grid_early(
-        product_[rows_are_whole(x, ldx, in())], blocks_, across(tiles_), dim3(static_cast<unsigned>(warps_of(tiles_) * kWarp)),
-        bytes_of_weights(in(), tiles_), stream,
+        product_[rows_are_whole(x, ldx, in())], blocks_, across(tiles_),
+        dim3(static_cast<unsigned>(warps_of(tiles_) * kWarp)), bytes_of_weights(in(), tiles_), stream,
         Csr{static_cast<std::int32_t>(batch().at.rows()), batch().row_ptr, batch().col_idx,
             static_cast<const float*>(batch().values), shifts_.one_shape() ? nullptr : shifts_.of(work()), shifts_},
         Weights{static_cast<const float*>(w), ldw, static_cast<int>(in()), static_cast<int>(out()), steps_of(in())},

@@ -180,7 +180,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
       for (int h = 0; h < kOwn; ++h) {
         const int row = first + h * kTile + of_lane;
         if (row >= end) continue;
-        store_strip_row<N>(scratch.product + static_cast<std::int64_t>(row) * stride + group * N * kTile + member * 4, sum, h);
+        store_strip_row<N>(scratch.product + static_cast<std::int64_t>(row) * stride + group * N * kTile + member * 4, sum,
+                           h);
       }
     }
     __syncthreads();

@@ -81,8 +81,8 @@ inline int sub_warp_of(std::int64_t columns) {
   return lanes;
 }
 
-/// Number of lanes of a sub-warp for `stretches` stretches of columns; a lane takes one stretch in each pass. A power of two up
-/// to 32, chosen so that few lanes are idle in the last pass.
+/// Number of lanes of a sub-warp for `stretches` stretches of columns; a lane takes one stretch in each pass. A power of two
+/// up to 32, chosen so that few lanes are idle in the last pass.
 inline int lanes_for(std::int64_t stretches) {
   int lanes = sub_warp_of(stretches);
   const auto idle = [&](int of) { return (stretches + of - 1) / of * of - stretches; };

@@ -23,9 +23,11 @@ __global__ void swa_product(Spread spread, const std::int32_t* __restrict__ firs
                             const std::int32_t* __restrict__ first_col, const std::int32_t* __restrict__ row_ptr,
                             const std::int32_t* __restrict__ col_idx, const A* __restrict__ values, Operands<T, A> v) {
   extern __shared__ __align__(16) unsigned char shared[];
-  const int row_block = static_cast<int>(blockIdx.x) % spread.row_blocks, rest = static_cast<int>(blockIdx.x) / spread.row_blocks;
+  const int row_block = static_cast<int>(blockIdx.x) % spread.row_blocks,
+            rest = static_cast<int>(blockIdx.x) / spread.row_blocks;
   const int part = rest % spread.parts, matrix = rest / spread.parts;
-  const int sub_warp = static_cast<int>(threadIdx.x) / spread.sub_warp, lane = static_cast<int>(threadIdx.x) % spread.sub_warp;
+  const int sub_warp = static_cast<int>(threadIdx.x) / spread.sub_warp,
+            lane = static_cast<int>(threadIdx.x) % spread.sub_warp;
   const std::int64_t row =
       __ldg(first_row + matrix) + std::int64_t{row_block} * (static_cast<int>(blockDim.x) / spread.sub_warp) + sub_warp;
   if (row >= __ldg(first_row + matrix + 1)) return;
@@ -56,13 +58,16 @@ __global__ void swa_product(Spread spread, const std::int32_t* __restrict__ firs
 class SwaPlan final : public BatchedPlan {
  public:
   SwaPlan(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns, const Policy& policy)
-      : BatchedPlan(std::move(batch), columns), block_(cuda::block_size_of(policy, "swa")), in_shared_(policy.at("shared") != 0) {
+      : BatchedPlan(std::move(batch), columns),
+        block_(cuda::block_size_of(policy, "swa")),
+        in_shared_(policy.at("shared") != 0) {
     const BatchOffsets& at = this->batch().at;
     descriptor_ = at.first_row;
     descriptor_.insert(descriptor_.end(), at.first_col.begin(), at.first_col.end());
     const int sub_warp = sub_warp_of(columns), rows = block_ / sub_warp;
     const auto columns_of_part = static_cast<std::int64_t>(kShared / static_cast<std::size_t>(rows) /
-                                                           size_of(sum_type(this->batch().type)) / sub_warp) * sub_warp;
+                                                           size_of(sum_type(this->batch().type)) / sub_warp) *
+                                 sub_warp;
     const std::int64_t parts = in_shared_ ? (columns + columns_of_part - 1) / columns_of_part : 1;
     spread_ = {(at.most_rows + rows - 1) / rows, static_cast<int>(parts),
                static_cast<int>(parts == 1 ? columns : columns_of_part), sub_warp};

@@ -48,7 +48,8 @@ template <int N>
 __device__ void store_strip_row(float* to, const float (&sum)[N][4], int h) {
 #pragma unroll
   for (int n = 0; n < N; n += 2)
-    *reinterpret_cast<float4*>(to + n * kTile) = {sum[n][2 * h], sum[n][2 * h + 1], sum[n + 1][2 * h], sum[n + 1][2 * h + 1]};
+    *reinterpret_cast<float4*>(to + n * kTile) = {sum[n][2 * h], sum[n][2 * h + 1], sum[n + 1][2 * h],
+                                                  sum[n + 1][2 * h + 1]};
 }
 
 }  // namespace shardmat::batched

@@ -141,8 +141,8 @@ std::vector<Candidate> candidates_for(const PlanRequest& request, ConversionInpu
 
 /// The candidates worth measuring: the cheapest of the model and the yardstick.
 std::vector<Candidate> shortlist(const std::vector<Candidate>& all, ConversionInput& input) {
-  const bool small = input.stream().device().backend == Backend::cuda &&
-                     static_cast<double>(reference_format().bytes(input, {})) < kSmall;
+  const bool small =
+      input.stream().device().backend == Backend::cuda && static_cast<double>(reference_format().bytes(input, {})) < kSmall;
   const double worth = small ? kWorthMeasuringOfSmall : kWorthMeasuring;
   const auto is_yardstick = [](const Candidate& c) { return c.kernel->yardstick; };
   auto places = (small ? kMostMeasuredOfSmall : kMostMeasured) -

@@ -1,5 +1,5 @@
-// Products of a vector w with the vectors of a basis. The warps of a team share the vectors: each has a few of them, reads 16
-// bytes of each at a time, and keeps their sums in registers. If w changes first, the warps add up what each subtracts in
+// Products of a vector w with the vectors of a basis. The warps of a team share the vectors: each has a few of them, reads
+// 16 bytes of each at a time, and keeps their sums in registers. If w changes first, the warps add up what each subtracts in
 // shared memory, and multiply with the entries that they still hold, so every entry leaves memory once. The block that is
 // done last adds the sums of all.
 #include "kernels/krylov/basis_products.h"
@@ -137,17 +137,25 @@ Instance<T> instance(int products) {
   constexpr int kSmall = 2, kLarge = 8;  // teams
   if (products <= 4 * kSmall) {
     switch ((products + kSmall - 1) / kSmall) {
-      case 1: return multiply_basis<T, kSmall, 1, kSubtracts>;
-      case 2: return multiply_basis<T, kSmall, 2, kSubtracts>;
-      case 3: return multiply_basis<T, kSmall, 3, kSubtracts>;
-      case 4: return multiply_basis<T, kSmall, 4, kSubtracts>;
+      case 1:
+        return multiply_basis<T, kSmall, 1, kSubtracts>;
+      case 2:
+        return multiply_basis<T, kSmall, 2, kSubtracts>;
+      case 3:
+        return multiply_basis<T, kSmall, 3, kSubtracts>;
+      case 4:
+        return multiply_basis<T, kSmall, 4, kSubtracts>;
     }
   }
   switch ((products + kLarge - 1) / kLarge) {
-    case 2: return multiply_basis<T, kLarge, 2, kSubtracts>;
-    case 3: return multiply_basis<T, kLarge, 3, kSubtracts>;
-    case 4: return multiply_basis<T, kLarge, 4, kSubtracts>;
-    default: throw Error(ErrorKind::internal, "a pass over too many vectors of a basis");
+    case 2:
+      return multiply_basis<T, kLarge, 2, kSubtracts>;
+    case 3:
+      return multiply_basis<T, kLarge, 3, kSubtracts>;
+    case 4:
+      return multiply_basis<T, kLarge, 4, kSubtracts>;
+    default:
+      throw Error(ErrorKind::internal, "a pass over too many vectors of a basis");
   }
 }
 

@@ -43,11 +43,16 @@ __global__ void bcsr(std::int64_t rows, std::int64_t cols, std::int64_t block_ro
 template <class T, class Offset>
 auto instance(int block) -> decltype(&bcsr<T, Offset, 2>) {
   switch (block) {
-    case 2: return bcsr<T, Offset, 2>;
-    case 3: return bcsr<T, Offset, 3>;
-    case 4: return bcsr<T, Offset, 4>;
-    case 5: return bcsr<T, Offset, 5>;
-    default: return bcsr<T, Offset, 6>;
+    case 2:
+      return bcsr<T, Offset, 2>;
+    case 3:
+      return bcsr<T, Offset, 3>;
+    case 4:
+      return bcsr<T, Offset, 4>;
+    case 5:
+      return bcsr<T, Offset, 5>;
+    default:
+      return bcsr<T, Offset, 6>;
   }
 }
 

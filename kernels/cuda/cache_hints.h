@@ -23,13 +23,13 @@ __device__ inline std::uint64_t evict_last() {
   asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
   return policy;
 }
-#define SHARDMAT_HINTED_LOAD(function, type, ptx_type, constraint, allocation)  \
-  __device__ inline type function(const type* p, std::uint64_t policy) {        \
-    type value;                                                                 \
-    asm("ld.global.nc" allocation ".L2::cache_hint." ptx_type " %0, [%1], %2;"  \
-        : "=" constraint(value)                                                 \
-        : "l"(p), "l"(policy));                                                 \
-    return value;                                                               \
+#define SHARDMAT_HINTED_LOAD(function, type, ptx_type, constraint, allocation) \
+  __device__ inline type function(const type* p, std::uint64_t policy) {       \
+    type value;                                                                \
+    asm("ld.global.nc" allocation ".L2::cache_hint." ptx_type " %0, [%1], %2;" \
+        : "=" constraint(value)                                                \
+        : "l"(p), "l"(policy));                                                \
+    return value;                                                              \
   }
 SHARDMAT_HINTED_LOAD(load_past_l1, std::int32_t, "s32", "r", ".L1::no_allocate")
 SHARDMAT_HINTED_LOAD(load_past_l1, float, "f32", "f", ".L1::no_allocate")

@@ -11,8 +11,8 @@ namespace {
 
 template <class T>
 __global__ void csc(std::int64_t cols, int log2_threads, const std::int64_t* __restrict__ col_ptr,
-                    const std::int32_t* __restrict__ row_idx, const T* __restrict__ values, T alpha,
-                    const T* __restrict__ x, T* __restrict__ y) {
+                    const std::int32_t* __restrict__ row_idx, const T* __restrict__ values, T alpha, const T* __restrict__ x,
+                    T* __restrict__ y) {
   const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::int64_t column = thread >> log2_threads;
   if (column >= cols) return;

@@ -31,10 +31,8 @@ __global__ void cut_path(std::int64_t rows, std::int64_t nnz, const Offset* __re
   std::int64_t low = max(std::int64_t{0}, item - nnz), high = min(item, rows);
   while (low < high) {
     const std::int64_t middle = low + (high - low) / 2;
-    if (row_ptr[middle + 1] < item - middle)
-      low = middle + 1;
-    else
-      high = middle;
+    if (row_ptr[middle + 1] < item - middle) low = middle + 1;
+    else high = middle;
   }
   tile_rows[tile] = low;
 }
@@ -145,10 +143,14 @@ using Instance = decltype(&csr_balanced<T, Offset, 4, 0, Dot>);
 template <class T, class Offset, class Dot, int kHint>
 Instance<T, Offset, Dot> instance_of_items(int items) {
   switch (items) {
-    case 4: return csr_balanced<T, Offset, 4, kHint, Dot>;
-    case 8: return csr_balanced<T, Offset, 8, kHint, Dot>;
-    case 16: return csr_balanced<T, Offset, 16, kHint, Dot>;
-    default: return nullptr;
+    case 4:
+      return csr_balanced<T, Offset, 4, kHint, Dot>;
+    case 8:
+      return csr_balanced<T, Offset, 8, kHint, Dot>;
+    case 16:
+      return csr_balanced<T, Offset, 16, kHint, Dot>;
+    default:
+      return nullptr;
   }
 }
 
@@ -156,9 +158,12 @@ Instance<T, Offset, Dot> instance_of_items(int items) {
 template <class T, class Offset, class Dot>
 Instance<T, Offset, Dot> instance(int items, int hint) {
   switch (hint) {
-    case cuda::kNoHint: return instance_of_items<T, Offset, Dot, cuda::kNoHint>(items);
-    case cuda::kKeepX: return instance_of_items<T, Offset, Dot, cuda::kKeepX>(items);
-    default: return nullptr;
+    case cuda::kNoHint:
+      return instance_of_items<T, Offset, Dot, cuda::kNoHint>(items);
+    case cuda::kKeepX:
+      return instance_of_items<T, Offset, Dot, cuda::kKeepX>(items);
+    default:
+      return nullptr;
   }
 }
 

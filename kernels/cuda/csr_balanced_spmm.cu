@@ -41,11 +41,13 @@ using row_sums::RowSum;
 template <int G, int P>
 constexpr int kStep = P == 1 && G <= 2 ? 8 : 4;
 template <class A, int G, int P>
-constexpr int kBlock = P == 2 ? (sizeof(A) == 2 ? 640 : 768) : G <= 2 ? 512 : 1024;
-constexpr int kFlags = 8;           ///< nonzeros whose ends share a byte; tasks are multiples of it
+constexpr int kBlock = P == 2   ? (sizeof(A) == 2 ? 640 : 768)
+                       : G <= 2 ? 512
+                                : 1024;
+constexpr int kFlags = 8;  ///< nonzeros whose ends share a byte; tasks are multiples of it
 constexpr int kSmallestTask = 32;
-constexpr int kPieceColumns = 128;  ///< for which pieces are kept at once
-constexpr int kAdders = 8;          ///< threads that share the pieces of a row cut many times
+constexpr int kPieceColumns = 128;                      ///< for which pieces are kept at once
+constexpr int kAdders = 8;                              ///< threads that share the pieces of a row cut many times
 constexpr int kSegment = 4, kGroup = 64, kChunk = 256;  ///< nonzeros that are added first
 
 /// A row whose nonzeros tasks `first` to `end` share. Each leaves a piece: the last one at the head of its pieces.
@@ -375,12 +377,18 @@ Instance<T, A> instance(Form form) {
 template <class T, class A>
 Instance<T, A> instance(int lanes, int passes, Form form) {
   switch (dense::shape_of(lanes, passes)) {
-    case 11: return instance<T, A, 1, 1>(form);
-    case 21: return instance<T, A, 2, 1>(form);
-    case 41: return instance<T, A, 4, 1>(form);
-    case 81: return instance<T, A, 8, 1>(form);
-    case 82: return instance<T, A, 8, 2>(form);
-    default: return {};
+    case 11:
+      return instance<T, A, 1, 1>(form);
+    case 21:
+      return instance<T, A, 2, 1>(form);
+    case 41:
+      return instance<T, A, 4, 1>(form);
+    case 81:
+      return instance<T, A, 8, 1>(form);
+    case 82:
+      return instance<T, A, 8, 2>(form);
+    default:
+      return {};
   }
 }
 

@@ -22,10 +22,14 @@ constexpr auto kPlain = CUSPARSE_OPERATION_NON_TRANSPOSE;
 
 cusparseSpMMAlg_t algorithm_of(const Policy& policy) {
   switch (policy.at("algorithm")) {
-    case 1: return CUSPARSE_SPMM_CSR_ALG1;
-    case 2: return CUSPARSE_SPMM_CSR_ALG2;
-    case 3: return CUSPARSE_SPMM_CSR_ALG3;
-    default: throw Error(ErrorKind::usage, "csr_cusparse: algorithm must be 1, 2 or 3 (CUSPARSE_SPMM_CSR_ALG…)");
+    case 1:
+      return CUSPARSE_SPMM_CSR_ALG1;
+    case 2:
+      return CUSPARSE_SPMM_CSR_ALG2;
+    case 3:
+      return CUSPARSE_SPMM_CSR_ALG3;
+    default:
+      throw Error(ErrorKind::usage, "csr_cusparse: algorithm must be 1, 2 or 3 (CUSPARSE_SPMM_CSR_ALG…)");
   }
 }
 
@@ -93,8 +97,8 @@ class CsrCusparseSpmmPlan final : public SpmmPlan {
     create(of_y, a_->rows, ldy, y, right_hand_sides().y, sum_type_);
     check(cusparseSetStream(library_.handle, cuda::native(stream)), "cusparseSetStream");
     const Scalar a(alpha, sum_type_), b(beta, sum_type_);
-    check(cusparseSpMM(library_.handle, kPlain, kPlain, a.data(), matrix_.handle, of_x.handle, b.data(), of_y.handle, sum_type_,
-                       algorithm_, workspace_.data()),
+    check(cusparseSpMM(library_.handle, kPlain, kPlain, a.data(), matrix_.handle, of_x.handle, b.data(), of_y.handle,
+                       sum_type_, algorithm_, workspace_.data()),
           "cusparseSpMM");
   }
 

@@ -21,7 +21,8 @@ __global__ void csr_swa(std::int64_t rows, std::int64_t columns, int sub_warp, c
   const Offset begin = row_ptr[row], end = row_ptr[row + 1];
   for (std::int64_t j = threadIdx.x % sub_warp; j < columns; j += sub_warp) {
     T sum = 0;
-    for (Offset k = begin; k < end; ++k) sum += __ldg(values + k) * __ldg(x + __ldg(col_idx + k) * of_x.row + j * of_x.column);
+    for (Offset k = begin; k < end; ++k)
+      sum += __ldg(values + k) * __ldg(x + __ldg(col_idx + k) * of_x.row + j * of_x.column);
     T& out = y[row * of_y.row + j * of_y.column];
     out = beta == T(0) ? alpha * sum : alpha * sum + beta * out;
   }
@@ -42,8 +43,8 @@ class CsrSwaPlan final : public SpmmPlan {
         using Offset = typename decltype(offset)::type;
         cuda::launch(csr_swa<T, Offset>, a_->rows * sub_warp_, kBlock, stream, a_->rows, right_hand_sides().count, sub_warp_,
                      a_->row_ptr.as<Offset>(), a_->col_idx.as<std::int32_t>(), a_->values.as<T>(), static_cast<T>(alpha),
-                     static_cast<const T*>(x), strides(right_hand_sides().x, ldx), static_cast<T>(beta),
-                     static_cast<T*>(y), strides(right_hand_sides().y, ldy));
+                     static_cast<const T*>(x), strides(right_hand_sides().x, ldx), static_cast<T>(beta), static_cast<T*>(y),
+                     strides(right_hand_sides().y, ldy));
       });
     });
   }

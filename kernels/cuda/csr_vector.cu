@@ -43,13 +43,20 @@ __global__ void csr_vector(std::int64_t rows, const Offset* __restrict__ row_ptr
 template <class T, class Offset>
 auto instance(int threads_per_row) -> decltype(&csr_vector<T, Offset, 1>) {
   switch (threads_per_row) {
-    case 1: return csr_vector<T, Offset, 1>;
-    case 2: return csr_vector<T, Offset, 2>;
-    case 4: return csr_vector<T, Offset, 4>;
-    case 8: return csr_vector<T, Offset, 8>;
-    case 16: return csr_vector<T, Offset, 16>;
-    case 32: return csr_vector<T, Offset, 32>;
-    default: return nullptr;
+    case 1:
+      return csr_vector<T, Offset, 1>;
+    case 2:
+      return csr_vector<T, Offset, 2>;
+    case 4:
+      return csr_vector<T, Offset, 4>;
+    case 8:
+      return csr_vector<T, Offset, 8>;
+    case 16:
+      return csr_vector<T, Offset, 16>;
+    case 32:
+      return csr_vector<T, Offset, 32>;
+    default:
+      return nullptr;
   }
 }
 

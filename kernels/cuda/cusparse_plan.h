@@ -13,8 +13,8 @@
 
 namespace shardmat::cuda {
 
-/// For a failed call throws Error(resources) if memory or support by the device is missing, else Error(internal). The message
-/// names the call.
+/// For a failed call throws Error(resources) if memory or support by the device is missing, else Error(internal). The
+/// message names the call.
 inline void check(cusparseStatus_t status, const char* call) {
   if (status == CUSPARSE_STATUS_SUCCESS) return;
   const bool lacking = status == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES || status == CUSPARSE_STATUS_ARCH_MISMATCH ||
@@ -25,10 +25,14 @@ inline void check(cusparseStatus_t status, const char* call) {
 
 inline cudaDataType cuda_type(ValueType type) {
   switch (type) {
-    case ValueType::f16: return CUDA_R_16F;
-    case ValueType::bf16: return CUDA_R_16BF;
-    case ValueType::f32: return CUDA_R_32F;
-    default: return CUDA_R_64F;
+    case ValueType::f16:
+      return CUDA_R_16F;
+    case ValueType::bf16:
+      return CUDA_R_16BF;
+    case ValueType::f32:
+      return CUDA_R_32F;
+    default:
+      return CUDA_R_64F;
   }
 }
 

@@ -1,7 +1,7 @@
-// X and Y of a product with several right-hand sides, in the form that kernels need: row-major; every row begins at a multiple
-// of a lane's load and is padded to a multiple of it. A lane holds W columns of a row: 16 bytes of X (8 for two columns of
-// f32). G neighbouring lanes hold a stretch of G·W columns. A lane handles P consecutive stretches. row_major_plan.h copies
-// other operands into this form.
+// X and Y of a product with several right-hand sides, in the form that kernels need: row-major; every row begins at a
+// multiple of a lane's load and is padded to a multiple of it. A lane holds W columns of a row: 16 bytes of X (8 for two
+// columns of f32). G neighbouring lanes hold a stretch of G·W columns. A lane handles P consecutive stretches.
+// row_major_plan.h copies other operands into this form.
 #pragma once
 
 #ifdef __CUDACC__
@@ -160,15 +160,12 @@ __device__ inline float plus_rounded(float sum, float a, float x) { return __fad
 /// An ordered load of N values of the matrix: N·sizeof(T) ≤ 16 bytes, aligned to this size. They bypass L1, which is for X.
 template <int N>
 __device__ void stream(double (&v)[N], const double* p) {
-  if constexpr (N == 1)
-    asm volatile("ld.global.nc.L1::no_allocate.f64 %0, [%1];" : "=d"(v[0]) : "l"(p));
-  else
-    asm volatile("ld.global.nc.L1::no_allocate.v2.f64 {%0, %1}, [%2];" : "=d"(v[0]), "=d"(v[1]) : "l"(p));
+  if constexpr (N == 1) asm volatile("ld.global.nc.L1::no_allocate.f64 %0, [%1];" : "=d"(v[0]) : "l"(p));
+  else asm volatile("ld.global.nc.L1::no_allocate.v2.f64 {%0, %1}, [%2];" : "=d"(v[0]), "=d"(v[1]) : "l"(p));
 }
 template <int N>
 __device__ void stream(float (&v)[N], const float* p) {
-  if constexpr (N == 1)
-    asm volatile("ld.global.nc.L1::no_allocate.f32 %0, [%1];" : "=f"(v[0]) : "l"(p));
+  if constexpr (N == 1) asm volatile("ld.global.nc.L1::no_allocate.f32 %0, [%1];" : "=f"(v[0]) : "l"(p));
   else
     asm volatile("ld.global.nc.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
                  : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])

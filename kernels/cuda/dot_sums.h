@@ -1,6 +1,6 @@
-// Sums of own·y that a kernel of a product forms from the rows that it writes. A thread adds its rows, a block its threads in
-// a fixed order, and each block leaves one part. The kernel behind adds the parts: blocks that waited for each other would
-// cost more than it does.
+// Sums of own·y that a kernel of a product forms from the rows that it writes. A thread adds its rows, a block its threads
+// in a fixed order, and each block leaves one part. The kernel behind adds the parts: blocks that waited for each other
+// would cost more than it does.
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,8 @@ namespace {
 
 template <class T>
 __global__ void jds(std::int64_t rows, const std::int32_t* __restrict__ row_index, const std::int64_t* __restrict__ starts,
-                    const std::int32_t* __restrict__ col_idx, const T* __restrict__ values, T alpha,
-                    const T* __restrict__ x, T beta, T* __restrict__ y) {
+                    const std::int32_t* __restrict__ col_idx, const T* __restrict__ values, T alpha, const T* __restrict__ x,
+                    T beta, T* __restrict__ y) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= rows) return;
   T sum = 0;

@@ -4,8 +4,8 @@
 namespace shardmat::cuda {
 
 #ifdef __CUDACC__
-/// True in all threads of the block that comes here last of its column of the grid. It then sees what the others wrote before.
-/// *done is 0 before and after.
+/// True in all threads of the block that comes here last of its column of the grid. It then sees what the others wrote
+/// before. *done is 0 before and after.
 __device__ inline bool comes_last(unsigned* done) {
   __syncthreads();
   bool last = false;

@@ -101,8 +101,7 @@ void launch_grid_beside(bool beside, void (*kernel)(Parameters...), std::int64_t
                         dim3 block_size, std::size_t shared_bytes, const Stream& stream, Arguments&&... arguments) {
   if (beside && stream.next_may_begin())
     launch_grid_early(kernel, blocks, across, block_size, shared_bytes, stream, std::forward<Arguments>(arguments)...);
-  else
-    launch_grid(kernel, blocks, across, block_size, shared_bytes, stream, std::forward<Arguments>(arguments)...);
+  else launch_grid(kernel, blocks, across, block_size, shared_bytes, stream, std::forward<Arguments>(arguments)...);
 }
 
 #ifdef __CUDACC__

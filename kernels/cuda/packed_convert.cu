@@ -109,8 +109,7 @@ __device__ void for_each_slot(const Matrix& a, std::int64_t row, const Team<S::L
     Slot<S::kPieces> slot{kSharedSlot, 0, {}};
     if (all_shared)
       for (int p = 0; p < S::kPieces; ++p) slot.delta[p] = static_cast<int>(start[p] - row);
-    else
-      slot = classify(team, start, row, real);
+    else slot = classify(team, start, row, real);
     visit(slot, start, reader);
   }
 }
@@ -399,9 +398,9 @@ std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape
   const Buffer draft = array<PackedSlice>(count, stream);
   const SizeBuffers draft_sizes(count, stream), sizes(count, stream);
   with_shape(shape, [&](auto tag) {
-    cuda::launch_blocks(analyse_slices<decltype(tag)>, team_blocks(count, shape, stream), kBlock, 0, stream, a,
-                        shape.shift, static_cast<int>(input.value_bytes()), groups, sorted.as<std::uint32_t>(),
-                        draft.as<PackedSlice>(), draft_sizes.arrays(), count);
+    cuda::launch_blocks(analyse_slices<decltype(tag)>, team_blocks(count, shape, stream), kBlock, 0, stream, a, shape.shift,
+                        static_cast<int>(input.value_bytes()), groups, sorted.as<std::uint32_t>(), draft.as<PackedSlice>(),
+                        draft_sizes.arrays(), count);
   });
 
   const Buffer keys = array<std::uint64_t>(count, stream), sorted_keys = array<std::uint64_t>(count, stream),
@@ -442,9 +441,9 @@ void fill_values(PackedStorage& packed, ConversionInput& input, bool structure) 
     const Arrays<T> to{packed.slice.as<PackedSlice>(), packed.order.as<std::uint32_t>(), packed.deltas.as<std::int32_t>(),
                        packed.indices.as<char>(), packed.values.as<T>()};
     with_shape(packed.shape, [&](auto shape) {
-      cuda::launch_blocks(fill_slices<T, decltype(shape)>, team_blocks(packed.slices, packed.shape, input.stream()),
-                          kBlock, 0, input.stream(), source_of(*csr), csr->values.as<T>(), packed.shape.shift, packed.slices,
-                          to, structure);
+      cuda::launch_blocks(fill_slices<T, decltype(shape)>, team_blocks(packed.slices, packed.shape, input.stream()), kBlock,
+                          0, input.stream(), source_of(*csr), csr->values.as<T>(), packed.shape.shift, packed.slices, to,
+                          structure);
     });
   });
   input.stream().synchronize();

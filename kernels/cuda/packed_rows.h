@@ -1,5 +1,5 @@
-// Shared code of the kernels of packed rows: their arguments, the products of one slice (stored as slots or as CSR rows), and
-// writing sums to y.
+// Shared code of the kernels of packed rows: their arguments, the products of one slice (stored as slots or as CSR rows),
+// and writing sums to y.
 #pragma once
 
 #include "kernels/cuda/dot_sums.h"
@@ -213,8 +213,8 @@ __device__ void add_slots(int slots, int first, int part, int parts, int lane, c
 /// Adds the products of a slice's slots: shared, narrow, full, for R rows of each group from `first` on. `row`: first row of
 /// this lane's group.
 template <class S, int InFlight, int R, class T>
-__device__ void add_slice(const PackedSlice& slice, const Arguments<T>& a, std::int64_t row, int in_warp, int first, int part,
-                          int parts, T (&acc)[R]) {
+__device__ void add_slice(const PackedSlice& slice, const Arguments<T>& a, std::int64_t row, int in_warp, int first,
+                          int part, int parts, T (&acc)[R]) {
   constexpr int V = S::template kInterleaved<T>;
   const SlotCounts<S> counts(slice);
   const int lane =
@@ -273,7 +273,9 @@ __device__ int lanes_of_csr_row(const std::int32_t* offsets) {
   constexpr int kRows = S::kGroups * S::B;
   return __ldg(offsets + kRows) >= 12 * kRows ? 8 : 2;
 }
-__device__ inline std::int32_t stretch_of_csr_row(std::int32_t nonzeros, int lanes) { return (nonzeros + lanes - 1) / lanes; }
+__device__ inline std::int32_t stretch_of_csr_row(std::int32_t nonzeros, int lanes) {
+  return (nonzeros + lanes - 1) / lanes;
+}
 
 /// Multiplies a slice stored as CSR rows, or part `part` of `parts` of it. `Threads` lanes share a row.
 template <class S, int Threads, class T, class Dot>

@@ -3,6 +3,7 @@
 
 namespace shardmat::packed {
 
-template void multiply_many<double>(const PackedStorage& a, const dense::Rows<double>& v, const SpmmShape& shape, Stream& on);
+template void multiply_many<double>(const PackedStorage& a, const dense::Rows<double>& v, const SpmmShape& shape,
+                                    Stream& on);
 
 }  // namespace shardmat::packed

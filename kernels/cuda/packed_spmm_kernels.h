@@ -1,8 +1,8 @@
-// Packed rows with several right-hand sides on the device. G lanes of a warp hold a stretch of the columns of X and Y, so that
-// a row of X arrives in whole cache lines; a warp multiplies 32 / G groups of a slice at a time. Sums stay in registers. Values
-// and columns are read once for G·P·16 bytes of a row of Y; all loads of a few slots come before their products. All rows of a
-// group reuse a row of X. Columns beyond G·P·16 bytes take further passes over the matrix. In this order the part of X in L2
-// serves more rows than if a block multiplied all columns of its slices.
+// Packed rows with several right-hand sides on the device. G lanes of a warp hold a stretch of the columns of X and Y, so
+// that a row of X arrives in whole cache lines; a warp multiplies 32 / G groups of a slice at a time. Sums stay in
+// registers. Values and columns are read once for G·P·16 bytes of a row of Y; all loads of a few slots come before their
+// products. All rows of a group reuse a row of X. Columns beyond G·P·16 bytes take further passes over the matrix. In this
+// order the part of X in L2 serves more rows than if a block multiplied all columns of its slices.
 //
 // Each value type has 80 kernels; packed_spmm_f32.cu and packed_spmm_f64.cu instantiate one type each.
 #pragma once
@@ -17,12 +17,15 @@ namespace shardmat::packed::many {
 using dense::Stretch;
 using dense::Wide;
 
-/// Threads of a block, and the number of blocks that must fit on a multiprocessor. If a group has several rows and a lane the
-/// most columns, larger blocks are faster, because neighbouring slices share L1. With few columns more blocks are faster.
+/// Threads of a block, and the number of blocks that must fit on a multiprocessor. If a group has several rows and a lane
+/// the most columns, larger blocks are faster, because neighbouring slices share L1. With few columns more blocks are
+/// faster.
 template <class S, int G, int P>
-constexpr int kBlock = S::B > 1 && G * P == 16 ? 512 : 256;
+constexpr int kBlock = S::B > 1 && G* P == 16 ? 512 : 256;
 template <class S, int G, int P>
-constexpr int kBlocksPerSm = S::B == 1 ? 3 : S::B == 6 || kBlock<S, G, P> == 512 ? 1 : 2;
+constexpr int kBlocksPerSm = S::B == 1                             ? 3
+                             : S::B == 6 || kBlock<S, G, P> == 512 ? 1
+                                                                   : 2;
 
 /// The sums of a lane: the rows of its group times P stretches of columns.
 template <class T, class S, int W, int P>
@@ -32,7 +35,8 @@ using Sums = T[S::B][P][W];
 template <class S>
 constexpr int kColumnsAtOnce = S::B <= 3 ? S::B : 1;
 
-/// Adds bundles b … b + U - 1 of piece `piece` of a group. `values`: the values of this kind, from the group's first value on.
+/// Adds bundles b … b + U - 1 of piece `piece` of a group. `values`: the values of this kind, from the group's first value
+/// on.
 template <int U, class T, class S, int W, int G, int P, class Columns>
 __device__ void add_bundles(int b, int piece, const T* values, const char* x, std::int32_t x_bytes, const Columns& columns,
                             Sums<T, S, W, P>& acc) {
@@ -60,8 +64,7 @@ __device__ void add_bundles(int b, int piece, const T* values, const char* x, st
         for (int j = 0; j < J; ++j) {
           const char* row = x + static_cast<std::int64_t>(at[u].of[s] + first + j) * x_bytes;
 #pragma unroll
-          for (int q = 0; q < P; ++q)
-            of_x[u][s][j][q] = dense::load<Wide<T, W>>(row + q * Stretch<T, W, G, P>::kStepBytes);
+          for (int q = 0; q < P; ++q) of_x[u][s][j][q] = dense::load<Wide<T, W>>(row + q * Stretch<T, W, G, P>::kStepBytes);
         }
 #pragma unroll
     for (int u = 0; u < U; ++u)
@@ -103,8 +106,8 @@ __device__ void add_slots(int slots, int group, const T* values, const char* x, 
         for (int j = 0; j < S::B; ++j)
 #pragma unroll
           for (int q = 0; q < P; ++q) {
-            const Wide<T, W> of_x =
-                dense::load<Wide<T, W>>(x + static_cast<std::int64_t>(at + j) * x_bytes + q * Stretch<T, W, G, P>::kStepBytes);
+            const Wide<T, W> of_x = dense::load<Wide<T, W>>(x + static_cast<std::int64_t>(at + j) * x_bytes +
+                                                            q * Stretch<T, W, G, P>::kStepBytes);
 #pragma unroll
             for (int r = 0; r < S::B; ++r) {
               const T v = __ldg(value + S::value_of(group * S::kPieces + piece, j, r));
@@ -126,7 +129,8 @@ __device__ void add_csr_rows(const PackedSlice& slice, const packed::Arguments<T
 #pragma unroll
   for (int r = 0; r < S::B; ++r) {
     const std::int32_t begin = __ldg(offsets + group * S::B + r), end = __ldg(offsets + group * S::B + r + 1);
-    packed::add_csr_row<T, W, G, P>(begin, end, packed::stretch_of_csr_row(end - begin, lanes), columns, values, x, x_bytes, acc[r]);
+    packed::add_csr_row<T, W, G, P>(begin, end, packed::stretch_of_csr_row(end - begin, lanes), columns, values, x, x_bytes,
+                                    acc[r]);
   }
 }
 
@@ -159,15 +163,24 @@ __global__ void __launch_bounds__(kBlock<S, G, P>, kBlocksPerSm<S, G, P>)
       if (slice.slots[kSharedSlot] > 0)
         add_slots<T, S, W, G, P>(
             slice.slots[kSharedSlot], group, values, x + row * v.x_bytes, v.x_bytes,
-            [&](int p) { return packed::SharedColumns<V>{deltas, p, S::kPieces}; }, acc);
+            [&](int p) {
+              return packed::SharedColumns<V>{deltas, p, S::kPieces};
+            },
+            acc);
       if (slice.slots[kNarrowSlot] > 0)
         add_slots<T, S, W, G, P>(
             slice.slots[kNarrowSlot], group, values + counts.values(kNarrowSlot), x, v.x_bytes,
-            [&](int p) { return packed::NarrowColumns<S, V>{narrow, index + p}; }, acc);
+            [&](int p) {
+              return packed::NarrowColumns<S, V>{narrow, index + p};
+            },
+            acc);
       if (slice.slots[kFullSlot] > 0)
         add_slots<T, S, W, G, P>(
             slice.slots[kFullSlot], group, values + counts.values(kFullSlot), x, v.x_bytes,
-            [&](int p) { return packed::FullColumns<V>{full, index + p, S::kIndices}; }, acc);
+            [&](int p) {
+              return packed::FullColumns<V>{full, index + p, S::kIndices};
+            },
+            acc);
     }
 #pragma unroll
     for (int r = 0; r < S::B; ++r)
@@ -189,13 +202,20 @@ Instance<T, S> instance_of() {
 template <class T, class S>
 Instance<T, S> instance(int lanes, int passes) {
   switch (dense::shape_of(lanes, passes)) {
-    case 11: return instance_of<T, S, 1, 1>();
-    case 21: return instance_of<T, S, 2, 1>();
-    case 22: return instance_of<T, S, 2, 2>();
-    case 41: return instance_of<T, S, 4, 1>();
-    case 42: return instance_of<T, S, 4, 2>();
-    case 81: return instance_of<T, S, 8, 1>();
-    default: return instance_of<T, S, 8, 2>();
+    case 11:
+      return instance_of<T, S, 1, 1>();
+    case 21:
+      return instance_of<T, S, 2, 1>();
+    case 22:
+      return instance_of<T, S, 2, 2>();
+    case 41:
+      return instance_of<T, S, 4, 1>();
+    case 42:
+      return instance_of<T, S, 4, 2>();
+    case 81:
+      return instance_of<T, S, 8, 1>();
+    default:
+      return instance_of<T, S, 8, 2>();
   }
 }
 

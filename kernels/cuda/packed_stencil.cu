@@ -45,8 +45,7 @@ __device__ __forceinline__ void multiply_slices(Arguments<T>& a, cuda::DotSum<Do
   if (first >= a.count) return;
   // A lane a word of the K slices.
   const bool exists = lane < K * kWords && first + lane / kWords < a.count;
-  const std::uint32_t word =
-      exists ? __ldg(reinterpret_cast<const std::uint32_t*>(a.slices + first) + lane) : 0;
+  const std::uint32_t word = exists ? __ldg(reinterpret_cast<const std::uint32_t*>(a.slices + first) + lane) : 0;
   const auto of = [&](int k, int which) { return __shfl_sync(packed::kAll, word, k * kWords + which); };
   const std::uint32_t of_first = of(0, lane % kWords);
   const int which = lane % kWords;
@@ -127,7 +126,7 @@ std::unique_ptr<Plan> make_packed_stencil(std::shared_ptr<Storage> storage, cons
   return typed_dot_plan<PackedStorage>(
       std::move(storage), [slices](const PackedStorage& a) { return blocks_of(a, slices); },
       [slices, slots]<class T, class Dot>(const PackedStorage& a, const Operands<T>& v, Dot dot, Stream& on) {
-        const auto kernel = slices == 4   ? packed_stencil<T, 4, 5, Dot>
+        const auto kernel = slices == 4  ? packed_stencil<T, 4, 5, Dot>
                             : slots == 7 ? packed_stencil<T, 2, 7, Dot>
                                          : packed_stencil<T, 2, 9, Dot>;
         cuda::launch_grid_beside(a.expects_late, kernel, blocks_of(a, slices), 1, kBlock, 0, on, packed::arguments(a, v),

@@ -1,11 +1,11 @@
 // Packed rows with many right-hand sides, for matrices whose rows mostly share their columns (stencils): G lanes take four
 // rows of a slice, which mostly are neighbours. Where the columns of three slots follow each other, as those of a grid line
 // do, the four rows need six rows of X between them, which are loaded once and used from registers, where products row by
-// row would load twelve. Where a grid line ends inside a slice, four rows are no neighbours. Then all lanes of the warp share
-// the work on them, a row for each G lanes: else the warp would wait for the lanes of these rows alone. The warps of a block
-// take the rows of some slices one after another as they get free; with `cluster`, those slices share columns, so that rows
-// of X stay in L1, too. With `stay`, one large block a multiprocessor goes through the whole matrix, else many small ones
-// through a few slices each.
+// row would load twelve. Where a grid line ends inside a slice, four rows are no neighbours. Then all lanes of the warp
+// share the work on them, a row for each G lanes: else the warp would wait for the lanes of these rows alone. The warps of a
+// block take the rows of some slices one after another as they get free; with `cluster`, those slices share columns, so that
+// rows of X stay in L1, too. With `stay`, one large block a multiprocessor goes through the whole matrix, else many small
+// ones through a few slices each.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -26,9 +26,9 @@ using dense::Stretch;
 using dense::Wide;
 using SingleRows = packed::Shape<1, 1>;
 
-constexpr int kThreads = 512;  ///< of a multiprocessor, which registers limit
-constexpr int kRows = 4;  ///< of a lane
-constexpr int kRun = 3;   ///< slots with columns that follow each other
+constexpr int kThreads = 512;                          ///< of a multiprocessor, which registers limit
+constexpr int kRows = 4;                               ///< of a lane
+constexpr int kRun = 3;                                ///< slots with columns that follow each other
 constexpr int kSlicesOfBlock = 16, kSlicesAtOnce = 2;  ///< of a block that goes, and of one that stays without clusters
 
 template <class T, int P>
@@ -73,7 +73,8 @@ __device__ void add_together(const T* values, const char* x, std::int32_t x_byte
 #pragma unroll
         for (int q = 0; q < P; ++q)
 #pragma unroll
-          for (int w = 0; w < dense::kWidth<T>; ++w) acc[t - j][q][w] = fma(value[j][t - j], of_x[t][q].of[w], acc[t - j][q][w]);
+          for (int w = 0; w < dense::kWidth<T>; ++w)
+            acc[t - j][q][w] = fma(value[j][t - j], of_x[t][q].of[w], acc[t - j][q][w]);
 }
 
 /// Likewise for any rows; `x` is at the first column of row 0. Two rows at once, which is what registers allow.
@@ -91,8 +92,8 @@ __device__ void add_apart(const T* values, const char* x, const std::int32_t (&r
       for (int j = 0; j < N; ++j)
 #pragma unroll
         for (int q = 0; q < P; ++q)
-          of_x[h][j][q] = dense::load<Entries<T>>(
-              x + (static_cast<std::int64_t>(row[i + h]) + j) * x_bytes + q * Columns<T, G, P>::kStepBytes);
+          of_x[h][j][q] = dense::load<Entries<T>>(x + (static_cast<std::int64_t>(row[i + h]) + j) * x_bytes +
+                                                  q * Columns<T, G, P>::kStepBytes);
 #pragma unroll
     for (int h = 0; h < 2; ++h)
 #pragma unroll
@@ -100,12 +101,13 @@ __device__ void add_apart(const T* values, const char* x, const std::int32_t (&r
 #pragma unroll
         for (int q = 0; q < P; ++q)
 #pragma unroll
-          for (int w = 0; w < dense::kWidth<T>; ++w) acc[i + h][q][w] = fma(value[j][i + h], of_x[h][j][q].of[w], acc[i + h][q][w]);
+          for (int w = 0; w < dense::kWidth<T>; ++w)
+            acc[i + h][q][w] = fma(value[j][i + h], of_x[h][j][q].of[w], acc[i + h][q][w]);
   }
 }
 
-/// Goes through the shared slots of a slice: body(first slot, its difference, std::integral_constant<int, slots>) for runs of
-/// kRun slots and for single ones. The differences of the next are read while the entries of these are under way.
+/// Goes through the shared slots of a slice: body(first slot, its difference, std::integral_constant<int, slots>) for runs
+/// of kRun slots and for single ones. The differences of the next are read while the entries of these are under way.
 template <class Body>
 __device__ void for_runs(int slots, const std::int32_t* deltas, const Body& body) {
   const auto delta = [&](int slot) { return __ldg(deltas + min(slot, slots - 1)); };
@@ -128,8 +130,8 @@ __device__ void add_shared(int slots, const std::int32_t* deltas, const T* value
   if (together) {
     x += static_cast<std::int64_t>(row[0]) * x_bytes;
     for_runs(slots, deltas, [&](int s, std::int32_t delta, auto count) {
-      add_together<decltype(count)::value, T, G, P>(values + s * kPackedLanes, x + static_cast<std::int64_t>(delta) * x_bytes,
-                                                    x_bytes, acc);
+      add_together<decltype(count)::value, T, G, P>(values + s * kPackedLanes,
+                                                    x + static_cast<std::int64_t>(delta) * x_bytes, x_bytes, acc);
     });
   } else {
     for_runs(slots, deltas, [&](int s, std::int32_t delta, auto count) {
@@ -141,8 +143,8 @@ __device__ void add_shared(int slots, const std::int32_t* deltas, const T* value
 
 /// Adds the shared slots of one row; `values` and `x` are at the row.
 template <class T, int G, int P>
-__device__ void add_shared_of_row(int slots, const std::int32_t* deltas, const T* values, const char* x, std::int32_t x_bytes,
-                                  T (&acc)[1][P][dense::kWidth<T>]) {
+__device__ void add_shared_of_row(int slots, const std::int32_t* deltas, const T* values, const char* x,
+                                  std::int32_t x_bytes, T (&acc)[1][P][dense::kWidth<T>]) {
   constexpr int kAtOnce = 8;
 #pragma unroll 1
   for (int s = 0; s < slots; s += kAtOnce) {
@@ -159,7 +161,8 @@ __device__ void add_shared_of_row(int slots, const std::int32_t* deltas, const T
     for (int j = 0; j < kAtOnce; ++j)
 #pragma unroll
       for (int q = 0; q < P; ++q)
-        of_x[j][q] = dense::load<Entries<T>>(x + static_cast<std::int64_t>(delta[j]) * x_bytes + q * Columns<T, G, P>::kStepBytes);
+        of_x[j][q] =
+            dense::load<Entries<T>>(x + static_cast<std::int64_t>(delta[j]) * x_bytes + q * Columns<T, G, P>::kStepBytes);
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j)
       if (s + j < slots)
@@ -184,8 +187,8 @@ __device__ void add_entries(int begin, int end, int i, const char* x, std::int32
       value[u] = k + u < end ? v : T(0);
 #pragma unroll
       for (int q = 0; q < P; ++q)
-        of_x[u][q] = dense::load<Entries<T>>(
-            x + static_cast<std::int64_t>(column) * x_bytes + q * Columns<T, G, P>::kStepBytes);
+        of_x[u][q] =
+            dense::load<Entries<T>>(x + static_cast<std::int64_t>(column) * x_bytes + q * Columns<T, G, P>::kStepBytes);
     }
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u)
@@ -277,8 +280,8 @@ __global__ void __launch_bounds__(kBlock, kThreads / kBlock)
         for (int i = 0; i < kRows && group + i < slice.real; ++i) {
           const std::int32_t begin = __ldg(deltas + group + i), end = __ldg(deltas + group + i + 1);
           T sum[P][dense::kWidth<T>] = {};
-          packed::add_csr_row<T, dense::kWidth<T>, G, P>(begin, end, packed::stretch_of_csr_row(end - begin, lanes), column, values,
-                                                         x, v.x_bytes, sum);
+          packed::add_csr_row<T, dense::kWidth<T>, G, P>(begin, end, packed::stretch_of_csr_row(end - begin, lanes), column,
+                                                         values, x, v.x_bytes, sum);
 #pragma unroll
           for (int r = 0; r < kRows; ++r)
             if (r == i)
@@ -324,14 +327,22 @@ using Instance = decltype(&packed_stencil_spmm<T, 1, 1, kThreads>);
 template <class T, int kBlock>
 Instance<T> instance(int lanes, int passes) {
   switch (dense::shape_of(lanes, passes)) {
-    case 11: return packed_stencil_spmm<T, 1, 1, kBlock>;
-    case 21: return packed_stencil_spmm<T, 2, 1, kBlock>;
-    case 41: return packed_stencil_spmm<T, 4, 1, kBlock>;
-    case 42: return packed_stencil_spmm<T, 4, 2, kBlock>;
-    case 81: return packed_stencil_spmm<T, 8, 1, kBlock>;
-    case 82: return packed_stencil_spmm<T, 8, 2, kBlock>;
-    case 162: return packed_stencil_spmm<T, 16, 2, kBlock>;
-    default: return nullptr;
+    case 11:
+      return packed_stencil_spmm<T, 1, 1, kBlock>;
+    case 21:
+      return packed_stencil_spmm<T, 2, 1, kBlock>;
+    case 41:
+      return packed_stencil_spmm<T, 4, 1, kBlock>;
+    case 42:
+      return packed_stencil_spmm<T, 4, 2, kBlock>;
+    case 81:
+      return packed_stencil_spmm<T, 8, 1, kBlock>;
+    case 82:
+      return packed_stencil_spmm<T, 8, 2, kBlock>;
+    case 162:
+      return packed_stencil_spmm<T, 16, 2, kBlock>;
+    default:
+      return nullptr;
   }
 }
 
@@ -367,7 +378,8 @@ std::vector<Policy> packed_stencil_spmm_policies(const Storage& storage, const R
 
 std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> storage, const RightHandSides& rhs,
                                                    const Policy& policy, Stream& stream) {
-  const int lanes = policy.at("lanes"), passes = policy.at("passes"), cluster = policy.at("cluster"), stay = policy.at("stay");
+  const int lanes = policy.at("lanes"), passes = policy.at("passes"), cluster = policy.at("cluster"),
+            stay = policy.at("stay");
   if (instance<float, kThreads>(lanes, passes) == nullptr)
     throw Error(ErrorKind::usage, "packed_stencil: lanes must be 1, 2, 4 or 8 with one pass, or 4, 8 or 16 with two");
   if (cluster < 0 || cluster > 1024 || (cluster & (cluster - 1)) != 0)
@@ -382,8 +394,7 @@ std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> stor
     // which holds a third of its size in rows of X, or stretches of them, until they come again.
     const auto entry_bytes = static_cast<std::int64_t>(size_of(storage->type));
     const std::int64_t row_bytes = std::min(rhs.count * entry_bytes, std::int64_t{16} * lanes * passes);
-    const std::int64_t window =
-        stay == 1 ? std::numeric_limits<std::int64_t>::max() : device.l2_bytes / 3 / row_bytes;
+    const std::int64_t window = stay == 1 ? std::numeric_limits<std::int64_t>::max() : device.l2_bytes / 3 / row_bytes;
     *order = upload(clustered_slices(static_cast<const PackedStorage&>(*storage), cluster, window, stream), stream);
   }
   const auto order_bytes = static_cast<std::int64_t>(order->bytes());
@@ -399,8 +410,7 @@ std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> stor
                                    order->as<std::int32_t>(), grid.log2_slices, first, across, grid.stay);
         };
         dense::split_columns(
-            v.columns, dense::kWidth<T>, lanes, passes,
-            [&](int first, int blocks) { launch(lanes, passes, first, blocks); },
+            v.columns, dense::kWidth<T>, lanes, passes, [&](int first, int blocks) { launch(lanes, passes, first, blocks); },
             [&](int first, int few) { launch(few, 1, first, 1); });
       },
       order_bytes, stay == 0);

@@ -58,8 +58,7 @@ __global__ void __launch_bounds__(kBlock)
     const T value = static_cast<T>(alpha * tile[i * (tile_columns + 1) + j]);
     if constexpr (std::is_floating_point_v<T>)
       out = beta == T(0) ? value : fma(beta, out, value);  // rounded as kernels that write y themselves round
-    else
-      out = beta == T(0) ? value : static_cast<T>(value + beta * out);
+    else out = beta == T(0) ? value : static_cast<T>(value + beta * out);
   });
 }
 
@@ -68,8 +67,8 @@ void copy(std::int64_t rows, int columns, int to_columns, double alpha, const vo
           void* to, DenseStrides to_at, Stream& stream) {
   const int tile_columns = std::min(to_columns, kMostColumns), tile_rows = kTile / tile_columns;
   launch_grid(copy_dense<T>, (rows + tile_rows - 1) / tile_rows, (to_columns + tile_columns - 1) / tile_columns, kBlock, 0,
-              stream, rows, columns, to_columns, tile_rows, tile_columns, static_cast<T>(alpha),
-              static_cast<const T*>(from), from_at, static_cast<T>(beta), static_cast<T*>(to), to_at);
+              stream, rows, columns, to_columns, tile_rows, tile_columns, static_cast<T>(alpha), static_cast<const T*>(from),
+              from_at, static_cast<T>(beta), static_cast<T*>(to), to_at);
 }
 
 }  // namespace

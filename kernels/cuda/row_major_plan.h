@@ -1,5 +1,5 @@
-// Plans for several right-hand sides whose kernels need X and Y in the form of dense_rows.h. Operands in this form are used in
-// place. Other operands (column-major, rows not aligned to 16 bytes, a number of columns that does not fill 16 bytes) are
+// Plans for several right-hand sides whose kernels need X and Y in the form of dense_rows.h. Operands in this form are used
+// in place. Other operands (column-major, rows not aligned to 16 bytes, a number of columns that does not fill 16 bytes) are
 // copied into this form.
 #pragma once
 
@@ -19,12 +19,13 @@ class DenseCopies {
   /// `width`: number of columns that a lane loads at once.
   DenseCopies(const Storage& storage, const RightHandSides& rhs, int width);
 
-  /// Calls product(operands) with the operands of Y = alpha·A·X + beta·Y in the form of dense_rows.h. X has type A, Y type T.
+  /// Calls product(operands) with the operands of Y = alpha·A·X + beta·Y in the form of dense_rows.h. X has type A, Y type
+  /// T.
   template <class T, class A = T, class Product>
   void with_rows(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream& stream,
                  const Product& product) {
-    dense::Rows<T, A> v{static_cast<T>(alpha), static_cast<const A*>(x), static_cast<T>(beta), static_cast<T*>(y), 0, 0,
-                        columns_};
+    dense::Rows<T, A> v{
+        static_cast<T>(alpha), static_cast<const A*>(x), static_cast<T>(beta), static_cast<T*>(y), 0, 0, columns_};
     const bool copy_x = !in_place(x, ldx, rhs_.x, sizeof(A)), copy_y = !in_place(y, ldy, rhs_.y, sizeof(T));
     v.x_bytes = static_cast<std::int32_t>((copy_x ? columns_ : ldx) * static_cast<std::int64_t>(sizeof(A)));
     v.y_bytes = static_cast<std::int32_t>((copy_y ? columns_ : ldy) * static_cast<std::int64_t>(sizeof(T)));
@@ -53,13 +54,16 @@ class DenseCopies {
   Buffer of_x_, of_y_;
 };
 
-/// A plan that calls product(const S& a, const dense::Rows<T, A>& v, Stream& stream), where A is the storage's value type and T
-/// the type of sums. A product that takes only dense::Rows<T> does not support f16 and bf16.
+/// A plan that calls product(const S& a, const dense::Rows<T, A>& v, Stream& stream), where A is the storage's value type
+/// and T the type of sums. A product that takes only dense::Rows<T> does not support f16 and bf16.
 template <class S, class Product>
 class RowMajorPlan final : public SpmmPlan {
  public:
   RowMajorPlan(std::shared_ptr<S> a, const RightHandSides& rhs, Product product, std::int64_t product_bytes)
-      : SpmmPlan(a, rhs), a_(std::move(a)), product_(std::move(product)), product_bytes_(product_bytes),
+      : SpmmPlan(a, rhs),
+        a_(std::move(a)),
+        product_(std::move(product)),
+        product_bytes_(product_bytes),
         copies_(*a_, rhs, dense::width_for(rhs.count, size_of(a_->type))) {}
 
   std::int64_t extra_bytes() const override { return product_bytes_ + copies_.bytes(); }
@@ -74,8 +78,7 @@ class RowMajorPlan final : public SpmmPlan {
       if constexpr (std::is_invocable_v<const Product&, const S&, const dense::Rows<T, A>&, Stream&>)
         copies_.with_rows<T, A>(alpha, x, ldx, beta, y, ldy, stream,
                                 [&](const dense::Rows<T, A>& v) { product_(*a_, v, stream); });
-      else
-        refuse_half(a_->type);
+      else refuse_half(a_->type);
     });
   }
 

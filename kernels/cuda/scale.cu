@@ -15,10 +15,8 @@ __global__ void scale_entries(std::int64_t n, T beta, T* __restrict__ y) {
 
 template <class T>
 void scale(std::int64_t n, T beta, T* y, Stream& stream) {
-  if (beta == T(0))
-    fill_bytes(y, 0, static_cast<std::size_t>(n) * sizeof(T), stream);
-  else if (beta != T(1))
-    launch(scale_entries<T>, n, 256, stream, n, beta, y);
+  if (beta == T(0)) fill_bytes(y, 0, static_cast<std::size_t>(n) * sizeof(T), stream);
+  else if (beta != T(1)) launch(scale_entries<T>, n, 256, stream, n, beta, y);
 }
 
 template void scale(std::int64_t, float, float*, Stream&);

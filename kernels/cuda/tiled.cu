@@ -212,14 +212,12 @@ std::unique_ptr<Plan> make_tiled(std::shared_ptr<Storage> storage, const Policy&
       std::move(storage), [](const TiledStorage& a) { return std::ssize(a.pattern->tiles); },
       [with_kernel]<class T, class Dot>(const TiledStorage& a, const Operands<T>& v, Dot dot, Stream& stream) {
         with_kernel(a, TypeTag<T>{}, TypeTag<Dot>{}, [&](auto kernel) {
-          cuda::launch_grid(
-              kernel, std::ssize(a.pattern->tiles), 1, a.pattern->warps * kTiledLanes, shared_bytes(a),
-              stream,
-              Arguments<T>{a.tiles.as<TiledTile>(), a.streams.as<TiledStream>(), a.slices.as<TiledSlice>(),
-                           a.rows.as<std::int32_t>(), a.pattern->columns.as<std::int32_t>(), a.local.as<std::uint16_t>(),
-                           a.values.as<T>(), a.pattern->room, static_cast<std::int32_t>(a.pattern->widest), v.alpha, v.beta,
-                           v.x, v.y},
-              dot);
+          cuda::launch_grid(kernel, std::ssize(a.pattern->tiles), 1, a.pattern->warps * kTiledLanes, shared_bytes(a), stream,
+                            Arguments<T>{a.tiles.as<TiledTile>(), a.streams.as<TiledStream>(), a.slices.as<TiledSlice>(),
+                                         a.rows.as<std::int32_t>(), a.pattern->columns.as<std::int32_t>(),
+                                         a.local.as<std::uint16_t>(), a.values.as<T>(), a.pattern->room,
+                                         static_cast<std::int32_t>(a.pattern->widest), v.alpha, v.beta, v.x, v.y},
+                            dot);
         });
       });
 }

@@ -132,9 +132,8 @@ void put(const Sources& sources, const Update& update, Stream& stream) {
 
 void update_cuda(const Sources& sources, const Update& update, Stream& stream) {
   dispatch_operands(update.to_type, [&](auto to, auto) {
-    dispatch(update.from_type, [&](auto from) {
-      put<typename decltype(to)::type, typename decltype(from)::type>(sources, update, stream);
-    });
+    dispatch(update.from_type,
+             [&](auto from) { put<typename decltype(to)::type, typename decltype(from)::type>(sources, update, stream); });
   });
 }
 

@@ -314,8 +314,7 @@ void transpose_cuda(std::size_t entry_bytes, const Transposition& entries, Strea
 
 }  // namespace
 
-const VectorBackend cuda_vector_backend{dots,           fill_cuda,   column_dots_cuda, combine_cuda,  square_roots_cuda,
-                                        normalise_cuda, gather_cuda, copy_rows_cuda,   transpose_cuda,
-                                        scale_lines_cuda};
+const VectorBackend cuda_vector_backend{dots,           fill_cuda,   column_dots_cuda, combine_cuda,   square_roots_cuda,
+                                        normalise_cuda, gather_cuda, copy_rows_cuda,   transpose_cuda, scale_lines_cuda};
 
 }  // namespace shardmat

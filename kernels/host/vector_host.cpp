@@ -149,8 +149,7 @@ void transpose_host(std::size_t entry_bytes, const Transposition& entries, Strea
 
 }  // namespace
 
-const VectorBackend host_vector_backend{dots,           fill_host,   column_dots_host, combine_host,  square_roots_host,
-                                        normalise_host, gather_host, copy_rows_host,   transpose_host,
-                                        scale_lines_host};
+const VectorBackend host_vector_backend{dots,           fill_host,   column_dots_host, combine_host,   square_roots_host,
+                                        normalise_host, gather_host, copy_rows_host,   transpose_host, scale_lines_host};
 
 }  // namespace shardmat

@@ -1,5 +1,5 @@
-// Products of a vector with all vectors of a basis, in one column on a GPU (kernels/cuda/basis_products.cu). Steps that sum so
-// (gmres_steps.h) have a function basis_products(), and krylov.cu then runs this instead of their entries.
+// Products of a vector with all vectors of a basis, in one column on a GPU (kernels/cuda/basis_products.cu). Steps that sum
+// so (gmres_steps.h) have a function basis_products(), and krylov.cu then runs this instead of their entries.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace shardmat::krylov {
 
-/// to[i] = v_i·w, and to[count] = w·w with `self`. If there are factors h, w −= Σ h_i·v_i comes first. Sums are in f64, in an
-/// order that depends on the number of rows and vectors and on the kind of GPU. REQUIRES: w and each v_i begin at multiples
-/// of 16 bytes; 1 ≤ count, and at most 32 products with w·w.
+/// to[i] = v_i·w, and to[count] = w·w with `self`. If there are factors h, w −= Σ h_i·v_i comes first. Sums are in f64, in
+/// an order that depends on the number of rows and vectors and on the kind of GPU. REQUIRES: w and each v_i begin at
+/// multiples of 16 bytes; 1 ≤ count, and at most 32 products with w·w.
 template <class T>
 struct BasisProducts {
   const T* v;

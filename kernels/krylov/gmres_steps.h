@@ -113,9 +113,8 @@ struct GmresBasis {
         factor[i] = static_cast<T>(h[there(first + i) * columns + place.column]);
       }
       SHARDMAT_UNROLL
-      for (int i = 0; i < kAtOnce; ++i)
-        SHARDMAT_UNROLL
-        for (int n = 0; n < N; ++n) sum.of[n] += first + i < count ? factor[i] * value[i].of[n] : T{0};
+      for (int i = 0; i < kAtOnce; ++i) SHARDMAT_UNROLL
+      for (int n = 0; n < N; ++n) sum.of[n] += first + i < count ? factor[i] * value[i].of[n] : T{0};
     }
     return sum;
   }

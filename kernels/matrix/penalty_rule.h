@@ -1,5 +1,5 @@
-// When a row of a matrix states a known value: finite-element programs put a huge number (FreeFEM: tgv) on the diagonal of an
-// unknown that is known, and that number times the value into b.
+// When a row of a matrix states a known value: finite-element programs put a huge number (FreeFEM: tgv) on the diagonal of
+// an unknown that is known, and that number times the value into b.
 #pragma once
 
 #include <algorithm>

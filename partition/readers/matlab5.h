@@ -65,8 +65,8 @@ class Contents {
 
   /// Begins the next element; returns how many numbers it has.
   std::int64_t begin();
-  /// As begin(), for the values of a logical matrix: MATLAB names them doubles and stores a byte each. `places`: how many row
-  /// indices are stored, and so values, those of room to spare included.
+  /// As begin(), for the values of a logical matrix: MATLAB names them doubles and stores a byte each. `places`: how many
+  /// row indices are stored, and so values, those of room to spare included.
   std::int64_t begin_logical(std::int64_t places);
   /// The next `count` numbers of the element. T is int64_t or double. Throws Error(input) if they are none.
   template <class T>

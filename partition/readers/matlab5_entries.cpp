@@ -20,7 +20,9 @@ constexpr std::int64_t kBlock = 1 << 15;  ///< nonzeros at a time
 class Matlab5Entries final : public EntryReader {
  public:
   Matlab5Entries(const std::filesystem::path& path, const ReadOptions& options, const ReadLimits& limits)
-      : limits_(limits), file_(path), variable_(matlab5::find_sparse(file_, options.object, options.choices.part)),
+      : limits_(limits),
+        file_(path),
+        variable_(matlab5::find_sparse(file_, options.object, options.choices.part)),
         imaginary_(options.choices.part == ComplexPart::imaginary) {
     constexpr std::int64_t kBestCompression = 1032;  // of zlib
     most_ = variable_.bytes * (variable_.compressed ? kBestCompression : 1);

@@ -41,9 +41,10 @@ void fail_symmetry(const char* line, Symmetry symmetry, const Place& place) {
                      : symmetry == Symmetry::hermitian ? "hermitian"
                                                        : "skew-symmetric";
   if (place.row == place.col)
-    throw LineFault{line, fmt::format("the skew-symmetric matrix has a value on its diagonal at row {}, where it must be zero; "
-                                      "correct or remove the line",
-                                      place.row + 1)};
+    throw LineFault{line,
+                    fmt::format("the skew-symmetric matrix has a value on its diagonal at row {}, where it must be zero; "
+                                "correct or remove the line",
+                                place.row + 1)};
   throw LineFault{line,
                   fmt::format("the {} matrix has the entry ({}, {}) above its diagonal; store the lower triangle only, "
                               "or declare the matrix general",
@@ -51,9 +52,10 @@ void fail_symmetry(const char* line, Symmetry symmetry, const Place& place) {
 }
 
 void fail_hermitian_diagonal(const char* line, std::int64_t row, double value) {
-  throw LineFault{line, fmt::format("the hermitian matrix has the imaginary part {} on its diagonal at row {}, where it must "
-                                    "be zero; correct the line, or store all entries and declare the matrix general",
-                                    value, row + 1)};
+  throw LineFault{line,
+                  fmt::format("the hermitian matrix has the imaginary part {} on its diagonal at row {}, where it must "
+                              "be zero; correct the line, or store all entries and declare the matrix general",
+                              value, row + 1)};
 }
 
 void require_coordinate(const std::filesystem::path& path, const Header& header) {

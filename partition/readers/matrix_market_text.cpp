@@ -163,9 +163,10 @@ const char* parse_value_slowly(const char* p, double& value) {
   const std::string_view word(p, static_cast<std::size_t>(end - p));
   const std::optional<double> parsed = parse_unusual(std::string(word));
   if (!parsed)
-    throw LineFault{p, fmt::format("the value {} is no number; {}", quote(word),
-                                   has_decimal_comma(std::string(word)) ? "write a point instead of the comma before its decimals"
-                                                           : "correct or remove the line")};
+    throw LineFault{
+        p, fmt::format("the value {} is no number; {}", quote(word),
+                       has_decimal_comma(std::string(word)) ? "write a point instead of the comma before its decimals"
+                                                            : "correct or remove the line")};
   if (std::isinf(*parsed))
     throw LineFault{
         p, fmt::format("the value {} is too large for a 64-bit floating point number; scale the matrix", quote(word))};
@@ -233,20 +234,20 @@ const char* parse_value(const char* p, const char* end, Field field, bool allow_
     throw LineFault{p, fmt::format("the value {} is negative but the field is unsigned-integer; declare the field integer",
                                    quote_word(p))};
   if (is_whole && !std::all_of(first + (*first == '-' ? 1 : 0), behind, is_digit))
-    throw LineFault{
-        p, fmt::format("the value {} is no whole number but the field is {}; declare the field real", quote_word(p),
-                                   field == Field::integer ? "integer" : "unsigned-integer")};
+    throw LineFault{p, fmt::format("the value {} is no whole number but the field is {}; declare the field real",
+                                   quote_word(p), field == Field::integer ? "integer" : "unsigned-integer")};
   std::int64_t whole = 0;
   std::uint64_t natural = 0;
   if (is_whole && behind - first > 18 &&
-      (field == Field::integer ? std::from_chars(first, behind, whole).ec
-                               : std::from_chars(first, behind, natural).ec) != std::errc{})
+      (field == Field::integer ? std::from_chars(first, behind, whole).ec : std::from_chars(first, behind, natural).ec) !=
+          std::errc{})
     throw LineFault{p, fmt::format("the value {} does not fit a 64-bit integer; declare the field real", quote_word(p))};
   if (is_whole && behind - first > 15) {  // digits, and a sign; 2^53 has 16
     if (field == Field::integer) std::from_chars(first, behind, whole);
     else std::from_chars(first, behind, natural);
     if (!is_exact_in_f64(whole) || !is_exact_in_f64(natural))
-      throw LineFault{p, fmt::format("the value {} {}; declare the field real to have it rounded", quote_word(p), kNotExact)};
+      throw LineFault{p,
+                      fmt::format("the value {} {}; declare the field real to have it rounded", quote_word(p), kNotExact)};
   }
   return behind;
 }

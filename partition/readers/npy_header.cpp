@@ -124,11 +124,10 @@ bool convert_integers(const NpyHeader& header, const char* bytes, std::size_t co
 [[noreturn]] void fail_type(const std::string& source, const NpyHeader& header, const char* wanted) {
   if (header.kind == 'c') fail(source, complex_vector_refused(source));
   const bool longer = header.kind == 'f' && header.item_bytes > 8;
-  fail(source,
-       fmt::format("its elements {}, which is not supported; write {}",
-                   longer ? fmt::format("are long doubles of {} bytes", header.item_bytes)
-                          : fmt::format("have the type {}{}", shortened({&header.kind, 1}), header.item_bytes),
-                   wanted));
+  fail(source, fmt::format("its elements {}, which is not supported; write {}",
+                           longer ? fmt::format("are long doubles of {} bytes", header.item_bytes)
+                                  : fmt::format("have the type {}{}", shortened({&header.kind, 1}), header.item_bytes),
+                           wanted));
 }
 
 }  // namespace
@@ -192,8 +191,7 @@ NpyHeader little_endian(NpyHeader header) {
 }  // namespace
 
 void npy_to_f64(const std::string& source, const NpyHeader& header, const char* bytes, std::size_t count, double* out) {
-  if (header.big_endian)
-    return npy_to_f64(source, little_endian(header), reversed(header, bytes, count).data(), count, out);
+  if (header.big_endian) return npy_to_f64(source, little_endian(header), reversed(header, bytes, count).data(), count, out);
   if (header.kind == 'f' && header.item_bytes == 8) return convert<double, double>(bytes, count, out);
   if (header.kind == 'f' && header.item_bytes == 4) return convert<double, float>(bytes, count, out);
   if (header.kind == 'f' && header.item_bytes == 2) return convert<double, F16>(bytes, count, out);
@@ -205,8 +203,8 @@ void npy_to_f64(const std::string& source, const NpyHeader& header, const char* 
   try {
     if (!convert_integers(header, bytes, count, out)) fail_type(source, header, "real numbers, .astype('<f8')");
   } catch (const NotExact& fault) {
-    fail(source, fmt::format("its element {} {}; write the array with .astype('<f8') to have it rounded", fault.number,
-                             kNotExact));
+    fail(source,
+         fmt::format("its element {} {}; write the array with .astype('<f8') to have it rounded", fault.number, kNotExact));
   }
 }
 

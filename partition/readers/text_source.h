@@ -1,6 +1,6 @@
 // Reads text files in pieces of whole lines, in any number of passes. Each task reads its own piece of plain text into a
-// buffer that stays in its core's cache, so the copy costs almost nothing; compressed text goes through one bounded buffer. A
-// second pass reads (and decompresses) the file again, so the text is never held in memory. Line numbers are counted only
+// buffer that stays in its core's cache, so the copy costs almost nothing; compressed text goes through one bounded buffer.
+// A second pass reads (and decompresses) the file again, so the text is never held in memory. Line numbers are counted only
 // for an error message, so that the text can be parsed in parallel.
 #pragma once
 
@@ -19,8 +19,9 @@ namespace shardmat {
 
 /// Buffer sizes and limits of a reader. Tests use smaller sizes than the defaults.
 struct ReadLimits {
-  std::int64_t piece_bytes = 1 << 20;   ///< text parsed by one task
-  std::int64_t batch_bytes = 64 << 20;  ///< text between two progress reports; the buffer of compressed text is at most a quarter of it
+  std::int64_t piece_bytes = 1 << 20;  ///< text parsed by one task
+  std::int64_t batch_bytes =
+      64 << 20;  ///< text between two progress reports; the buffer of compressed text is at most a quarter of it
   /// The most bytes that a matrix may take; the machine's available memory is a limit, too.
   std::int64_t memory_bytes = std::numeric_limits<std::int64_t>::max();
 

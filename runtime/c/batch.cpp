@@ -115,7 +115,8 @@ void multiply_batch(shardmat_batch_product& with, double alpha, const Dense& x, 
   Dense from = x, to = y;
   from.leading = ldx, to.leading = ldy;
   const bool gaps = ldy > columns;  // which stay as they are
-  const void* const given_x = alpha == 0 ? zeros(from, device, with.given_x, stream) : here(from, device, with.given_x, true, stream);
+  const void* const given_x =
+      alpha == 0 ? zeros(from, device, with.given_x, stream) : here(from, device, with.given_x, true, stream);
   void* const given_y = here(to, device, with.given_y, beta != 0 || gaps, stream);
   with.plan->multiply(given_x, ldx, given_y, ldy, {alpha, beta, nullptr, false}, stream);
   if (!(y.device == device))

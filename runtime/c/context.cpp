@@ -117,7 +117,8 @@ void require(bool condition, const char* what) {
 }
 
 void require_size(std::int64_t count, std::size_t bytes_each, const char* what) {
-  const std::int64_t most = (std::int64_t{1} << 47) / static_cast<std::int64_t>(bytes_each);  // of the addresses of a process
+  const std::int64_t most =
+      (std::int64_t{1} << 47) / static_cast<std::int64_t>(bytes_each);  // of the addresses of a process
   if (count < 0 || count > most)
     throw Error(ErrorKind::usage, fmt::format("{} is {}; it must be 0 to {}", what, count, most));
 }

@@ -47,8 +47,8 @@ struct MatrixState {
   std::map<std::int64_t, GroupProduct> kept;  ///< of shardmat_spmm(), by columns; goes first
 };
 
-/// The first member of each handle tells its kind: a pointer that a program cast to another kind is refused, and so is, as far as
-/// its memory still tells, a handle that was destroyed.
+/// The first member of each handle tells its kind: a pointer that a program cast to another kind is refused, and so is, as
+/// far as its memory still tells, a handle that was destroyed.
 enum class Kind : std::uint64_t {
   context = 0x5348'4152'444d'0001,
   matrix = 0x5348'4152'444d'0002,

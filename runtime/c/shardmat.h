@@ -68,8 +68,8 @@ const char* shardmat_version(void);
  *   triplets, and with b and x of a solve in another type than the matrix's sum_type.
  * - Calls that take a stream wait until it has passed the work given to it so far (a feeder without a stream: until the
  *   default streams have), and return when they are done. A CUDA graph cannot record them.
- * - A matrix of a file is on the owners: its feeders have own_rows = 0. A partitioner (`method`) takes own rows only if those of
- *   each group follow each other.
+ * - A matrix of a file is on the owners: its feeders have own_rows = 0. A partitioner (`method`) takes own rows only if
+ * those of each group follow each other.
  * - An error of any rank's arguments is returned on all ranks. Monitors of
  *   solves are called on feeders about ten times a second and at the end; those of PageRank on owners only.
  * - Feeders do not multiply: batches return SHARDMAT_USAGE there.
@@ -81,11 +81,12 @@ typedef struct shardmat_context shardmat_context;
 
 typedef struct {
   size_t size;
-  const char* backend;    /* "auto", "host" or "cuda"; NULL: auto, which takes a GPU if every rank has one */
-  int threads;            /* host threads of each rank; 0: OMP_NUM_THREADS, or its share of the cores */
-  double timeout_seconds; /* the longest wait for other ranks; 0: 60. Below MPI_THREAD_MULTIPLE files may take ten times this */
-  int owners;             /* on the host: ranks of each host that own rows; 0: all */
-  int no_feeders;         /* 1: more ranks than GPUs are refused */
+  const char* backend; /* "auto", "host" or "cuda"; NULL: auto, which takes a GPU if every rank has one */
+  int threads;         /* host threads of each rank; 0: OMP_NUM_THREADS, or its share of the cores */
+  double
+      timeout_seconds; /* the longest wait for other ranks; 0: 60. Below MPI_THREAD_MULTIPLE files may take ten times this */
+  int owners;          /* on the host: ranks of each host that own rows; 0: all */
+  int no_feeders;      /* 1: more ranks than GPUs are refused */
 } shardmat_context_options;
 
 /* This process alone. Makes no MPI call, now or later. `options` may be NULL. */
@@ -194,8 +195,8 @@ typedef struct {
   int64_t own_values;      /* values that this rank gives to shardmat_matrix_update_values() */
   int type, sum_type;      /* of x, and of y: SHARDMAT_F64 … */
   int updatable;
-  int64_t device_bytes; /* of the stored rows on this rank's device */
-  int64_t host_bytes;   /* of the rows in host memory */
+  int64_t device_bytes;    /* of the stored rows on this rank's device */
+  int64_t host_bytes;      /* of the rows in host memory */
   int64_t node_block_size; /* unknowns of a node, as given, stored in the file or found in the pattern; 1: no such nodes */
 } shardmat_matrix_info;
 
@@ -333,7 +334,7 @@ typedef struct shardmat_solver shardmat_solver;
 
 typedef struct {
   size_t size;
-  const char* solver;         /* "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", or "auto" by the matrix; NULL: cg */
+  const char* solver; /* "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", or "auto" by the matrix; NULL: cg */
   const char* preconditioner; /* "none", "jacobi", "block_jacobi", "chebyshev"; NULL: none */
   const char* null_space;     /* "none" or "constant"; NULL: none */
   const char* residual_norm;  /* which norm is compared; NULL: unpreconditioned */
@@ -352,7 +353,8 @@ typedef struct {
   const char* variant; /* of cg: "classic", "single_reduction" (one sum over the ranks an iteration), "auto"; NULL: auto */
   double divergence_tolerance; /* ends when the residual is above this times the larger of |b| and the first one; 0: 1e5 */
   /* Rows that state a known value b_i / a_ii by a diagonal above 1e8 times all else. "auto": x is that value there, and the
-   * method solves for the other rows, if such rows matter little to others; "known": all of them, and a matrix without any is refused; "keep": rows like others. NULL: auto. */
+   * method solves for the other rows, if such rows matter little to others; "known": all of them, and a matrix without any
+   * is refused; "keep": rows like others. NULL: auto. */
   const char* penalty_rows;
 } shardmat_solver_options;
 
@@ -366,15 +368,15 @@ typedef struct {
   double seconds;          /* of the whole solve, all columns */
   const char* reason;      /* "converged_rtol" …; both texts are valid for ever */
   const char* explanation; /* a sentence for people */
-  /* 2-norm of what was removed from b because it lies in the null space; 0 without one. norm_of_b and the residuals are those
-   * of what is left of b: |b - A*x|^2 = true_residual^2 + removed_from_b^2. */
+  /* 2-norm of what was removed from b because it lies in the null space; 0 without one. norm_of_b and the residuals are
+   * those of what is left of b: |b - A*x|^2 = true_residual^2 + removed_from_b^2. */
   double removed_from_b;
-  /* Rows whose values were taken as known. norm_of_b and the residuals are those of the other rows: true_residual is the norm
-   * of b - A*x there, norm_of_b that of b - A*(the known values). */
+  /* Rows whose values were taken as known. norm_of_b and the residuals are those of the other rows: true_residual is the
+   * norm of b - A*x there, norm_of_b that of b - A*(the known values). */
   int64_t penalty_rows;
   double penalty_ratio; /* the largest one of such a diagonal to all else; 0 without such rows */
-  /* Known if the tolerance was not met and true_residual is at most a hundredth of norm_of_b, else 0. floor: the residual that
-   * rounding errors allow, 2 eps | |A|*|x| |; at or below it the reason is "converged_attainable", and converged is 1.
+  /* Known if the tolerance was not met and true_residual is at most a hundredth of norm_of_b, else 0. floor: the residual
+   * that rounding errors allow, 2 eps | |A|*|x| |; at or below it the reason is "converged_attainable", and converged is 1.
    * backward_error: |b - A*x| / | |A|*|x| |. */
   double floor, backward_error;
 } shardmat_solve_result;

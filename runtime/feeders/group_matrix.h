@@ -24,8 +24,8 @@ namespace shardmat {
 struct GivenRows {
   OwnRows rows;  ///< of one range
   MatrixOptions options;
-  std::string method;  ///< partitioner; empty: rows stay on the ranks that gave them, or on their owners
-  bool type_of_values = false;  ///< options.type is that of the values: a rank without entries takes that of the others
+  std::string method;                ///< partitioner; empty: rows stay on the ranks that gave them, or on their owners
+  bool type_of_values = false;       ///< options.type is that of the values: a rank without entries takes that of the others
   std::int64_t node_block_size = 0;  ///< unknowns of a node; 0: found in the pattern
 };
 struct GivenTriplets {

@@ -24,7 +24,7 @@ void HeldRows::clear(const Dense& vector, Stream& stream) const {
   dispatch(vector.type, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
     passes_->run(krylov::ClearRows<T>{places_.as<std::int64_t>(), static_cast<T*>(vector.data), vector.leading},
-                std::ssize(rows_), stream);
+                 std::ssize(rows_), stream);
   });
 }
 

@@ -10,8 +10,8 @@
 #include "kernels/base/dense.h"
 #include "kernels/base/device.h"
 #include "kernels/base/host_vector.h"
-#include "kernels/krylov/step.h"
 #include "kernels/base/types.h"
+#include "kernels/krylov/step.h"
 
 namespace shardmat {
 

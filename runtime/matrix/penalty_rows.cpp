@@ -162,9 +162,7 @@ class Search {
   }
 
  private:
-  std::size_t own_place(std::size_t row) const {
-    return static_cast<std::size_t>(matrix_.column_map().first_own()) + row;
-  }
+  std::size_t own_place(std::size_t row) const { return static_cast<std::size_t>(matrix_.column_map().first_own()) + row; }
   template <class F>
   void for_row(std::size_t row, const F& f) const {
     for (std::int64_t k = csr_.row_ptr[row]; k < csr_.row_ptr[row + 1]; ++k)
@@ -214,7 +212,8 @@ bool has_rows_everywhere(const DistributedMatrix& matrix) {
   return matrix.context().communicator().all_reduce(here ? 1 : 0, Reduction::min) == 1;
 }
 
-/// False if the diagonal alone tells that no row is one. Spares a look at the rows after new values, which come from the device.
+/// False if the diagonal alone tells that no row is one. Spares a look at the rows after new values, which come from the
+/// device.
 bool may_have_some(DistributedMatrix& matrix, Stream& stream) {
   Communicator& ranks = matrix.context().communicator();
   const DistributedVector diagonal = matrix.diagonal(stream);
@@ -244,8 +243,8 @@ std::string_view name(PenaltyRows choice) { return kNames[static_cast<std::size_
 PenaltyRows parse_penalty_rows(std::string_view text) {
   for (std::size_t i = 0; i < kNames.size(); ++i)
     if (kNames[i] == text) return static_cast<PenaltyRows>(i);
-  throw Error(ErrorKind::usage,
-              fmt::format("there is no choice \"{}\" for penalty rows; take keep, known or auto", text), "penalty_rows");
+  throw Error(ErrorKind::usage, fmt::format("there is no choice \"{}\" for penalty rows; take keep, known or auto", text),
+              "penalty_rows");
 }
 
 PenaltyFindings find_penalty_rows(DistributedMatrix& matrix, PenaltyRows choice,
@@ -266,7 +265,8 @@ PenaltyFindings find_penalty_rows(DistributedMatrix& matrix, PenaltyRows choice,
   std::int64_t count = search.find(choice);
   if (choice == PenaltyRows::known && count == 0)
     refuse(
-        "the matrix has no penalty rows. In such a row, the diagonal is more than 1e8 times as large as the other entries of "
+        "the matrix has no penalty rows. In such a row, the diagonal is more than 1e8 times as large as the other entries "
+        "of "
         "the row, and as the smallest diagonal of the matrix. Take auto or keep");
   if (count == 0) return none();
   const Product& of_one = make_product();

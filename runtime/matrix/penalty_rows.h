@@ -1,6 +1,6 @@
 // Penalty rows: rows that state a known value, x_i = b_i / a_ii, by a huge number on the diagonal (kernels/matrix/
-// penalty_rule.h). A Krylov method cannot work with them: they dominate every norm. A solver takes their values as known, and
-// solves for the other unknowns.
+// penalty_rule.h). A Krylov method cannot work with them: they dominate every norm. A solver takes their values as known,
+// and solves for the other unknowns.
 //
 // Threads: as DistributedMatrix. What is collective says so.
 #pragma once
@@ -32,7 +32,7 @@ std::string_view name(PenaltyRows choice);
 PenaltyRows parse_penalty_rows(std::string_view text);
 
 struct PenaltyFindings {
-  std::int64_t count = 0;  ///< of all ranks
+  std::int64_t count = 0;    ///< of all ranks
   double largest_ratio = 0;  ///< of a diagonal to the larger of the other entries of its row and the reference; 0: that is 0
   bool looked = false;       ///< false: nobody looked, or the rows of the matrix are no longer in host memory
   std::string note;          ///< why rows that look like penalty rows are not taken, or why nobody looked; else empty

@@ -28,7 +28,7 @@ struct Settings {
 };
 
 struct Solver {
-  PetscInt method;  ///< among kMethods, as the options say
+  PetscInt method;   ///< among kMethods, as the options say
   PetscInt penalty;  ///< among kPenaltyRows
   PetscInt restart;
   shardmat_solver* solver;

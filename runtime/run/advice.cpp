@@ -15,10 +15,10 @@ namespace {
 constexpr std::int64_t kSlow = 200;  // iterations
 // Half of a tenth of the solve's time is for making the preconditioner, half for iterations that take 1.3 times as long.
 constexpr double kHalf = 0.05, kDearer = 1.3;
-constexpr double kAlways = 0.005;                 // seconds that may always be taken to make it
-constexpr double kMostSeconds = 0.1;              // of a trial, if a tenth of the solve's time is less
-constexpr double kFind = 20e-9;                   // seconds a nonzero, to find the diagonal
-constexpr std::int64_t kFewest = 5;  // iterations of a trial that say something
+constexpr double kAlways = 0.005;     // seconds that may always be taken to make it
+constexpr double kMostSeconds = 0.1;  // of a trial, if a tenth of the solve's time is less
+constexpr double kFind = 20e-9;       // seconds a nonzero, to find the diagonal
+constexpr std::int64_t kFewest = 5;   // iterations of a trial that say something
 constexpr double kHelps = 1.3, kReduces = 0.9;
 
 const SolvedColumn& slowest(const SolveResult& result) {

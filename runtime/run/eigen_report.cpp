@@ -45,10 +45,11 @@ std::string confirmed_text(const EigenReport& r) {
 /// What rows that state known values do to eigenvalues.
 std::string penalty_text(const EigenReport& r) {
   if (r.penalty_rows == 0) return {};
-  return fmt::format("{} with a diagonal up to {:.2g} times all else: each makes an eigenvalue of that size, which means "
-                     "nothing, and small ones drown in its rounding errors. Write the matrix without these rows and columns "
-                     "(FreeFEM: tgv = -2 makes them rows and columns of the identity)",
-                     r.penalty_rows == 1 ? "1 row" : human_count(r.penalty_rows) + " rows", r.penalty_ratio);
+  return fmt::format(
+      "{} with a diagonal up to {:.2g} times all else: each makes an eigenvalue of that size, which means "
+      "nothing, and small ones drown in its rounding errors. Write the matrix without these rows and columns "
+      "(FreeFEM: tgv = -2 makes them rows and columns of the identity)",
+      r.penalty_rows == 1 ? "1 row" : human_count(r.penalty_rows) + " rows", r.penalty_ratio);
 }
 
 }  // namespace

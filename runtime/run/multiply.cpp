@@ -51,7 +51,8 @@ class MultiplyRun {
     if (options_.beta != 0) describe_on_all_ranks(VectorFile::hdf5_input(options_.y0, "y0"), communicator_);
     communicator_.together([&] {
       x_source_ = open_vector(options_.x, "x", source_.rows->cols(), options_.seed, columns());
-      if (options_.beta != 0) y0_source_ = open_vector(options_.y0, "y0", source_.rows->rows(), options_.seed + 1, columns());
+      if (options_.beta != 0)
+        y0_source_ = open_vector(options_.y0, "y0", source_.rows->rows(), options_.seed + 1, columns());
     });
     load();
     set_up_vectors();

@@ -126,8 +126,9 @@ void write_setup(Table& t, const ProductReport& r) {
         fmt::format("{} × {}, {}, {}", human_count(r.rows), human_count(r.cols), human_count(r.nnz, "nonzero"), r.type));
   if (r.right_hand_sides > 1) t.row("X and Y", fmt::format("{} columns, row-major", human_count(r.right_hand_sides)));
   if (r.symmetry_difference > 0)
-    t.row("symmetry", fmt::format("within rounding: a_ij and a_ji differ by up to {:.2g} (relative), and both became their mean",
-                                  r.symmetry_difference));
+    t.row("symmetry",
+          fmt::format("within rounding: a_ij and a_ji differ by up to {:.2g} (relative), and both became their mean",
+                      r.symmetry_difference));
   t.row("read by", r.access);
   t.row("parts",
         fmt::format("{} by {} ({}), rows sorted: {}", r.ranks.size(), r.partition_method, r.partition_origin, r.sort));

@@ -37,7 +37,7 @@ struct ProductReport {
   bool nodes_are_whole = true;       ///< no rank has only some rows of a node
   OverRanks part_rows, part_nnz;
   double imbalance = 1;
-  double symmetry_difference = 0;  ///< DistributedMatrix::symmetry_difference()
+  double symmetry_difference = 0;                  ///< DistributedMatrix::symmetry_difference()
   bool reproducible = true;                        ///< the same run gives a bit-identical y
   std::string kernel, format, policy, kernel_why;  ///< of rank 0; see kernel_of_rank
   std::vector<std::string> kernel_of_rank;  ///< of each rank: "csr_vector threads_per_row=8"; "; " between different blocks

@@ -108,13 +108,13 @@ std::string null_space_text(const SolveReport& r) {
 std::string penalty_text(const SolveReport& r) {
   if (r.result.penalty_rows == 0) return r.result.penalty_note;
   const bool one = r.result.penalty_rows == 1;
-  const std::string ratio = r.result.penalty_ratio > 0
-                                ? fmt::format(" (diagonal up to {:.2g} times the others)", r.result.penalty_ratio)
-                                : "";
-  return fmt::format("{} row{} state{} known values{}: x is b / diagonal there; norms and residuals are of the other rows, "
-                     "‖b‖ of b − A·(known values){}{}",
-                     human_count(r.result.penalty_rows), one ? "" : "s", one ? "s" : "", ratio,
-                     r.result.penalty_note.empty() ? "" : "; ", r.result.penalty_note);
+  const std::string ratio =
+      r.result.penalty_ratio > 0 ? fmt::format(" (diagonal up to {:.2g} times the others)", r.result.penalty_ratio) : "";
+  return fmt::format(
+      "{} row{} state{} known values{}: x is b / diagonal there; norms and residuals are of the other rows, "
+      "‖b‖ of b − A·(known values){}{}",
+      human_count(r.result.penalty_rows), one ? "" : "s", one ? "s" : "", ratio, r.result.penalty_note.empty() ? "" : "; ",
+      r.result.penalty_note);
 }
 
 void write_columns(Table& t, const std::vector<SolvedColumn>& columns) {

@@ -146,7 +146,8 @@ class RankCheck {
     if (!right) ++tally.wrong;
   }
 
-  /// A sum of so many products that are `absolute` in sum without signs; `averaged`: what symmetric storage may change in it.
+  /// A sum of so many products that are `absolute` in sum without signs; `averaged`: what symmetric storage may change in
+  /// it.
   struct Expected {
     double sum, absolute, products, averaged;
   };

@@ -14,7 +14,9 @@ constexpr std::int64_t kRowsAtOnce = 1 << 10;
 /// A row times x: four sums, so that additions do not wait for each other.
 double product_of_row(const CsrView& a, std::size_t row, const float* x) {
   constexpr std::size_t kSums = 4;
-  const auto term = [&](std::size_t k) { return a.values[k] * static_cast<double>(x[static_cast<std::size_t>(a.col_idx[k])]); };
+  const auto term = [&](std::size_t k) {
+    return a.values[k] * static_cast<double>(x[static_cast<std::size_t>(a.col_idx[k])]);
+  };
   const auto end = static_cast<std::size_t>(a.row_ptr[row + 1]);
   auto k = static_cast<std::size_t>(a.row_ptr[row]);
   double sums[kSums] = {};

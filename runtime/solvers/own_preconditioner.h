@@ -38,7 +38,8 @@ struct OwnPreconditioner {
   bool capturable = false;
 };
 
-/// `held`: rows in which z becomes 0, or null. Calls set_up. Collective; errors of the functions are thrown by all ranks. Throws Error(usage) without `apply`.
+/// `held`: rows in which z becomes 0, or null. Calls set_up. Collective; errors of the functions are thrown by all ranks.
+/// Throws Error(usage) without `apply`.
 std::unique_ptr<Preconditioner> make_own_preconditioner(DistributedMatrix& matrix, const OwnPreconditioner& own,
                                                         std::int64_t columns, const HeldRows* held = nullptr);
 

@@ -39,13 +39,13 @@ class Preconditioner {
 };
 
 struct PreconditionerOptions {
-  int columns = 1;         ///< right-hand sides of apply()
-  int node_block_size = 0;  ///< of block_jacobi: unknowns a node, 1 to 6; 0: block_jacobi_size()
-  int degree = 4;          ///< of the chebyshev polynomial: products an application
-  bool absolute = false;   ///< takes magnitudes, so that M is positive definite
-  bool mean_free = false;  ///< constant vectors are in the null space: M is applied to vectors without a mean
+  int columns = 1;                 ///< right-hand sides of apply()
+  int node_block_size = 0;         ///< of block_jacobi: unknowns a node, 1 to 6; 0: block_jacobi_size()
+  int degree = 4;                  ///< of the chebyshev polynomial: products an application
+  bool absolute = false;           ///< takes magnitudes, so that M is positive definite
+  bool mean_free = false;          ///< constant vectors are in the null space: M is applied to vectors without a mean
   const HeldRows* held = nullptr;  ///< M works on vectors that are 0 there, and is that of the other rows and columns
-  ProductOptions product;  ///< of products that the preconditioner makes; their columns are those above
+  ProductOptions product;          ///< of products that the preconditioner makes; their columns are those above
 };
 
 /// The size of the blocks that block_jacobi takes if none is given: the unknowns of a node of this matrix, if these are at

@@ -43,8 +43,8 @@ std::vector<double> tridiagonal_eigenvalues(const std::vector<double>& diagonal,
 
 /// The extreme Ritz values after `steps` steps of conjugate gradients from a random b (Saad, 2nd ed., 6.7.3): the largest is
 /// a little too small, the least too large. Without rows, both are 1. REQUIRES: A and M symmetric positive definite. Throws
-/// Error(usage) where it finds that they are not; the error names `setting`, which is "solver" or "preconditioner". Overwrites
-/// the product's x(). Collective; the same on all ranks.
+/// Error(usage) where it finds that they are not; the error names `setting`, which is "solver" or "preconditioner".
+/// Overwrites the product's x(). Collective; the same on all ranks.
 Spectrum estimate_spectrum(const Product& product, const Preconditioner& preconditioner, int steps, std::string_view setting,
                            Stream& stream);
 

@@ -113,8 +113,12 @@ class Reading {
       if (root) reader_ = open_entries(path_, read, limits_);
     });
     if (root)
-      shape_ = {reader_->rows(), reader_->cols(), reader_->most_entries(), reader_->is_divisible() ? 1 : 0,
-                reader_->needs_validation() ? 1 : 0, reader_->forbids_duplicates() ? 1 : 0};
+      shape_ = {reader_->rows(),
+                reader_->cols(),
+                reader_->most_entries(),
+                reader_->is_divisible() ? 1 : 0,
+                reader_->needs_validation() ? 1 : 0,
+                reader_->forbids_duplicates() ? 1 : 0};
     ranks_.broadcast(std::span<Shape>(&shape_, 1));
     on_file([&] {
       const std::int64_t size = ranks_.size(), of_rows = product(shape_.rows / size + 1, 32);

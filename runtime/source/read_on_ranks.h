@@ -19,8 +19,8 @@ struct ReadOnRanksOptions {
   Progress progress;
   /// Bytes of text that all ranks together parse between two exchanges of entries.
   std::int64_t round_bytes = 64 << 20;
-  InputChoices choices{};      ///< what the user says about the file
-  bool keep_unknowns = false;  ///< rank 0 keeps the list of unknowns, 16 bytes a row of the whole matrix
+  InputChoices choices{};            ///< what the user says about the file
+  bool keep_unknowns = false;        ///< rank 0 keeps the list of unknowns, 16 bytes a row of the whole matrix
   std::int64_t node_block_size = 0;  ///< each rank keeps whole nodes of so many unknowns; 0: found in the pattern
 };
 

@@ -14,8 +14,8 @@
 
 #include "comm/call_watch.h"
 #include "comm/slices.h"
-#include "tests/support/pretended_hosts.h"
 #include "tests/support/growing_deadline.h"
+#include "tests/support/pretended_hosts.h"
 #include "tests/support/world.h"
 
 namespace shardmat {

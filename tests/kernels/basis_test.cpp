@@ -125,7 +125,8 @@ class Case {
           const double term = of_w * (v == count_ ? of_w : entry(v, i, j));
           sum += term, absolute += std::abs(term);
         }
-        ASSERT_NEAR(found[static_cast<std::size_t>(v * columns_ + j)], sum, 0x1p-52 * static_cast<double>(rows_ + 2) * absolute)
+        ASSERT_NEAR(found[static_cast<std::size_t>(v * columns_ + j)], sum,
+                    0x1p-52 * static_cast<double>(rows_ + 2) * absolute)
             << "vector " << v << ", column " << j;
       }
   }

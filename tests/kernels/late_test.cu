@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "kernels/choose/registry.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/formats/packed.h"
 #include "kernels/matrix/csr.h"
-#include "kernels/choose/registry.h"
 #include "kernels/spmm.h"
 #include "tests/support/plan_check.h"
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "kernels/formats/rbp.h"
 #include "kernels/choose/registry.h"
+#include "kernels/formats/rbp.h"
 #include "tests/support/matrix_zoo.h"
 
 namespace shardmat {

@@ -7,9 +7,9 @@
 
 #include "kernels/base/error.h"
 #include "kernels/choose/cost_model.h"
+#include "kernels/choose/registry.h"
 #include "kernels/formats/csr.h"
 #include "kernels/formats/packed.h"
-#include "kernels/choose/registry.h"
 #include "tests/support/matrix_zoo.h"
 
 namespace shardmat {

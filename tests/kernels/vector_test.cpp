@@ -146,9 +146,10 @@ void check_scaling(Backend backend, ValueType type, DenseOrder order, double fac
       }
     const Buffer memory(stream.device(), found.size() * sizeof(T));
     copy_to_device(memory.data(), found.data(), memory.bytes(), stream);
-    scale_matrix(factor, Dense{memory.data(), by_rows ? lines : length, by_rows ? length : lines, apart, order, type,
-                               stream.device()},
-                 stream);
+    scale_matrix(
+        factor,
+        Dense{memory.data(), by_rows ? lines : length, by_rows ? length : lines, apart, order, type, stream.device()},
+        stream);
     copy_to_host(found.data(), memory.data(), memory.bytes(), stream);
     ASSERT_EQ(std::memcmp(found.data(), expected.data(), memory.bytes()), 0) << lines << " lines of " << length;
   }

@@ -15,7 +15,8 @@ struct NamedMatrix {
 };
 
 /// 0×0, no rows, no columns, empty rows, one dense row, one dense column, row lengths 31/32/33, power law, banded, diagonal,
-/// hexahedral elasticity-like blocks, symmetric ones, wide and tall rectangles. Deterministic; values in [-1, 1), exact zeros among them.
+/// hexahedral elasticity-like blocks, symmetric ones, wide and tall rectangles. Deterministic; values in [-1, 1), exact
+/// zeros among them.
 std::vector<NamedMatrix> matrix_zoo();
 
 /// The symmetric matrix with the lower triangle and the diagonal of a square one.

@@ -130,8 +130,10 @@ TEST(ScalingTable, LinesAreNarrowWhateverTheFigures) {
     study.cases.back().report.iteration.median = 1e-9;  // against 3e-4 s on one rank
   }
   study.cases.push_back(measured("b.h5", 2, 1, 1, 1));
-  study.cases.back().why_not = "there is no room for it on rank 1, which has 123,456,789,012 bytes of 987,654,321,098,765 free";
-  for (int i = 0; i < 10; ++i) study.no_forecasts.push_back("b.h5: its iterations took between 0.1 and 123,456,789.1 times the median");
+  study.cases.back().why_not =
+      "there is no room for it on rank 1, which has 123,456,789,012 bytes of 987,654,321,098,765 free";
+  for (int i = 0; i < 10; ++i)
+    study.no_forecasts.push_back("b.h5: its iterations took between 0.1 and 123,456,789.1 times the median");
   study.no_forecasts.back() += study.no_forecasts.front();
   find_efficiencies(study.cases);
   std::istringstream lines(table(study));

@@ -32,8 +32,9 @@ std::string heading(const ScalingStudy& study, const ScalingCase& first) {
       break;
     }
   return wrapped(line, 0, kLineWidth) +
-         fmt::format("  {:>5}  {:<15} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12} {:>10} {:>8}\n", "ranks", "exchange", "iteration =",
-                     "product +", "imbalance +", "waiting", "exchange alone", "predicted", "efficiency", "GFLOP/s");
+         fmt::format("  {:>5}  {:<15} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12} {:>10} {:>8}\n", "ranks", "exchange",
+                     "iteration =", "product +", "imbalance +", "waiting", "exchange alone", "predicted", "efficiency",
+                     "GFLOP/s");
 }
 
 std::size_t hosts(const MultiplyReport& r) {
@@ -173,7 +174,8 @@ std::string notes_of(const ScalingStudy& study, const std::string& matrix) {
   for (const ScalingCase& one : study.cases)
     if (one.matrix == matrix)
       for (const std::string& note : one.notes)
-        text += wrapped(fmt::format("note: {}, {}: {}", counted(one.ranks, "rank"), one.report.exchange, note), 2, kLineWidth);
+        text +=
+            wrapped(fmt::format("note: {}, {}: {}", counted(one.ranks, "rank"), one.report.exchange, note), 2, kLineWidth);
   return text;
 }
 

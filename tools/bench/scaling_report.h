@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "runtime/matrix/distributed_matrix.h"
-#include "runtime/timing/performance_model.h"
 #include "runtime/run/report.h"
+#include "runtime/timing/performance_model.h"
 #include "tools/growing_matrix.h"
 
 namespace shardmat::tools {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
+#include "kernels/choose/registry.h"
 #include "kernels/conversion.h"
 #include "kernels/measure.h"
-#include "kernels/choose/registry.h"
 #include "tools/bench/product_check.h"
 
 namespace shardmat::tools {

@@ -182,8 +182,8 @@ int run(const Options& o, Communicator& communicator) {
   if (!report.verification || report.verification->passed) return 0;
   if (communicator.rank() == 0)
     print_error("shardmat: {}: {} of {} rows are wrong, the worst in matrix {}, row {}\n", report.batch,
-               report.verification->wrong_rows, report.verification->rows_checked, report.verification->worst_matrix,
-               report.verification->worst_row);
+                report.verification->wrong_rows, report.verification->rows_checked, report.verification->worst_matrix,
+                report.verification->worst_row);
   return static_cast<int>(ErrorKind::verification);
 }
 

@@ -47,9 +47,10 @@ void add_input_options(const CommandLine& app, InputChoices& choices) {
          "rowptr=/A/ia,columns=/A/ja,values=/A/a; rows=NAME in place of rowptr for triplets, start=NAME for the first row "
          "of a rank")
       ->type_name("NAMES");
-  app.add_flag("--sum-duplicates", choices.sum_duplicates,
-               "sum entries that come twice instead of refusing them: in HDF5 files of ranks those that several ranks have, in "
-               "hypre's IJ files all");
+  app.add_flag(
+      "--sum-duplicates", choices.sum_duplicates,
+      "sum entries that come twice instead of refusing them: in HDF5 files of ranks those that several ranks have, in "
+      "hypre's IJ files all");
 }
 
 Option add_files_option(const CommandLine& app, std::int64_t& files) {

@@ -32,8 +32,7 @@ struct Counters {
     }
     for (const ValueType type : kTypes) locality.emplace_back(line_bits(type));
     if (report.rows.rows != cols) return;
-    if (const std::int64_t of_diagonal = 24 * cols; of_diagonal <= share_of_host_memory())
-      penalty.emplace(cols);
+    if (const std::int64_t of_diagonal = 24 * cols; of_diagonal <= share_of_host_memory()) penalty.emplace(cols);
     else
       report.left_out.push_back(fmt::format("penalty rows: finding them would take {} of memory, and there are {}",
                                             human_bytes(static_cast<double>(of_diagonal)),

@@ -55,7 +55,7 @@ struct MatrixReport {
   std::vector<std::int64_t> quantiles;  ///< row lengths, one for each of kQuantiles
   Histogram row_lengths;
   std::optional<PatternStatistics> pattern;
-  std::optional<Symmetry> symmetry;  ///< of square matrices
+  std::optional<Symmetry> symmetry;          ///< of square matrices
   std::optional<PenaltyStatistics> penalty;  ///< likewise
   std::vector<Locality> locality;
   std::optional<RunStatistics> packing;  ///< what row block packing makes of the runs

@@ -42,11 +42,12 @@ std::string bar_chart(const Histogram& histogram) {
 
 /// Rows that state known values, as those of FreeFEM's tgv.
 std::string penalty_text(const PenaltyStatistics& penalty) {
-  return fmt::format("  penalty rows {} (first: row {}), with a diagonal {:.2g}{} times the other entries and the median "
-                     "diagonal: they state known values, b / diagonal, and solve takes those so that other rows hardly "
-                     "depend on (--penalty-rows)\n",
-                     human_count(penalty.count), human_count(penalty.first), penalty.least_ratio,
-                     penalty.largest_ratio > penalty.least_ratio ? fmt::format(" to {:.2g}", penalty.largest_ratio) : "");
+  return fmt::format(
+      "  penalty rows {} (first: row {}), with a diagonal {:.2g}{} times the other entries and the median "
+      "diagonal: they state known values, b / diagonal, and solve takes those so that other rows hardly "
+      "depend on (--penalty-rows)\n",
+      human_count(penalty.count), human_count(penalty.first), penalty.least_ratio,
+      penalty.largest_ratio > penalty.least_ratio ? fmt::format(" to {:.2g}", penalty.largest_ratio) : "");
 }
 
 std::string symmetry_text(const Symmetry& symmetry) {
@@ -252,8 +253,7 @@ std::string row_order_text(const ShardFile& file) {
 }
 
 void add_properties(nlohmann::ordered_json& json, const MatrixReport& report) {
-  if (const auto& p = report.penalty)
-    json["penalty_rows"] = {{"count", p->count}};
+  if (const auto& p = report.penalty) json["penalty_rows"] = {{"count", p->count}};
   if (report.penalty && report.penalty->count > 0) {
     json["penalty_rows"]["first"] = report.penalty->first;
     json["penalty_rows"]["least_ratio"] = report.penalty->least_ratio;

@@ -104,7 +104,8 @@ ValueCheck per_second() {
 std::string find_studied(const std::string& matrix, const Options& options) {
   namespace fs = std::filesystem;
   if (!options.matrix.empty() || fs::path(matrix).is_absolute() || is_generator_specification(matrix)) return matrix;
-  for (const fs::path& folder : {fs::path(), fs::path(folder_of_study(options.report)), fs::path(options.report).parent_path()})
+  for (const fs::path& folder :
+       {fs::path(), fs::path(folder_of_study(options.report)), fs::path(options.report).parent_path()})
     if (const std::string name = folder / matrix; names_input_file(split_object_name(name).file)) return name;
   return matrix;
 }
@@ -114,9 +115,10 @@ InputMatrix open_studied(const std::string& matrix, const Options& options) {
     return open_input(find_studied(matrix, options), true, false);
   } catch (const Error& error) {
     if (!options.matrix.empty() || error.kind() != ErrorKind::input) throw;
-    throw Error(ErrorKind::input, fmt::format("{} ({} names this file. It was looked for in this folder, in the folder of the "
-                                              "study and in the folder of the report; give --matrix)",
-                                              error.what(), options.report));
+    throw Error(ErrorKind::input,
+                fmt::format("{} ({} names this file. It was looked for in this folder, in the folder of the "
+                            "study and in the folder of the report; give --matrix)",
+                            error.what(), options.report));
   }
 }
 

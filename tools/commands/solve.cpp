@@ -119,10 +119,11 @@ void add_solver_options(const CommandLine& app, Options& o) {
                  "removed, and the x of mean 0 is found")
       ->check(one_of({"none", "constant"}))
       ->capture_default_str();
-  app.add_option("--penalty-rows", o.penalty_rows,
-                 "rows that state a known value by a diagonal above 1e8 times all else, as FreeFEM's tgv: auto takes x = b / "
-                 "diagonal there and solves for the other unknowns, if such rows matter little to others; "
-                 "known takes them all and refuses a matrix without any; keep takes them as rows like others")
+  app.add_option(
+         "--penalty-rows", o.penalty_rows,
+         "rows that state a known value by a diagonal above 1e8 times all else, as FreeFEM's tgv: auto takes x = b / "
+         "diagonal there and solves for the other unknowns, if such rows matter little to others; "
+         "known takes them all and refuses a matrix without any; keep takes them as rows like others")
       ->check(one_of({"keep", "known", "auto"}))
       ->capture_default_str();
   app.add_flag("--assume-symmetric", s.assume_symmetric,
@@ -207,8 +208,8 @@ void require_used_options(const CommandLine& app, const SolverOptions& s) {
 
 void finish_options(Options& o) {
   if (const auto names = names_of(methods()); std::find(names.begin(), names.end(), o.load.method) != names.end())
-    throw Error(ErrorKind::usage, fmt::format("--method is how rows are divided among the ranks; did you mean --solver {}?",
-                                              o.load.method));
+    throw Error(ErrorKind::usage,
+                fmt::format("--method is how rows are divided among the ranks; did you mean --solver {}?", o.load.method));
   finish_load_choices(o);
   SolveOptions& s = o.solve;
   s.load = o.load;

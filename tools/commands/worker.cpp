@@ -14,8 +14,8 @@ namespace {
 /// Ranks wait so long for each other. The front end notices a lost rank earlier.
 constexpr double kTimeoutSeconds = 60;
 
-/// One heap for all threads, as those of MPI and of loads: each further heap takes 64 MiB of addresses, and gives freed memory
-/// back late. It must be said before another thread allocates.
+/// One heap for all threads, as those of MPI and of loads: each further heap takes 64 MiB of addresses, and gives freed
+/// memory back late. It must be said before another thread allocates.
 void keep_one_heap() {
 #ifdef __GLIBC__
   mallopt(M_ARENA_MAX, 1);

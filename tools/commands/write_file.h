@@ -16,9 +16,9 @@ struct FileOptions {
   std::string method;  ///< empty: nnz, or auto where orders are chosen
   std::string sort = "none", reorder = "none";
   std::int64_t node_block_size = 0;  ///< unknowns of a node; 0: found in the pattern
-  std::string model;     ///< by which orders are chosen
-  bool compare = false;  ///< nothing is written
-  bool force = false;    ///< replaces a file of another kind
+  std::string model;                 ///< by which orders are chosen
+  bool compare = false;              ///< nothing is written
+  bool force = false;                ///< replaces a file of another kind
 };
 
 /// Adds the output, --parts, --method, --node-block-size, --sort, --reorder, --compare and --model.

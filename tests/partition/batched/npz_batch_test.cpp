@@ -44,8 +44,7 @@ TEST_F(NpzBatchTest, RefusesValuesWhoseMeaningIsNotClear) {
   EXPECT_SAYS(error_of([] { open_batch(data("graphs_values_nan")); }), "graphs_values_nan.npz: matrix 0, entry 1", "nan");
   EXPECT_SAYS(error_of([] { open_batch(data("graphs_values"), {.unweighted = false, .attribute = 1}); }, ErrorKind::usage),
               "graphs_values.npz", "only edges of a TUDataset have attributes");
-  EXPECT_EQ(setting_of([] { open_batch(data("graphs_values"), {.unweighted = false, .attribute = 1}); }),
-            "edge_attribute");
+  EXPECT_EQ(setting_of([] { open_batch(data("graphs_values"), {.unweighted = false, .attribute = 1}); }), "edge_attribute");
 }
 
 TEST_F(NpzBatchTest, RefusesWhatIsNoBatch) {

@@ -127,8 +127,9 @@ void finds_diagonal_blocks(const Case& c) {
   }
   DistributedMatrix matrix(open_matrix("elasticity:n=5", world()), context_of(c), options_for(c));
   for (const std::int64_t size : {0, -1})
-    EXPECT_NE(error_of(ErrorKind::usage, [&] { matrix.block_diagonal(size, context_of(c).stream()); }).find("it must be 1 to"),
-              std::string::npos);
+    EXPECT_NE(
+        error_of(ErrorKind::usage, [&] { matrix.block_diagonal(size, context_of(c).stream()); }).find("it must be 1 to"),
+        std::string::npos);
 }
 
 /// Errors of each kind leave matrix, products and context as they were, and nothing behind.

@@ -54,13 +54,15 @@ void alpha_of_zero_leaves_x_unread(const Case& c) {
           ProductOptions options;
           options.columns = columns, options.y_order = order;
           const auto product = matrix.product(options);
-          fill_bytes(product->x().data, 0xff, static_cast<std::size_t>(product->x().rows * columns) * size_of(c.type), stream);
+          fill_bytes(product->x().data, 0xff, static_cast<std::size_t>(product->x().rows * columns) * size_of(c.type),
+                     stream);
           Dense y = product->y_view(nullptr);
           const bool by_rows = order == DenseOrder::row_major;
           y.order = order, y.leading = (by_rows ? columns : y.rows) + gap;
           const std::int64_t entries = (by_rows ? y.rows : columns) * y.leading;
           HostVector<double> before(static_cast<std::size_t>(entries));
-          for (std::size_t i = 0; i < before.size(); ++i) before[i] = test::x_at(static_cast<std::int64_t>(i), columns) + 0.25;
+          for (std::size_t i = 0; i < before.size(); ++i)
+            before[i] = test::x_at(static_cast<std::int64_t>(i), columns) + 0.25;
           const Buffer memory(context.device(), before.size() * size_of(c.type));
           to_device(memory.data(), before, c.type, stream);
           y.data = memory.data();

@@ -41,7 +41,8 @@ void every_solver(const Case& c) {
         for (const PreconditionerEntry& preconditioner : preconditioners())
           for (const std::int64_t columns : {1, 2}) {
             if (variant != CgVariant::automatic && (!method.variants || columns > 1)) continue;
-            SCOPED_TRACE(fmt::format("{} rows, {} {} {} {}", rows, method.name, name(variant), preconditioner.name, columns));
+            SCOPED_TRACE(
+                fmt::format("{} rows, {} {} {} {}", rows, method.name, name(variant), preconditioner.name, columns));
             SolverOptions options;
             options.solver = method.name, options.variant = variant, options.preconditioner = preconditioner.name;
             options.columns = columns;

@@ -1,6 +1,6 @@
 // Every method with every preconditioner, against residuals by a plain loop on all rows.
-#include "runtime/solvers/attainable.h"
 #include "runtime/solvers/solver.h"
+#include "runtime/solvers/attainable.h"
 
 #include <gtest/gtest.h>
 

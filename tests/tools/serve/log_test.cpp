@@ -91,7 +91,7 @@ TEST(WorkerLog, BeginsAnewWhenItIsLarge) {
   for (const char* end : {".3", ".2", ".1", ""}) {  // the last lines, in order and whole
     std::ifstream text(file.string() + end);
     EXPECT_LE(std::filesystem::file_size(file.string() + end), 1000u);
-    for (std::string time, word, rest; text >> time >> word; ) {
+    for (std::string time, word, rest; text >> time >> word;) {
       int number = 0;
       ASSERT_TRUE(text >> number >> rest);
       EXPECT_EQ(number, next < 0 ? number : next);
@@ -145,13 +145,13 @@ TEST(Cores, ThoseOfOtherServicesAreFound) {
   };
   using namespace std::string_literals;
   const std::string rank = "/usr/bin/shardmat\0worker\0--control\0x\0"s;
-  process("10", rank, "0-3");                               // ours
-  process("11", rank, "2-5");                               // another service's
-  process("12", "shardmat\0worker\0"s, "3");                // a further one's
-  process("13", rank, "6-7");                               // on other cores
-  process("14", "shardmat\0solve\0worker\0"s, "0-7");       // no service
-  process("15", "/bin/shardmatter\0worker\0"s, "0-7");      // another program
-  process("16", "", "0-7");                                 // a thread of the kernel
+  process("10", rank, "0-3");                           // ours
+  process("11", rank, "2-5");                           // another service's
+  process("12", "shardmat\0worker\0"s, "3");            // a further one's
+  process("13", rank, "6-7");                           // on other cores
+  process("14", "shardmat\0solve\0worker\0"s, "0-7");   // no service
+  process("15", "/bin/shardmatter\0worker\0"s, "0-7");  // another program
+  process("16", "", "0-7");                             // a thread of the kernel
   fs::create_directories(proc / "self");
   std::vector<service::Hello> hellos(1);
   hellos[0].loads_in_background = true, hellos[0].cpus = "0-3";

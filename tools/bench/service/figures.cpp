@@ -45,7 +45,10 @@ nlohmann::ordered_json to_json(const Curve& curve) {
                       {"p50_s", point.median_seconds},
                       {"p99_s", point.high_seconds},
                       {"median_columns", point.median_columns}});
-  return {{"matrix", curve.matrix}, {"vectors", curve.resident ? "resident" : "sent"}, {"merging", curve.merging}, {"points", points}};
+  return {{"matrix", curve.matrix},
+          {"vectors", curve.resident ? "resident" : "sent"},
+          {"merging", curve.merging},
+          {"points", points}};
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The end of the interpreter while daemon threads are in calls of the library. The function that atexit calls does this:
 //
-//   no new calls of other threads ─► wait for calls under way ─► give up waits for other ranks ─► wait again ─► leave the rest
+//   no new calls of other threads ─► wait for calls under way ─► give up waits for other ranks ─► wait again ─► leave the
+//   rest
 //
 // Solves stop at their next look. So MPI is not finalized, and static objects are not destroyed, while a call uses them.
 #include <unistd.h>

@@ -15,9 +15,10 @@ PYBIND11_MODULE(_shardmat, module) {
 #if PYBIND11_VERSION_HEX < 0x020C0000
   const auto numpy = py::module_::import("numpy").attr("__version__").cast<std::string>();
   if (std::stoi(numpy) >= 2)
-    throw py::import_error("shardmat was built with pybind11 " PYBIND11_TOSTRING(PYBIND11_VERSION_MAJOR) "." PYBIND11_TOSTRING(
-                               PYBIND11_VERSION_MINOR) ", which does not know arrays of NumPy " +
-                           numpy + "; build it with pybind11 2.12 or later, or take NumPy 1");
+    throw py::import_error(
+        "shardmat was built with pybind11 " PYBIND11_TOSTRING(PYBIND11_VERSION_MAJOR) "." PYBIND11_TOSTRING(
+            PYBIND11_VERSION_MINOR) ", which does not know arrays of NumPy " +
+        numpy + "; build it with pybind11 2.12 or later, or take NumPy 1");
 #endif
   py::register_exception_translator([](std::exception_ptr error) {
     try {

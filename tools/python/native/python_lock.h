@@ -1,8 +1,9 @@
 // Python's lock, given up and taken by threads of any kind, also while the interpreter ends.
 //
-// Up to Python 3.13, a daemon thread that wants the lock of an interpreter that ends is ended by pthread_exit(). That unwinds its
-// stack, and destructors and callbacks from C end the whole process there (SIGABRT). Such a thread waits here until the process
-// has ended, as newer versions do it themselves. Before that, the end waits for calls under way (ending.cpp).
+// Up to Python 3.13, a daemon thread that wants the lock of an interpreter that ends is ended by pthread_exit(). That
+// unwinds its stack, and destructors and callbacks from C end the whole process there (SIGABRT). Such a thread waits here
+// until the process has ended, as newer versions do it themselves. Before that, the end waits for calls under way
+// (ending.cpp).
 #pragma once
 
 #include <pybind11/pybind11.h>

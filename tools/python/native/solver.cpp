@@ -14,12 +14,10 @@ class NativeSolver {
     shardmat_solver_options options{};
     options.size = sizeof options;
     std::map<std::string, std::string> texts;
-    const std::map<std::string, const char**> text_fields{{"solver", &options.solver},
-                                                          {"preconditioner", &options.preconditioner},
-                                                          {"null_space", &options.null_space},
-                                                          {"residual_norm", &options.residual_norm},
-                                                          {"variant", &options.variant},
-                                                          {"penalty_rows", &options.penalty_rows}};
+    const std::map<std::string, const char**> text_fields{
+        {"solver", &options.solver},         {"preconditioner", &options.preconditioner},
+        {"null_space", &options.null_space}, {"residual_norm", &options.residual_norm},
+        {"variant", &options.variant},       {"penalty_rows", &options.penalty_rows}};
     const std::map<std::string, double*> numbers{
         {"rtol", &options.rtol}, {"atol", &options.atol}, {"divergence_tolerance", &options.divergence_tolerance}};
     const std::map<std::string, std::int64_t*> counts{

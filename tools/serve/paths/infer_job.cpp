@@ -244,10 +244,10 @@ class InferJob final : public Job {
 
   Reply json_reply_of(const MultiplyResult& result, const std::optional<std::string>& numbers) const {
     if (numbers) return reply_of(result, *numbers);
-    return problem_reply(
-        422, "not_finite",
-        "y has NaN or infinity, which JSON cannot hold. Ask for binary data: add \"parameters\": {\"binary_data_output\": true} "
-        "to the request, or \"outputs\": [{\"name\": \"y\", \"parameters\": {\"binary_data\": true}}]");
+    return problem_reply(422, "not_finite",
+                         "y has NaN or infinity, which JSON cannot hold. Ask for binary data: add \"parameters\": "
+                         "{\"binary_data_output\": true} "
+                         "to the request, or \"outputs\": [{\"name\": \"y\", \"parameters\": {\"binary_data\": true}}]");
   }
 
   Reply reply_of(const MultiplyResult& result, const std::string& numbers) const {

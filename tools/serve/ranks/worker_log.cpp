@@ -48,9 +48,11 @@ std::optional<SignalledRank> signalled_rank(std::string_view line) {
 }
 
 WorkerLog::WorkerLog(EventLoop& loop, const std::filesystem::path& file, std::uint64_t most_bytes)
-    : loop_(loop), file_(file), most_bytes_(most_bytes), writer_(open_file(file), {[](std::uint64_t lost) {
-                                          return with_time(fmt::format("{} lines of this log were lost", lost));
-                                        }}) {}
+    : loop_(loop),
+      file_(file),
+      most_bytes_(most_bytes),
+      writer_(open_file(file),
+              {[](std::uint64_t lost) { return with_time(fmt::format("{} lines of this log were lost", lost)); }}) {}
 
 WorkerLog::~WorkerLog() {
   read();

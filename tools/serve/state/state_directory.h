@@ -47,7 +47,6 @@ class StateDirectory {
   void write_matrices(const std::vector<WantedMatrix>& matrices) const;
 
  private:
-
   std::filesystem::path path_;
   int lock_ = -1;
   int runs_ = 0;
