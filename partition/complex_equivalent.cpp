@@ -6,14 +6,14 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "partition/atomic_file.h"
-#include "partition/input_file.h"
-#include "partition/output_file.h"
+#include "partition/files/atomic_file.h"
+#include "partition/files/input_file.h"
+#include "partition/files/output_file.h"
 #include "partition/readers/matrix_market.h"
 #include "partition/readers/npy_header.h"
 #include "partition/readers/reader_list.h"
 #include "partition/readers/text_source.h"
-#include "partition/vector_file.h"
+#include "partition/vectors/vector_file.h"
 
 namespace shardmat {
 namespace {

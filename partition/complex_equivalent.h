@@ -8,7 +8,7 @@
 #include <string>
 
 #include "partition/readers/reader.h"
-#include "partition/row_source.h"
+#include "partition/source/row_source.h"
 
 namespace shardmat {
 

@@ -4,14 +4,14 @@
 #include <filesystem>
 #include <system_error>
 
-#include "partition/binsparse.h"
+#include "partition/files/object_name.h"
+#include "partition/files/rank_files.h"
 #include "partition/generators/generator.h"
-#include "partition/hdf5_kind.h"
-#include "partition/object_name.h"
-#include "partition/rank_files.h"
+#include "partition/hdf5/binsparse.h"
+#include "partition/readers/hdf5_kind.h"
 #include "partition/readers/reader.h"
-#include "partition/replaceable.h"
-#include "partition/shard_file.h"
+#include "partition/readers/replaceable.h"
+#include "partition/shard/shard_file.h"
 
 namespace shardmat {
 

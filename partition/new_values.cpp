@@ -11,13 +11,13 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "partition/hdf5_kind.h"
-#include "partition/permuted_source.h"
+#include "partition/hdf5/shard_file_format.h"
+#include "partition/readers/hdf5_kind.h"
 #include "partition/readers/matrix_market.h"
 #include "partition/readers/reader.h"
-#include "partition/shard_file.h"
-#include "partition/shard_file_format.h"
-#include "partition/vector_file.h"
+#include "partition/shard/shard_file.h"
+#include "partition/source/permuted_source.h"
+#include "partition/vectors/vector_file.h"
 
 namespace shardmat {
 namespace {

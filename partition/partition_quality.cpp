@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "kernels/base/memory_limits.h"
-#include "partition/partitioner.h"
+#include "partition/source/partitioner.h"
 
 namespace shardmat {
 

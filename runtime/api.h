@@ -17,14 +17,14 @@
 // thread at a time uses a context with its matrices; it may be another thread each time. Two threads may work at once with
 // two contexts on two communicators, if MPI has MPI_THREAD_MULTIPLE. A call takes the device and the host threads of its
 // context. It leaves OpenMP's settings as they were, and the current device too if the process uses that device.
-// More ranks than GPUs: runtime/feeders/group_context.h, with classes that take and give this rank's rows.
+// More ranks than GPUs: runtime/shared_gpu/group_context.h, with classes that take and give this rank's rows.
 #pragma once
 
 #include "comm/communicator.h"                  // the ranks, deadlines, agreement on errors
 #include "comm/mpi_session.h"                   // the start and end of MPI
 #include "kernels/base/dense.h"                 // views of memory
 #include "kernels/base/error.h"                 // kinds of errors
-#include "runtime/context.h"                    // the ranks, this rank's device and stream
+#include "runtime/context/context.h"            // the ranks, this rank's device and stream
 #include "runtime/maps/row_map.h"               // which rows of a vector lie where
 #include "runtime/matrix/distributed_matrix.h"  // the matrix that stays
 #include "runtime/matrix/distributed_vector.h"  // vectors on a row map
@@ -36,10 +36,10 @@
 #include "runtime/run/multiply.h"               // the whole of `shardmat multiply` as one call
 #include "runtime/run/pagerank.h"               // the whole of `shardmat pagerank` as one call
 #include "runtime/run/solve.h"                  // the whole of `shardmat solve` as one call
-#include "runtime/solvers/lanczos.h"            // eigenvalues at the ends of a symmetric matrix's spectrum
-#include "runtime/solvers/pagerank.h"           // scores of a graph's vertices by random walks
-#include "runtime/solvers/power.h"              // the eigenvalue of the largest magnitude
+#include "runtime/solvers/eigen/lanczos.h"      // eigenvalues at the ends of a symmetric matrix's spectrum
+#include "runtime/solvers/eigen/pagerank.h"     // scores of a graph's vertices by random walks
+#include "runtime/solvers/eigen/power.h"        // the eigenvalue of the largest magnitude
+#include "runtime/solvers/eigen/transition.h"   // from a graph to the matrix of a random walk
 #include "runtime/solvers/solver.h"             // A·X = B by Krylov methods
-#include "runtime/solvers/transition.h"         // from a graph to the matrix of a random walk
 #include "runtime/source/matrix_source.h"       // opening a matrix file
 #include "runtime/source/transposed.h"          // the transpose of an opened matrix

@@ -20,13 +20,13 @@
 #include "kernels/base/parallel.h"
 #include "kernels/base/print_error.h"
 #include "kernels/base/text.h"
-#include "partition/atomic_file.h"
-#include "tools/command.h"
-#include "tools/environment.h"
-#include "tools/help_formatter.h"
-#include "tools/setting_options.h"
-#include "tools/standard_streams.h"
-#include "tools/version.h"
+#include "partition/files/atomic_file.h"
+#include "tools/cli/command.h"
+#include "tools/cli/environment.h"
+#include "tools/cli/help_formatter.h"
+#include "tools/cli/setting_options.h"
+#include "tools/cli/standard_streams.h"
+#include "tools/cli/version.h"
 
 namespace shardmat::tools {
 namespace {

@@ -8,10 +8,10 @@ set_target_properties(shardmat_all PROPERTIES EXPORT_NAME shardmat)
 # The public headers, installed as <shardmat/…> with all that they include: api.h, then the interfaces of single layers.
 set(SHARDMAT_PUBLIC_HEADERS
   runtime/api.h runtime/batched/batched_multiply.h runtime/run/several.h
-  runtime/feeders/group_solver.h runtime/matrix/row_plan.h runtime/timing/iterate.h runtime/timing/measure_performance.h
+  runtime/shared_gpu/group_solver.h runtime/matrix/row_plan.h runtime/timing/iterate.h runtime/timing/measure_performance.h
   kernels/choose/registry.h
   kernels/batched/check.h kernels/batched/features.h kernels/batched/shardmat_batched.h kernels/batched/transpose.h
-  partition/batched/batch_file.h partition/generators/generator.h partition/readers/reader.h partition/vector_file.h)
+  partition/batched/batch_file.h partition/generators/generator.h partition/readers/reader.h partition/vectors/vector_file.h)
 install(CODE "
   set(SHARDMAT_SOURCE_DIR \"${PROJECT_SOURCE_DIR}\")
   set(SHARDMAT_STAGED_DIR \"${PROJECT_BINARY_DIR}/installed_headers\")
@@ -21,17 +21,17 @@ install(CODE "
   include(\"${PROJECT_SOURCE_DIR}/deploy/cmake/install_headers.cmake\")")
 
 install(TARGETS shardmat shardmat-serve RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plot_batched.py ${PROJECT_SOURCE_DIR}/tools/plot_convergence.py
-        ${PROJECT_SOURCE_DIR}/tools/plot_kernels.py
-        ${PROJECT_SOURCE_DIR}/tools/papers_html.py ${PROJECT_SOURCE_DIR}/tools/plot_papers.py
-        ${PROJECT_SOURCE_DIR}/tools/plot_matrix.py ${PROJECT_SOURCE_DIR}/tools/plot_peers.py
-        ${PROJECT_SOURCE_DIR}/tools/plot_reports.py
-        ${PROJECT_SOURCE_DIR}/tools/plot_scaling.py ${PROJECT_SOURCE_DIR}/tools/plot_service.py
-        ${PROJECT_SOURCE_DIR}/tools/plot_solve.py ${PROJECT_SOURCE_DIR}/tools/plot_spmm.py
-        ${PROJECT_SOURCE_DIR}/tools/scaling_html.py ${PROJECT_SOURCE_DIR}/tools/convert_mesh.py
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plots/plot_batched.py ${PROJECT_SOURCE_DIR}/tools/plots/plot_convergence.py
+        ${PROJECT_SOURCE_DIR}/tools/plots/plot_kernels.py
+        ${PROJECT_SOURCE_DIR}/tools/plots/papers_html.py ${PROJECT_SOURCE_DIR}/tools/plots/plot_papers.py
+        ${PROJECT_SOURCE_DIR}/tools/plots/plot_matrix.py ${PROJECT_SOURCE_DIR}/tools/plots/plot_peers.py
+        ${PROJECT_SOURCE_DIR}/tools/plots/plot_reports.py
+        ${PROJECT_SOURCE_DIR}/tools/plots/plot_scaling.py ${PROJECT_SOURCE_DIR}/tools/plots/plot_service.py
+        ${PROJECT_SOURCE_DIR}/tools/plots/plot_solve.py ${PROJECT_SOURCE_DIR}/tools/plots/plot_spmm.py
+        ${PROJECT_SOURCE_DIR}/tools/plots/scaling_html.py ${PROJECT_SOURCE_DIR}/tools/commands/convert_mesh.py
         ${PROJECT_SOURCE_DIR}/deploy/scaling.slurm
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
-install(FILES ${PROJECT_SOURCE_DIR}/tools/plots.py ${PROJECT_SOURCE_DIR}/tools/interpreter.py
+install(FILES ${PROJECT_SOURCE_DIR}/tools/plots/plots.py ${PROJECT_SOURCE_DIR}/tools/plots/interpreter.py
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat
         FILES_MATCHING PATTERN "*.schema.json")

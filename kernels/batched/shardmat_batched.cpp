@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "kernels/base/c_status.h"
 #include "kernels/base/error.h"
 #include "kernels/batched/batched_tuner.h"
+#include "kernels/batched/c_status.h"
 #include "kernels/batched/check.h"
 #include "kernels/batched/features.h"
 #include "kernels/batched/transpose.h"

@@ -6,8 +6,8 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
-#include "kernels/choose/cost_model.h"
 #include "kernels/choose/kernel_list.h"
+#include "kernels/cost_model.h"
 #include "kernels/formats/bcsr.h"
 #include "kernels/formats/coo.h"
 #include "kernels/formats/crs_paper.h"

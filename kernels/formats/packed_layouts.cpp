@@ -4,7 +4,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
-#include "kernels/choose/cost_model.h"
+#include "kernels/cost_model.h"
 #include "kernels/formats/packed.h"
 #include "kernels/formats/packed_pieces.h"
 

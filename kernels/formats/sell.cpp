@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "kernels/base/error.h"
-#include "kernels/choose/cost_model.h"
+#include "kernels/cost_model.h"
 #include "kernels/formats/gather.h"
 
 namespace shardmat {

@@ -1,5 +1,5 @@
 // CSR on host threads.
-#include "kernels/choose/cost_model.h"
+#include "kernels/cost_model.h"
 #include "kernels/host/csr_rows.h"
 #include "kernels/host/lanes.h"
 #include "kernels/host/ranges.h"

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "kernels/base/parallel.h"
-#include "kernels/choose/cost_model.h"
+#include "kernels/cost_model.h"
 #include "kernels/formats/packed_pieces.h"
 #include "kernels/host/csr_rows.h"
 #include "kernels/host/packed_slices.h"

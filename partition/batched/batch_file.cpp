@@ -11,12 +11,12 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
-#include "partition/atomic_file.h"
 #include "partition/batched/batch_list.h"
+#include "partition/files/atomic_file.h"
+#include "partition/files/json.h"
 #include "partition/hdf5/file.h"
 #include "partition/hdf5/writer.h"
-#include "partition/hdf5_kind.h"
-#include "partition/json.h"
+#include "partition/readers/hdf5_kind.h"
 
 namespace shardmat {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "kernels/base/error.h"
 #include "partition/batched/batch_list.h"
+#include "partition/files/missing_file.h"
 #include "partition/generators/arguments.h"
-#include "partition/missing_file.h"
 #include "partition/readers/reader.h"
 
 namespace shardmat {

@@ -13,7 +13,7 @@
 
 #include "kernels/base/host_vector.h"
 #include "kernels/batched/batch.h"
-#include "partition/row_source.h"
+#include "partition/source/row_source.h"
 
 namespace shardmat {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "partition/row_source.h"
+#include "partition/source/row_source.h"
 
 namespace shardmat {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "partition/row_source.h"
+#include "partition/source/row_source.h"
 
 namespace shardmat {
 

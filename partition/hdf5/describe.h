@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "partition/files/input_file.h"
 #include "partition/hdf5/description.h"
 #include "partition/hdf5/input.h"
-#include "partition/input_file.h"
 
 namespace shardmat {
 

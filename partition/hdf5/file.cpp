@@ -13,12 +13,12 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "partition/files/input_file.h"
 #include "partition/hdf5/describe.h"
 #include "partition/hdf5/environment.h"
 #include "partition/hdf5/filters.h"
 #include "partition/hdf5/numbers.h"
 #include "partition/hdf5/own_description.h"
-#include "partition/input_file.h"
 
 namespace shardmat {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/half.h"
-#include "partition/exact_integers.h"
+#include "partition/files/exact_integers.h"
 
 namespace shardmat {
 namespace {

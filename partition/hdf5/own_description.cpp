@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "kernels/base/error.h"
-#include "partition/checksum.h"
-#include "partition/output_file.h"
+#include "partition/files/checksum.h"
+#include "partition/files/output_file.h"
 
 namespace shardmat {
 namespace {

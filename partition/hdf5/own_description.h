@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <optional>
 
+#include "partition/files/input_file.h"
 #include "partition/hdf5/description.h"
-#include "partition/input_file.h"
 
 namespace shardmat {
 

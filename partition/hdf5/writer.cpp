@@ -9,10 +9,10 @@
 #include <cstring>
 #include <utility>
 
+#include "partition/files/output_file.h"
 #include "partition/hdf5/environment.h"
 #include "partition/hdf5/library.h"
 #include "partition/hdf5/own_description.h"
-#include "partition/output_file.h"
 
 namespace shardmat {
 namespace {

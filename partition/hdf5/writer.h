@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "partition/atomic_file.h"
+#include "partition/files/atomic_file.h"
 #include "partition/hdf5/description.h"
 #include "partition/hdf5/handle.h"
 #include "partition/hdf5/output_driver.h"

@@ -19,7 +19,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
-#include "partition/first_bytes.h"
+#include "partition/files/first_bytes.h"
 #include "partition/readers/node_unknowns.h"
 #include "partition/readers/reader_list.h"
 #include "partition/readers/text_entries.h"

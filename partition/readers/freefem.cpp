@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "kernels/base/error.h"
-#include "partition/first_bytes.h"
+#include "partition/files/first_bytes.h"
 #include "partition/readers/complex_values.h"
 #include "partition/readers/reader_list.h"
 #include "partition/readers/text_entries.h"

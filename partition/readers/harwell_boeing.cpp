@@ -13,7 +13,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/host_vector.h"
-#include "partition/compression/compression.h"
+#include "partition/files/compression/compression.h"
 #include "partition/readers/entry_reader.h"
 #include "partition/readers/matrix_market.h"
 #include "partition/readers/reader_list.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "partition/first_bytes.h"
+#include "partition/files/first_bytes.h"
 #include "partition/readers/complex_values.h"
 #include "partition/readers/harwell_boeing.h"
 #include "partition/readers/matrix_market.h"

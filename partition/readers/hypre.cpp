@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "kernels/base/error.h"
-#include "partition/first_bytes.h"
-#include "partition/input_file.h"
-#include "partition/rank_files.h"
+#include "partition/files/first_bytes.h"
+#include "partition/files/input_file.h"
+#include "partition/files/rank_files.h"
 #include "partition/readers/text_numbers.h"
 
 namespace shardmat::hypre {

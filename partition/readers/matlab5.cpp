@@ -15,8 +15,8 @@
 #include "kernels/base/error.h"
 #include "kernels/base/shortened.h"
 #include "kernels/base/text.h"
-#include "partition/exact_integers.h"
-#include "partition/first_bytes.h"
+#include "partition/files/exact_integers.h"
+#include "partition/files/first_bytes.h"
 #include "partition/readers/text_source.h"
 
 namespace shardmat::matlab5 {

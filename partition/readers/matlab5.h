@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "kernels/base/host_vector.h"
-#include "partition/input_file.h"
+#include "partition/files/input_file.h"
 #include "partition/readers/input_choices.h"
 
 namespace shardmat::matlab5 {

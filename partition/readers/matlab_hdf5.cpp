@@ -12,9 +12,9 @@
 #include "kernels/base/error.h"
 #include "kernels/base/host_vector.h"
 #include "kernels/base/text.h"
-#include "partition/first_bytes.h"
-#include "partition/hdf5_kind.h"
+#include "partition/files/first_bytes.h"
 #include "partition/readers/entry_reader.h"
+#include "partition/readers/hdf5_kind.h"
 #include "partition/readers/reader_list.h"
 
 namespace shardmat {

@@ -11,8 +11,8 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
-#include "partition/compression/compression.h"
-#include "partition/first_bytes.h"
+#include "partition/files/compression/compression.h"
+#include "partition/files/first_bytes.h"
 #include "partition/readers/matrix_market_lines.h"
 #include "partition/readers/reader_list.h"
 

@@ -12,7 +12,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
-#include "partition/exact_integers.h"
+#include "partition/files/exact_integers.h"
 #include "partition/readers/complex_values.h"
 #include "partition/readers/matrix_market.h"
 

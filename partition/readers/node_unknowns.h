@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "partition/unknowns.h"
+#include "partition/source/unknowns.h"
 
 namespace shardmat {
 

@@ -14,7 +14,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/half.h"
 #include "kernels/base/shortened.h"
-#include "partition/exact_integers.h"
+#include "partition/files/exact_integers.h"
 #include "partition/readers/complex_values.h"
 
 namespace shardmat {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "kernels/base/host_vector.h"
-#include "partition/input_file.h"
+#include "partition/files/input_file.h"
 #include "partition/readers/npy_header.h"
 
 namespace shardmat {

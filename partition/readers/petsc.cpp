@@ -11,8 +11,8 @@
 #include "kernels/base/error.h"
 #include "kernels/base/host_vector.h"
 #include "kernels/base/text.h"
-#include "partition/big_endian.h"
-#include "partition/first_bytes.h"
+#include "partition/files/big_endian.h"
+#include "partition/files/first_bytes.h"
 #include "partition/readers/reader_list.h"
 
 namespace shardmat::petsc {

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "partition/input_file.h"
+#include "partition/files/input_file.h"
 
 namespace shardmat::petsc {
 

@@ -15,7 +15,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
-#include "partition/big_endian.h"
+#include "partition/files/big_endian.h"
 #include "partition/readers/petsc.h"
 #include "partition/readers/petsc_checks.h"
 #include "partition/readers/reader_list.h"

@@ -12,9 +12,9 @@
 #include "kernels/base/error.h"
 #include "kernels/base/host_vector.h"
 #include "kernels/base/text.h"
-#include "partition/hdf5_kind.h"
-#include "partition/rank_files.h"
+#include "partition/files/rank_files.h"
 #include "partition/readers/entry_reader.h"
+#include "partition/readers/hdf5_kind.h"
 #include "partition/readers/matlab_hdf5.h"
 #include "partition/readers/reader_list.h"
 

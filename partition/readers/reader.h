@@ -13,7 +13,7 @@
 #include "kernels/base/progress.h"
 #include "kernels/matrix/csr.h"
 #include "partition/readers/input_choices.h"
-#include "partition/row_source.h"
+#include "partition/source/row_source.h"
 
 namespace shardmat {
 

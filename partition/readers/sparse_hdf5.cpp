@@ -6,10 +6,10 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
-#include "partition/hdf5_kind.h"
+#include "partition/hdf5/shard_file_format.h"
+#include "partition/readers/hdf5_kind.h"
 #include "partition/readers/matlab_hdf5.h"
 #include "partition/readers/reader_list.h"
-#include "partition/shard_file_format.h"
 
 namespace shardmat {
 namespace sparse_hdf5 {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "partition/binsparse.h"
+#include "partition/hdf5/binsparse.h"
 #include "partition/hdf5/file.h"
 
 namespace shardmat::sparse_hdf5 {

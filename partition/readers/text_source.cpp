@@ -13,8 +13,8 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
-#include "partition/compression/compression.h"
-#include "partition/first_bytes.h"
+#include "partition/files/compression/compression.h"
+#include "partition/files/first_bytes.h"
 
 namespace shardmat {
 namespace {

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "kernels/base/progress.h"
-#include "partition/input_file.h"
+#include "partition/files/input_file.h"
 
 namespace shardmat {
 

@@ -5,7 +5,7 @@
 
 #include "kernels/base/host_vector.h"
 #include "kernels/base/progress.h"
-#include "partition/row_source.h"
+#include "partition/source/row_source.h"
 
 namespace shardmat {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "partition/output_file.h"
+#include "partition/files/output_file.h"
 #include "partition/writers/text_entries.h"
 #include "partition/writers/writer_list.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "partition/output_file.h"
+#include "partition/files/output_file.h"
 #include "partition/writers/columns.h"
 #include "partition/writers/matlab5_elements.h"
 #include "partition/writers/writer_list.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "partition/output_file.h"
+#include "partition/files/output_file.h"
 
 namespace shardmat::matlab5 {
 

@@ -1,7 +1,7 @@
 // Matrix Market text: coordinate real general.
 #include <fmt/format.h>
 
-#include "partition/output_file.h"
+#include "partition/files/output_file.h"
 #include "partition/writers/text_entries.h"
 #include "partition/writers/writer_list.h"
 

@@ -33,7 +33,7 @@ void write_npz(const AtomicFile& file, const RowSource&, std::span<const std::in
 #include <string>
 #include <vector>
 
-#include "partition/output_file.h"
+#include "partition/files/output_file.h"
 #include "partition/readers/npy_header.h"
 
 namespace shardmat {

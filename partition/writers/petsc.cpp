@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "kernels/base/parallel.h"
-#include "partition/big_endian.h"
-#include "partition/output_file.h"
+#include "partition/files/big_endian.h"
+#include "partition/files/output_file.h"
 #include "partition/readers/petsc.h"
 #include "partition/writers/writer_list.h"
 

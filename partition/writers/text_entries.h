@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
-#include "partition/output_file.h"
-#include "partition/row_source.h"
+#include "partition/files/output_file.h"
+#include "partition/source/row_source.h"
 
 namespace shardmat {
 

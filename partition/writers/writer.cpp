@@ -10,9 +10,9 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
-#include "partition/atomic_files.h"
-#include "partition/permuted_source.h"
-#include "partition/unknowns.h"
+#include "partition/files/atomic_files.h"
+#include "partition/source/permuted_source.h"
+#include "partition/source/unknowns.h"
 #include "partition/writers/writer_list.h"
 
 namespace shardmat {

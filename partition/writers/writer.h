@@ -1,5 +1,5 @@
 // Writes matrix files for other programs from any RowSource. Only the list in writer.cpp knows all formats. Shard files are
-// written by partition/shard_file.h.
+// written by partition/shard/shard_file.h.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "kernels/base/progress.h"
-#include "partition/atomic_file.h"
-#include "partition/row_source.h"
+#include "partition/files/atomic_file.h"
+#include "partition/source/row_source.h"
 
 namespace shardmat {
 
@@ -37,8 +37,8 @@ const Writer& find_writer(const std::filesystem::path& path);
 
 /// Writes the matrix in its original order; the suffix chooses the format. The file is written to a temporary file, flushed
 /// to disk and renamed. If the source has unknowns, unknowns_file(path) is written likewise. Progress counts nonzeros.
-/// `files`: as partition/atomic_files.h describes; rows and columns are divided by begin_of_part(). Throws Error(resources)
-/// if the disk is full or not writable; then no file is left behind.
+/// `files`: as partition/files/atomic_files.h describes; rows and columns are divided by begin_of_part(). Throws
+/// Error(resources) if the disk is full or not writable; then no file is left behind.
 void write_matrix(const std::filesystem::path& path, const RowSource& source, const Progress& progress = {},
                   std::int64_t files = 1);
 

@@ -14,11 +14,11 @@
 #include "partition/batched/batch_file.h"
 #include "partition/batched/batch_list.h"
 #include "partition/batched/batch_source.h"
-#include "partition/vector_file.h"
+#include "partition/vectors/vector_file.h"
+#include "runtime/base/break_on_error.h"
 #include "runtime/batched/batched_chunk.h"
 #include "runtime/batched/batched_stream.h"
 #include "runtime/batched/batched_verify.h"
-#include "runtime/break_on_error.h"
 #include "runtime/source/hdf5_on_ranks.h"
 
 namespace shardmat {

@@ -13,7 +13,7 @@
 #include "kernels/base/progress.h"
 #include "kernels/batched/batched_tuner.h"
 #include "partition/batched/graph_options.h"
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "runtime/timing/iteration_times.h"
 
 namespace shardmat {

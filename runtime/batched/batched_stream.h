@@ -13,7 +13,7 @@
 
 #include "kernels/batched/batched_tuner.h"
 #include "runtime/batched/batched_chunk.h"
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 
 namespace shardmat {
 

@@ -20,12 +20,12 @@
 #include <vector>
 
 #include "comm/same_on_all_ranks.h"
-#include "kernels/base/c_status.h"
 #include "kernels/base/error.h"
+#include "kernels/batched/c_status.h"
 #include "runtime/api.h"
 #include "runtime/c/shardmat.h"
-#include "runtime/feeders/group_matrix.h"
-#include "runtime/feeders/group_solver.h"
+#include "runtime/shared_gpu/group_matrix.h"
+#include "runtime/shared_gpu/group_solver.h"
 
 namespace shardmat::c {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "kernels/spmm.h"
-#include "partition/file_digest.h"
+#include "partition/files/file_digest.h"
 #include "runtime/c/handles.h"
 
 namespace shardmat::c {

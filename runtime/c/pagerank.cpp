@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "kernels/matrix/csr.h"
-#include "partition/file_digest.h"
-#include "partition/row_source.h"
+#include "partition/files/file_digest.h"
+#include "partition/source/row_source.h"
 #include "runtime/c/handles.h"
-#include "runtime/feeders/answer.h"
+#include "runtime/shared_gpu/answer.h"
 
 namespace shardmat::c {
 namespace {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "partition/checksum.h"
-#include "runtime/context.h"
-#include "runtime/matrix/range_route.h"
+#include "partition/files/checksum.h"
+#include "runtime/context/context.h"
+#include "runtime/maps/range_route.h"
 
 namespace shardmat {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "runtime/matrix/schedule.h"
 
 namespace shardmat {

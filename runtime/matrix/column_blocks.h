@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "runtime/matrix/schedule.h"
 
 namespace shardmat {

@@ -16,7 +16,7 @@
 #include "kernels/base/dense.h"
 #include "kernels/base/host_vector.h"
 #include "kernels/value_map.h"
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "runtime/maps/row_map.h"
 #include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/load_part.h"

@@ -9,10 +9,10 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/vector.h"
-#include "runtime/context.h"
+#include "runtime/context/context.h"
+#include "runtime/maps/range_route.h"
 #include "runtime/matrix/dense_copy.h"
 #include "runtime/matrix/distributed_matrix.h"
-#include "runtime/matrix/range_route.h"
 #include "runtime/matrix/vectors.h"
 
 namespace shardmat {

@@ -11,7 +11,7 @@
 #include "kernels/base/dense.h"
 #include "kernels/base/device.h"
 #include "kernels/base/host_vector.h"
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "runtime/maps/row_map.h"
 
 namespace shardmat {

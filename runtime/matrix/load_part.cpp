@@ -13,10 +13,10 @@
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "kernels/matrix/ordering.h"
-#include "partition/node_blocks.h"
+#include "partition/source/node_blocks.h"
 #include "runtime/matrix/own_rows.h"
 #include "runtime/matrix/put_on_maps.h"
-#include "runtime/source/find_node_blocks.h"
+#include "runtime/order/find_node_blocks.h"
 
 namespace shardmat {
 namespace {

@@ -11,7 +11,7 @@
 #include "kernels/base/host_vector.h"
 #include "kernels/base/progress.h"
 #include "kernels/matrix/compact_csr.h"
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/source/matrix_source.h"
 

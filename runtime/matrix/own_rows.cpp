@@ -13,11 +13,11 @@
 #include "kernels/base/first_where.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
-#include "partition/partitioner.h"
-#include "runtime/matrix/range_route.h"
+#include "partition/source/partitioner.h"
+#include "runtime/maps/range_route.h"
 #include "runtime/matrix/value_route.h"
 #include "runtime/matrix/vectors.h"
-#include "runtime/source/find_node_blocks.h"
+#include "runtime/order/find_node_blocks.h"
 
 namespace shardmat {
 namespace {

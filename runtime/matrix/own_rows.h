@@ -11,7 +11,7 @@
 
 #include "kernels/base/device.h"
 #include "kernels/base/types.h"
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "runtime/matrix/load_part.h"
 
 namespace shardmat {

@@ -17,7 +17,7 @@
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
 #include "kernels/matrix/penalty_rule.h"
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "runtime/matrix/named_rows.h"
 #include "runtime/matrix/vectors.h"
 

@@ -17,10 +17,10 @@
 #include "kernels/base/shortened.h"
 #include "kernels/base/timer.h"
 #include "kernels/matrix/row_release.h"
-#include "partition/atomic_file.h"
-#include "partition/checksum.h"
-#include "partition/json.h"
-#include "partition/output_file.h"
+#include "partition/files/atomic_file.h"
+#include "partition/files/checksum.h"
+#include "partition/files/json.h"
+#include "partition/files/output_file.h"
 
 #ifndef SHARDMAT_VERSION
 #define SHARDMAT_VERSION "unknown"

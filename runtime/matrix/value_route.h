@@ -9,7 +9,7 @@
 #include "comm/communicator.h"
 #include "comm/items_by_rank.h"
 #include "kernels/base/host_vector.h"
-#include "runtime/matrix/range_route.h"
+#include "runtime/maps/range_route.h"
 
 namespace shardmat {
 

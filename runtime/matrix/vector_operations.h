@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "comm/sum_over_ranks.h"
+#include "comm/exchange/sum_over_ranks.h"
 #include "kernels/vector.h"
 #include "runtime/matrix/distributed_vector.h"
 

@@ -14,8 +14,8 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
-#include "partition/vector_file.h"
-#include "partition/vector_formats.h"
+#include "partition/vectors/vector_file.h"
+#include "partition/vectors/vector_formats.h"
 
 namespace shardmat {
 namespace {

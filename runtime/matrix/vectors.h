@@ -44,7 +44,7 @@ HostVector<double> to_host(const void* device_memory, std::int64_t count, ValueT
 /// Writes a distributed vector to `path` in original order. On each rank, row i of `values` (`columns` values from
 /// i·columns on) is row indices[i] of the whole vector. Rank 0 writes, and holds one window of the vector in memory; for
 /// .mtx with several columns it holds the whole vector, because that format stores columns one after another. `files`: how
-/// many files of hypre it becomes (partition/atomic_files.h). Collective; leaves no partial file on an error.
+/// many files of hypre it becomes (partition/files/atomic_files.h). Collective; leaves no partial file on an error.
 void write_vector(const std::string& path, const std::string& dataset, std::int64_t size, ValueType type,
                   std::span<const std::int64_t> indices, std::span<const double> values, Communicator& communicator,
                   std::int64_t columns = 1, std::int64_t files = 1);

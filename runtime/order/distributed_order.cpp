@@ -18,9 +18,9 @@
 #include "comm/run_while_checking_ranks.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"
-#include "partition/partitioner.h"
+#include "partition/source/partitioner.h"
 #include "runtime/order/distributed_graph.h"
-#include "runtime/source/find_node_blocks.h"
+#include "runtime/order/find_node_blocks.h"
 #endif
 
 namespace shardmat {

@@ -8,7 +8,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/host_vector.h"
-#include "partition/row_source.h"
+#include "partition/source/row_source.h"
 
 namespace shardmat {
 

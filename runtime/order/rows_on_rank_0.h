@@ -6,7 +6,7 @@
 #include <string>
 
 #include "comm/communicator.h"
-#include "partition/row_source.h"
+#include "partition/source/row_source.h"
 #include "runtime/order/placed_rows.h"
 
 namespace shardmat {

@@ -6,7 +6,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/timer.h"
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 
 namespace shardmat {

@@ -12,8 +12,8 @@
 #include "partition/readers/input_choices.h"
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/run/product_report.h"
-#include "runtime/solvers/lanczos.h"
-#include "runtime/solvers/power.h"
+#include "runtime/solvers/eigen/lanczos.h"
+#include "runtime/solvers/eigen/power.h"
 
 namespace shardmat {
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "comm/communicator.h"
-#include "comm/sum_over_ranks.h"
-#include "runtime/context.h"
+#include "comm/exchange/sum_over_ranks.h"
+#include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
-#include "runtime/solvers/method.h"
-#include "runtime/solvers/time_in_batches.h"
+#include "runtime/solvers/loop/method.h"
+#include "runtime/solvers/loop/time_in_batches.h"
 
 namespace shardmat {
 

@@ -35,7 +35,7 @@ struct MultiplyOptions {
   bool verify = false;
   VerifyMode verify_mode = VerifyMode::automatic;
   std::string output;      ///< file for y (power: for the last x), in original row order; empty = none
-  std::int64_t files = 1;  ///< how many files of hypre the output becomes (partition/atomic_files.h)
+  std::int64_t files = 1;  ///< how many files of hypre the output becomes (partition/files/atomic_files.h)
   Progress progress;
 };
 

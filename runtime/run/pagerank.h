@@ -13,7 +13,7 @@
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/run/product_report.h"
 #include "runtime/run/top_entries.h"
-#include "runtime/solvers/pagerank.h"
+#include "runtime/solvers/eigen/pagerank.h"
 
 namespace shardmat {
 

@@ -10,7 +10,7 @@
 #include "comm/communicator.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/row_plan.h"

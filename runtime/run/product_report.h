@@ -7,7 +7,7 @@
 
 #include "comm/placement.h"
 #include "kernels/choose/choice.h"
-#include "runtime/over_ranks.h"
+#include "runtime/base/over_ranks.h"
 
 namespace shardmat {
 

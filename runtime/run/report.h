@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/over_ranks.h"
+#include "runtime/base/over_ranks.h"
 #include "runtime/run/product_report.h"
 #include "runtime/run/verify.h"
 #include "runtime/timing/iteration_times.h"

@@ -8,7 +8,7 @@
 
 #include "comm/placement.h"
 #include "kernels/choose/choice.h"
-#include "runtime/over_ranks.h"
+#include "runtime/base/over_ranks.h"
 #include "runtime/run/product_report.h"
 #include "runtime/timing/iteration_times.h"
 

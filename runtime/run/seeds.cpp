@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "kernels/base/error.h"
-#include "partition/missing_file.h"
-#include "partition/vector_file.h"
+#include "partition/files/missing_file.h"
+#include "partition/vectors/vector_file.h"
 
 namespace shardmat {
 namespace {

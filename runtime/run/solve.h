@@ -32,7 +32,7 @@ struct SolveOptions {
   std::string initial_guess = "zeros";  ///< the same
   std::uint64_t seed = 1;
   std::string output;      ///< file for x, in original row order; empty = none
-  std::int64_t files = 1;  ///< how many files of hypre the output becomes (partition/atomic_files.h)
+  std::int64_t files = 1;  ///< how many files of hypre the output becomes (partition/files/atomic_files.h)
   bool advice = true;      ///< after a slow solve, tries whether another preconditioner needs fewer iterations
   SolveControl control;
 };

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "comm/communicator.h"
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "runtime/service/command.h"
 #include "runtime/service/resident_matrix.h"
 

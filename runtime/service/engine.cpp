@@ -13,7 +13,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
-#include "partition/partitioner.h"
+#include "partition/source/partitioner.h"
 #include "runtime/maps/row_map.h"
 #include "runtime/service/background_load.h"
 #include "runtime/service/control.h"

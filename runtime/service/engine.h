@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 
 namespace shardmat::service {
 

@@ -10,7 +10,7 @@
 
 #include "kernels/base/dense.h"
 #include "kernels/base/device.h"
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "runtime/maps/row_map.h"
 #include "runtime/service/column_transfer.h"
 #include "runtime/service/command.h"

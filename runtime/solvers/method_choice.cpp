@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "comm/communicator.h"
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "runtime/matrix/row_plan.h"
-#include "runtime/solvers/symmetry.h"
+#include "runtime/solvers/loop/symmetry.h"
 
 namespace shardmat {
 

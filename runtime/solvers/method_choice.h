@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "runtime/solvers/method.h"
+#include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/solver.h"
 
 namespace shardmat {

@@ -9,13 +9,13 @@
 #include "comm/communicator.h"
 #include "comm/same_on_all_ranks.h"
 #include "kernels/base/error.h"
-#include "runtime/context.h"
-#include "runtime/solvers/attainable.h"
-#include "runtime/solvers/method.h"
+#include "runtime/context/context.h"
+#include "runtime/solvers/loop/attainable.h"
+#include "runtime/solvers/loop/method.h"
+#include "runtime/solvers/loop/monitor_memory.h"
+#include "runtime/solvers/loop/solve_loop.h"
+#include "runtime/solvers/loop/symmetry.h"
 #include "runtime/solvers/method_choice.h"
-#include "runtime/solvers/monitor_memory.h"
-#include "runtime/solvers/solve_loop.h"
-#include "runtime/solvers/symmetry.h"
 
 namespace shardmat {
 namespace {
@@ -80,16 +80,6 @@ void require_symmetric_enough(const MethodEntry& method, const SolverOptions& o,
 }
 
 }  // namespace
-
-bool SolveResult::converged() const {
-  return std::all_of(columns.begin(), columns.end(), [](const SolvedColumn& c) { return shardmat::converged(c.reason); });
-}
-
-std::string_view SolveResult::explanation(const SolvedColumn& column) const {
-  return explain(column.reason, {f32, maps_constants_to_zero, maps_more_to_zero});
-}
-
-double default_rtol(ValueType type) { return type == ValueType::f64 ? 1e-8 : 1e-5; }
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include "kernels/base/host_vector.h"
 #include "kernels/matrix/csr.h"
-#include "partition/row_source.h"
+#include "partition/source/row_source.h"
 
 namespace shardmat {
 

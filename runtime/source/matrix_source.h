@@ -10,8 +10,8 @@
 
 #include "comm/communicator.h"
 #include "partition/readers/input_choices.h"
-#include "partition/row_source.h"
-#include "partition/shard_file.h"
+#include "partition/shard/shard_file.h"
+#include "partition/source/row_source.h"
 
 namespace shardmat {
 

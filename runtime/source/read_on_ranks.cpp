@@ -17,10 +17,10 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
-#include "partition/partitioner.h"
 #include "partition/readers/entry_reader.h"
+#include "partition/source/partitioner.h"
+#include "runtime/order/find_node_blocks.h"
 #include "runtime/order/row_share.h"
-#include "runtime/source/find_node_blocks.h"
 #include "runtime/source/kept_rows.h"
 #include "runtime/source/row_lengths.h"
 

@@ -9,7 +9,7 @@
 #include "comm/communicator.h"
 #include "kernels/base/progress.h"
 #include "partition/readers/input_choices.h"
-#include "partition/row_source.h"
+#include "partition/source/row_source.h"
 
 namespace shardmat {
 

@@ -7,7 +7,7 @@
 
 #include "comm/items_by_rank.h"
 #include "kernels/base/memory_limits.h"
-#include "partition/partitioner.h"
+#include "partition/source/partitioner.h"
 
 namespace shardmat {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "comm/sum_over_ranks.h"
+#include "comm/exchange/sum_over_ranks.h"
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "kernels/vector.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/base/progress.h"
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "runtime/matrix/product.h"
 #include "runtime/timing/iteration_times.h"
 

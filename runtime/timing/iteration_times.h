@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "runtime/over_ranks.h"
+#include "runtime/base/over_ranks.h"
 
 namespace shardmat {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/exchange/halo.h"
-#include "partition/partitioner.h"
+#include "partition/source/partitioner.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/load_part.h"
 #include "runtime/matrix/product.h"

@@ -3,7 +3,7 @@
 // Threads: one thread at a time uses a context.
 #pragma once
 
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/source/matrix_source.h"
 #include "runtime/timing/performance_model.h"

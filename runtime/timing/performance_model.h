@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "comm/exchange/exchange_cost.h"
-#include "partition/partitioner.h"
+#include "partition/source/partitioner.h"
 
 namespace shardmat {
 

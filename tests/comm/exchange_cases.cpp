@@ -13,8 +13,8 @@
 #include <thread>
 #include <utility>
 
+#include "comm/exchange/sum_over_ranks.h"
 #include "comm/nccl/nccl_communicator.h"
-#include "comm/sum_over_ranks.h"
 
 namespace shardmat {
 namespace {

@@ -9,7 +9,7 @@
 #include "comm/exchange/exchange_cost.h"
 #include "comm/exchange/gathered_layout.h"
 #include "comm/exchange/halo.h"
-#include "comm/sum_over_ranks.h"
+#include "comm/exchange/sum_over_ranks.h"
 #include "tests/comm/exchange_cases.h"
 #include "tests/support/world.h"
 

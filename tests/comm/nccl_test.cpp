@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "comm/grid_sums.h"
+#include "comm/exchange/grid_sums.h"
+#include "comm/exchange/sum_over_ranks.h"
 #include "comm/nccl/nccl_communicator.h"
 #include "comm/placement.h"
-#include "comm/sum_over_ranks.h"
 #include "tests/comm/exchange_cases.h"
 #include "tests/support/pretended_hosts.h"
 #include "tests/support/world.h"

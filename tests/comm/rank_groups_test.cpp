@@ -1,4 +1,4 @@
-#include "comm/feeders/rank_groups.h"
+#include "comm/shared_gpu/rank_groups.h"
 
 #include <gtest/gtest.h>
 

@@ -16,12 +16,12 @@
 
 #include "comm/communicator.h"
 #include "comm/exchange/exchange.h"
-#include "comm/feeders/rank_group.h"
-#include "comm/feeders/rank_groups.h"
 #include "comm/long_wait.h"
 #include "comm/mpi_session.h"
 #include "comm/nccl/nccl_communicator.h"
 #include "comm/placement.h"
+#include "comm/shared_gpu/rank_group.h"
+#include "comm/shared_gpu/rank_groups.h"
 #include "tests/support/pretended_hosts.h"
 
 namespace shardmat {

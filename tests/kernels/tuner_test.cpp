@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "kernels/base/error.h"
-#include "kernels/choose/cost_model.h"
 #include "kernels/choose/registry.h"
+#include "kernels/cost_model.h"
 #include "kernels/formats/csr.h"
 #include "kernels/formats/packed.h"
 #include "tests/support/matrix_zoo.h"

@@ -1,4 +1,4 @@
-#include "partition/atomic_file.h"
+#include "partition/files/atomic_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "kernels/base/error.h"
+#include "partition/files/output_file.h"
 #include "partition/hdf5/writer.h"
-#include "partition/output_file.h"
 #include "tests/partition/test_matrices.h"
 
 namespace shardmat {

@@ -1,4 +1,4 @@
-#include "partition/input_file.h"
+#include "partition/files/input_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

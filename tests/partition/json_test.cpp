@@ -1,4 +1,4 @@
-#include "partition/json.h"
+#include "partition/files/json.h"
 
 #include <gtest/gtest.h>
 

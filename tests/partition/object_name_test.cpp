@@ -1,6 +1,6 @@
-#include "partition/object_name.h"
+#include "partition/files/object_name.h"
 
-#include "partition/rank_files.h"
+#include "partition/files/rank_files.h"
 #include "tests/partition/readers/test_files.h"
 
 namespace shardmat {

@@ -1,4 +1,4 @@
-#include "partition/partitioner.h"
+#include "partition/source/partitioner.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
-#include "partition/row_source.h"
+#include "partition/source/row_source.h"
 
 #include <gtest/gtest.h>
 
 #include "kernels/base/error.h"
-#include "partition/permuted_source.h"
+#include "partition/source/permuted_source.h"
 #include "tests/partition/test_matrices.h"
 
 namespace shardmat {

@@ -12,7 +12,7 @@
 #include "kernels/base/error.h"
 #include "partition/hdf5/file.h"
 #include "partition/hdf5/writer.h"
-#include "partition/shard_file.h"
+#include "partition/shard/shard_file.h"
 #include "tests/partition/test_matrices.h"
 #include "tests/support/setting_of.h"
 

@@ -1,12 +1,12 @@
-#include "partition/shard_file.h"
+#include "partition/shard/shard_file.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "partition/checksum.h"
-#include "partition/shard_file_format.h"
+#include "partition/files/checksum.h"
+#include "partition/hdf5/shard_file_format.h"
 #include "tests/partition/shard_file_fixture.h"
 
 namespace shardmat {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "kernels/matrix/csr.h"
-#include "partition/row_source.h"
+#include "partition/source/row_source.h"
 
 namespace shardmat::test {
 

@@ -1,4 +1,4 @@
-#include "partition/vector_file.h"
+#include "partition/vectors/vector_file.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "partition/permuted_source.h"
 #include "partition/readers/reader.h"
+#include "partition/source/permuted_source.h"
 #include "partition/writers/writer.h"
 #include "tests/partition/readers/test_files.h"
 #include "tests/partition/test_matrices.h"

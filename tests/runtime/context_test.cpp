@@ -1,5 +1,5 @@
 // What distributed operations run in, and the settings of the caller around them.
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "tests/support/world.h"
 
 namespace shardmat {

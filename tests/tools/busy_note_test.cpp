@@ -1,5 +1,5 @@
 // What commands say about cores that others use.
-#include "tools/busy_note.h"
+#include "tools/cli/busy_note.h"
 
 #include <gtest/gtest.h>
 

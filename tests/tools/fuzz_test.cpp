@@ -9,7 +9,7 @@
 #include "runtime/matrix/plan_cache.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/mutations.h"
-#include "tools/forecast.h"
+#include "tools/cli/forecast.h"
 
 namespace shardmat::tools {
 namespace {

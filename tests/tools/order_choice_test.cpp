@@ -1,11 +1,11 @@
-#include "tools/commands/order_choice.h"
+#include "tools/cli/order_choice.h"
 
 #include <gtest/gtest.h>
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "partition/generators/generator.h"
-#include "partition/ordered_source.h"
+#include "partition/source/ordered_source.h"
 #include "tests/support/world.h"
 
 namespace shardmat::tools {

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "tools/options.h"
+#include "tools/cli/options.h"
 
 namespace shardmat::tools {
 

@@ -22,9 +22,9 @@
 #include "tools/bench/outputs.h"
 #include "tools/bench/repeated_table.h"
 #include "tools/bench/result_table.h"
-#include "tools/checks.h"
-#include "tools/environment.h"
-#include "tools/progress_bar.h"
+#include "tools/cli/checks.h"
+#include "tools/cli/environment.h"
+#include "tools/cli/progress_bar.h"
 
 namespace shardmat::tools {
 namespace {

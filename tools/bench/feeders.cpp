@@ -13,17 +13,17 @@
 #include <thread>
 #include <vector>
 
-#include "comm/feeders/rank_group.h"
-#include "comm/feeders/rank_groups.h"
+#include "comm/shared_gpu/rank_group.h"
+#include "comm/shared_gpu/rank_groups.h"
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/outputs.h"
-#include "tools/checks.h"
-#include "tools/environment.h"
-#include "tools/report_option.h"
-#include "tools/run_ranks.h"
+#include "tools/cli/checks.h"
+#include "tools/cli/environment.h"
+#include "tools/cli/report_option.h"
+#include "tools/cli/run_ranks.h"
 
 namespace shardmat::tools {
 namespace {

@@ -22,14 +22,14 @@
 #include "kernels/base/timer.h"
 #include "partition/generators/generator.h"
 #include "partition/readers/reader.h"
-#include "partition/shard_file.h"
+#include "partition/shard/shard_file.h"
 #include "partition/writers/writer.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/outputs.h"
-#include "tools/checks.h"
-#include "tools/environment.h"
-#include "tools/peak_memory.h"
-#include "tools/report_option.h"
+#include "tools/cli/checks.h"
+#include "tools/cli/environment.h"
+#include "tools/cli/peak_memory.h"
+#include "tools/cli/report_option.h"
 
 namespace shardmat::tools {
 namespace {

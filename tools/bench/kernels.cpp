@@ -17,10 +17,10 @@
 #include "tools/bench/options.h"
 #include "tools/bench/outputs.h"
 #include "tools/bench/peer_comparison.h"
-#include "tools/checks.h"
-#include "tools/environment.h"
-#include "tools/help_text.h"
-#include "tools/progress_bar.h"
+#include "tools/cli/checks.h"
+#include "tools/cli/environment.h"
+#include "tools/cli/help_text.h"
+#include "tools/cli/progress_bar.h"
 
 namespace shardmat::tools {
 namespace {

@@ -3,7 +3,7 @@
 #include "partition/generators/generator.h"
 #include "partition/input_kind.h"
 #include "partition/readers/reader.h"
-#include "partition/shard_file.h"
+#include "partition/shard/shard_file.h"
 
 namespace shardmat::tools {
 namespace {

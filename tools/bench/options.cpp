@@ -1,7 +1,7 @@
 #include "tools/bench/options.h"
 
-#include "tools/checks.h"
-#include "tools/report_option.h"
+#include "tools/cli/checks.h"
+#include "tools/cli/report_option.h"
 
 namespace shardmat::tools {
 

@@ -6,7 +6,7 @@
 
 #include "kernels/base/types.h"
 #include "tools/bench/matrices.h"
-#include "tools/options.h"
+#include "tools/cli/options.h"
 
 namespace shardmat::tools {
 

@@ -10,8 +10,8 @@
 #include "kernels/base/error.h"
 #include "kernels/base/print_error.h"
 #include "tools/bench/plot.h"
-#include "tools/checks.h"
-#include "tools/write_report.h"
+#include "tools/cli/checks.h"
+#include "tools/cli/write_report.h"
 
 namespace shardmat::tools {
 

@@ -11,7 +11,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
-#include "tools/checks.h"
+#include "tools/cli/checks.h"
 
 namespace shardmat::tools {
 namespace {

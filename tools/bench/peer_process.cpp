@@ -26,7 +26,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/timer.h"
-#include "tools/environment.h"
+#include "tools/cli/environment.h"
 
 namespace shardmat::tools {
 namespace {

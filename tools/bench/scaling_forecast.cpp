@@ -9,7 +9,7 @@
 #include "kernels/base/text.h"
 #include "runtime/timing/measure_performance.h"
 #include "tools/bench/first_ranks.h"
-#include "tools/forecast.h"
+#include "tools/cli/forecast.h"
 
 namespace shardmat::tools {
 namespace {

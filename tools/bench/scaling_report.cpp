@@ -9,7 +9,7 @@
 
 #include "kernels/base/text.h"
 #include "tools/bench/scaling_notes.h"
-#include "tools/forecast.h"
+#include "tools/cli/forecast.h"
 
 namespace shardmat::tools {
 namespace {

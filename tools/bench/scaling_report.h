@@ -12,7 +12,7 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/run/report.h"
 #include "runtime/timing/performance_model.h"
-#include "tools/growing_matrix.h"
+#include "tools/cli/growing_matrix.h"
 
 namespace shardmat::tools {
 

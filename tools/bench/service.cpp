@@ -18,9 +18,9 @@
 #include "tools/bench/service/processes.h"
 #include "tools/bench/service/scenario.h"
 #include "tools/bench/service/scratch.h"
-#include "tools/checks.h"
-#include "tools/environment.h"
-#include "tools/report_option.h"
+#include "tools/cli/checks.h"
+#include "tools/cli/environment.h"
+#include "tools/cli/report_option.h"
 
 namespace shardmat::tools {
 namespace {

@@ -22,8 +22,8 @@
 #include "kernels/base/error.h"
 #include "kernels/base/host_vector.h"
 #include "kernels/base/text.h"
-#include "partition/partitioner.h"
-#include "runtime/context.h"
+#include "partition/source/partitioner.h"
+#include "runtime/context/context.h"
 #include "runtime/maps/row_map.h"
 #include "runtime/service/arena.h"
 #include "runtime/service/column_transfer.h"
@@ -32,10 +32,10 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/machine.h"
 #include "tools/bench/outputs.h"
-#include "tools/checks.h"
-#include "tools/environment.h"
-#include "tools/report_option.h"
-#include "tools/run_ranks.h"
+#include "tools/cli/checks.h"
+#include "tools/cli/environment.h"
+#include "tools/cli/report_option.h"
+#include "tools/cli/run_ranks.h"
 
 namespace shardmat::tools {
 namespace {

@@ -18,8 +18,8 @@
 #include "comm/placement.h"
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
-#include "runtime/solvers/method.h"
-#include "runtime/solvers/preconditioner.h"
+#include "runtime/solvers/loop/method.h"
+#include "runtime/solvers/loop/preconditioner.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/machine.h"
 #include "tools/bench/matrices.h"
@@ -30,10 +30,10 @@
 #include "tools/bench/result_table.h"
 #include "tools/bench/solve_trial.h"
 #include "tools/bench/textbook_cg.h"
-#include "tools/checks.h"
-#include "tools/environment.h"
-#include "tools/report_option.h"
-#include "tools/run_ranks.h"
+#include "tools/cli/checks.h"
+#include "tools/cli/environment.h"
+#include "tools/cli/report_option.h"
+#include "tools/cli/run_ranks.h"
 
 namespace shardmat::tools {
 namespace {

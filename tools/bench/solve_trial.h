@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/distributed_vector.h"
 #include "runtime/solvers/solver.h"

@@ -22,10 +22,10 @@
 #include "tools/bench/peer_comparison.h"
 #include "tools/bench/result_table.h"
 #include "tools/bench/spmm_trial.h"
-#include "tools/checks.h"
-#include "tools/environment.h"
-#include "tools/help_text.h"
-#include "tools/progress_bar.h"
+#include "tools/cli/checks.h"
+#include "tools/cli/environment.h"
+#include "tools/cli/help_text.h"
+#include "tools/cli/progress_bar.h"
 
 namespace shardmat::tools {
 namespace {

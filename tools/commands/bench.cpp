@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "tools/bench/bench.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 
 namespace shardmat::tools {
 namespace {

@@ -4,11 +4,11 @@
 #include <optional>
 
 #include "kernels/base/error.h"
-#include "partition/atomic_file.h"
+#include "partition/files/atomic_file.h"
 #include "partition/generators/generator.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
+#include "tools/cli/environment.h"
 #include "tools/commands/write_file.h"
-#include "tools/environment.h"
 
 namespace shardmat::tools {
 namespace {

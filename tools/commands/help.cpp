@@ -8,8 +8,8 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
-#include "tools/command.h"
-#include "tools/environment.h"
+#include "tools/cli/command.h"
+#include "tools/cli/environment.h"
 
 namespace shardmat::tools {
 namespace {

@@ -2,19 +2,19 @@
 
 #include <algorithm>
 
-#include "partition/atomic_file.h"
+#include "partition/files/atomic_file.h"
+#include "partition/files/object_name.h"
 #include "partition/input_kind.h"
-#include "partition/object_name.h"
-#include "tools/checks.h"
-#include "tools/command.h"
-#include "tools/commands/input_matrix.h"
+#include "tools/cli/checks.h"
+#include "tools/cli/command.h"
+#include "tools/cli/environment.h"
+#include "tools/cli/input_matrix.h"
+#include "tools/cli/progress_bar.h"
+#include "tools/cli/report_option.h"
+#include "tools/cli/write_report.h"
+#include "tools/cli/write_text.h"
 #include "tools/commands/matrix_report.h"
-#include "tools/environment.h"
-#include "tools/progress_bar.h"
-#include "tools/report_option.h"
-#include "tools/spy.h"
-#include "tools/write_report.h"
-#include "tools/write_text.h"
+#include "tools/commands/spy.h"
 
 namespace shardmat::tools {
 namespace {

@@ -12,7 +12,7 @@
 #include "kernels/choose/registry.h"
 #include "kernels/matrix/locality.h"
 #include "kernels/matrix/ordering.h"
-#include "partition/node_blocks.h"
+#include "partition/source/node_blocks.h"
 
 namespace shardmat::tools {
 namespace {

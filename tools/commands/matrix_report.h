@@ -16,10 +16,10 @@
 #include "kernels/matrix/statistics.h"
 #include "kernels/matrix/symmetry.h"
 #include "partition/readers/reader.h"
-#include "partition/shard_file.h"
-#include "partition/unknowns.h"
+#include "partition/shard/shard_file.h"
+#include "partition/source/unknowns.h"
+#include "tools/cli/input_matrix.h"
 #include "tools/commands/format_table.h"
-#include "tools/commands/input_matrix.h"
 
 namespace shardmat::tools {
 

@@ -6,7 +6,7 @@
 
 #include "kernels/base/text.h"
 #include "kernels/matrix/locality.h"
-#include "partition/object_name.h"
+#include "partition/files/object_name.h"
 #include "tools/commands/matrix_report.h"
 #include "tools/commands/quality_table.h"
 

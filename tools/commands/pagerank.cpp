@@ -7,16 +7,16 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
-#include "partition/replaceable.h"
-#include "tools/checks.h"
-#include "tools/command.h"
-#include "tools/commands/input_matrix.h"
-#include "tools/commands/load_choices.h"
-#include "tools/print_report.h"
-#include "tools/progress_bar.h"
-#include "tools/report_option.h"
-#include "tools/run_owners.h"
-#include "tools/stop_signal.h"
+#include "partition/readers/replaceable.h"
+#include "tools/cli/checks.h"
+#include "tools/cli/command.h"
+#include "tools/cli/input_matrix.h"
+#include "tools/cli/load_choices.h"
+#include "tools/cli/print_report.h"
+#include "tools/cli/progress_bar.h"
+#include "tools/cli/report_option.h"
+#include "tools/cli/run_owners.h"
+#include "tools/cli/stop_signal.h"
 
 namespace shardmat::tools {
 namespace {

@@ -3,18 +3,18 @@
 
 #include "comm/placement.h"
 #include "kernels/base/parallel.h"
-#include "partition/ordered_source.h"
+#include "partition/source/ordered_source.h"
 #include "runtime/order/distributed_order.h"
 #include "runtime/order/placed_rows.h"
 #include "runtime/order/rows_on_rank_0.h"
 #include "runtime/source/matrix_source.h"
-#include "tools/checks.h"
-#include "tools/command.h"
-#include "tools/commands/input_matrix.h"
+#include "tools/cli/checks.h"
+#include "tools/cli/command.h"
+#include "tools/cli/environment.h"
+#include "tools/cli/input_matrix.h"
+#include "tools/cli/progress_bar.h"
+#include "tools/cli/run_ranks.h"
 #include "tools/commands/write_file.h"
-#include "tools/environment.h"
-#include "tools/progress_bar.h"
-#include "tools/run_ranks.h"
 
 namespace shardmat::tools {
 namespace {

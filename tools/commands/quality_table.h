@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "partition/shard_file.h"
+#include "partition/shard/shard_file.h"
 
 namespace shardmat::tools {
 

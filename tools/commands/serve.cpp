@@ -1,6 +1,6 @@
 // shardmat serve: becomes shardmat-serve, which lies beside this program. The options are declared here, too, so that their
 // help and their errors are like those of all commands.
-#include "tools/serve/serve_options.h"
+#include "tools/serve/words/serve_options.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "kernels/base/error.h"
-#include "tools/command.h"
-#include "tools/environment.h"
+#include "tools/cli/command.h"
+#include "tools/cli/environment.h"
 
 namespace shardmat::tools {
 namespace {

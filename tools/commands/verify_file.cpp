@@ -4,10 +4,10 @@
 #include "kernels/base/text.h"
 #include "partition/input_kind.h"
 #include "partition/readers/reader.h"
-#include "partition/shard_file.h"
-#include "tools/command.h"
-#include "tools/environment.h"
-#include "tools/progress_bar.h"
+#include "partition/shard/shard_file.h"
+#include "tools/cli/command.h"
+#include "tools/cli/environment.h"
+#include "tools/cli/progress_bar.h"
 
 namespace shardmat::tools {
 namespace {

@@ -3,10 +3,10 @@
 #include <csignal>
 #include <memory>
 
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "runtime/service/engine.h"
-#include "tools/command.h"
-#include "tools/run_ranks.h"
+#include "tools/cli/command.h"
+#include "tools/cli/run_ranks.h"
 
 namespace shardmat::tools {
 namespace {

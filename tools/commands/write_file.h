@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "partition/shard_file.h"
-#include "tools/options.h"
-#include "tools/peak_memory.h"
+#include "partition/shard/shard_file.h"
+#include "tools/cli/options.h"
+#include "tools/cli/peak_memory.h"
 
 namespace shardmat::tools {
 

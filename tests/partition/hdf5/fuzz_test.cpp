@@ -5,13 +5,13 @@
 #include <cstring>
 
 #include "partition/batched/batch_file.h"
-#include "partition/checksum.h"
+#include "partition/files/checksum.h"
 #include "partition/generators/mesh.h"
 #include "partition/hdf5/own_description.h"
 #include "partition/hdf5/writer.h"
 #include "partition/readers/reader.h"
-#include "partition/shard_file.h"
-#include "partition/vector_file.h"
+#include "partition/shard/shard_file.h"
+#include "partition/vectors/vector_file.h"
 #include "tests/partition/test_matrices.h"
 #include "tests/support/mutations.h"
 

@@ -3,7 +3,7 @@
 
 #include "partition/readers/entry_reader.h"
 #include "partition/readers/reader.h"
-#include "partition/vector_file.h"
+#include "partition/vectors/vector_file.h"
 #include "tests/partition/readers/test_files.h"
 
 namespace shardmat {

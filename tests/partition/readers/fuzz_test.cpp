@@ -7,7 +7,7 @@
 #include "partition/readers/entry_reader.h"
 #include "partition/readers/reader.h"
 #include "partition/readers/reader_list.h"
-#include "partition/vector_file.h"
+#include "partition/vectors/vector_file.h"
 #include "partition/writers/writer.h"
 #include "tests/support/mutations.h"
 

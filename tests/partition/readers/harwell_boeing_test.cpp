@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "partition/readers/reader.h"
-#include "partition/vector_file.h"
+#include "partition/vectors/vector_file.h"
 #include "tests/partition/readers/test_files.h"
 
 namespace shardmat {

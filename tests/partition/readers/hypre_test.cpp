@@ -9,12 +9,12 @@
 #include <mutex>
 #include <numeric>
 
-#include "partition/atomic_files.h"
+#include "partition/files/atomic_files.h"
 #include "partition/readers/entry_reader.h"
 #include "partition/readers/hypre.h"
 #include "partition/readers/reader.h"
-#include "partition/replaceable.h"
-#include "partition/vector_file.h"
+#include "partition/readers/replaceable.h"
+#include "partition/vectors/vector_file.h"
 #include "partition/writers/writer.h"
 #include "tests/partition/readers/test_files.h"
 #include "tests/partition/test_matrices.h"

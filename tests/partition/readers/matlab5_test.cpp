@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "partition/readers/reader.h"
-#include "partition/replaceable.h"
-#include "partition/vector_file.h"
+#include "partition/readers/replaceable.h"
+#include "partition/vectors/vector_file.h"
 #include "partition/writers/writer_list.h"
 #include "tests/partition/readers/test_files.h"
 #include "tests/partition/test_matrices.h"

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "partition/big_endian.h"
+#include "partition/files/big_endian.h"
 #include "partition/readers/petsc.h"
 #include "partition/readers/reader.h"
-#include "partition/vector_file.h"
+#include "partition/vectors/vector_file.h"
 #include "partition/writers/writer.h"
 #include "tests/partition/readers/test_files.h"
 #include "tests/partition/test_matrices.h"

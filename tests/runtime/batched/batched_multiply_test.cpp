@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "partition/vector_file.h"
+#include "partition/vectors/vector_file.h"
 #include "tests/support/world.h"
 
 namespace shardmat {

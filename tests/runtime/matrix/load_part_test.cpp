@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "partition/shard_file.h"
+#include "partition/shard/shard_file.h"
 #include "tests/partition/test_matrices.h"
 #include "tests/runtime/matrix/test_matrix.h"
 

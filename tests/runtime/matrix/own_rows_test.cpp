@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "partition/node_blocks.h"
-#include "partition/partitioner.h"
+#include "partition/source/node_blocks.h"
+#include "partition/source/partitioner.h"
 #include "runtime/matrix/vectors.h"
 #include "tests/partition/test_matrices.h"
 #include "tests/runtime/matrix/test_matrix.h"

@@ -1,12 +1,12 @@
 // Rows on their way between two tilings.
-#include "runtime/matrix/range_route.h"
+#include "runtime/maps/range_route.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "partition/partitioner.h"
+#include "partition/source/partitioner.h"
 #include "tests/support/world.h"
 
 namespace shardmat {

@@ -8,7 +8,7 @@
 
 #include "kernels/matrix/adjacency.h"
 #include "kernels/matrix/ordering.h"
-#include "partition/permuted_source.h"
+#include "partition/source/permuted_source.h"
 #include "runtime/order/distributed_graph.h"
 #include "runtime/order/distributed_order.h"
 #include "runtime/order/placed_rows.h"

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "tests/support/world.h"
 
 namespace shardmat {

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "runtime/matrix/vector_operations.h"
-#include "runtime/solvers/lanczos.h"
-#include "runtime/solvers/pagerank.h"
-#include "runtime/solvers/power.h"
-#include "runtime/solvers/symmetric_eigen.h"
-#include "runtime/solvers/transition.h"
+#include "runtime/solvers/eigen/lanczos.h"
+#include "runtime/solvers/eigen/pagerank.h"
+#include "runtime/solvers/eigen/power.h"
+#include "runtime/solvers/eigen/symmetric_eigen.h"
+#include "runtime/solvers/eigen/transition.h"
 #include "tests/runtime/matrix/test_matrix.h"
 
 namespace shardmat {

@@ -7,8 +7,8 @@
 
 #include "runtime/matrix/vectors.h"
 #include "runtime/run/iteration_parts.h"
-#include "runtime/solvers/method.h"
-#include "runtime/solvers/preconditioner.h"
+#include "runtime/solvers/loop/method.h"
+#include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/solver.h"
 #include "tests/runtime/matrix/test_matrix.h"
 

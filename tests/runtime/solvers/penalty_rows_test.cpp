@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/matrix/vectors.h"
-#include "runtime/solvers/random_entries.h"
+#include "runtime/solvers/loop/random_entries.h"
 #include "runtime/solvers/solver.h"
 #include "tests/runtime/matrix/test_matrix.h"
 

@@ -1,6 +1,6 @@
 // Every method with every preconditioner, against residuals by a plain loop on all rows.
 #include "runtime/solvers/solver.h"
-#include "runtime/solvers/attainable.h"
+#include "runtime/solvers/loop/attainable.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "runtime/matrix/vectors.h"
-#include "runtime/solvers/method.h"
-#include "runtime/solvers/preconditioner.h"
-#include "runtime/solvers/random_entries.h"
+#include "runtime/solvers/loop/method.h"
+#include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/loop/random_entries.h"
 #include "tests/runtime/matrix/test_matrix.h"
 
 namespace shardmat {

@@ -1,11 +1,11 @@
-#include "runtime/solvers/spectrum.h"
+#include "runtime/solvers/loop/spectrum.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numbers>
 
-#include "runtime/solvers/preconditioner.h"
+#include "runtime/solvers/loop/preconditioner.h"
 #include "tests/runtime/matrix/test_matrix.h"
 
 namespace shardmat {

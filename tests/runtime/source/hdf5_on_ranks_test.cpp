@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "kernels/base/error.h"
-#include "partition/shard_file.h"
+#include "partition/shard/shard_file.h"
 #include "runtime/source/matrix_source.h"
 #include "tests/partition/test_matrices.h"
 #include "tests/support/world.h"

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "partition/generators/generator.h"
-#include "partition/partitioner.h"
-#include "runtime/context.h"
+#include "partition/source/partitioner.h"
+#include "runtime/context/context.h"
 #include "tests/partition/readers/test_files.h"
 #include "tests/partition/test_matrices.h"
 #include "tests/support/world.h"

@@ -12,9 +12,9 @@
 #include <numeric>
 
 #include "kernels/base/error.h"
-#include "partition/partitioner.h"
 #include "partition/readers/reader.h"
-#include "partition/shard_file.h"
+#include "partition/shard/shard_file.h"
+#include "partition/source/partitioner.h"
 #include "runtime/order/row_share.h"
 #include "runtime/run/multiply.h"
 #include "runtime/source/matrix_source.h"

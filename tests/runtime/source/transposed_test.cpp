@@ -10,8 +10,8 @@
 
 #include "kernels/base/error.h"
 #include "partition/generators/generator.h"
-#include "partition/partitioner.h"
-#include "partition/shard_file.h"
+#include "partition/shard/shard_file.h"
+#include "partition/source/partitioner.h"
 #include "tests/partition/test_matrices.h"
 #include "tests/support/world.h"
 

@@ -1,5 +1,5 @@
 // Which matrices leave so that another one has room.
-#include "tools/serve/state/eviction.h"
+#include "tools/serve/ranks/eviction.h"
 
 #include <gtest/gtest.h>
 

@@ -13,17 +13,17 @@
 
 #include "kernels/base/error.h"
 #include "tests/support/mutations.h"
-#include "tools/serve/access/tokens.h"
+#include "tools/serve/gate/tokens.h"
+#include "tools/serve/handlers/api.h"
+#include "tools/serve/handlers/infer_request.h"
+#include "tools/serve/handlers/vector_json.h"
 #include "tools/serve/http/head_parser.h"
 #include "tools/serve/http/header_scan.h"
 #include "tools/serve/http/names.h"
 #include "tools/serve/observe/access_log.h"
 #include "tools/serve/observe/events.h"
 #include "tools/serve/observe/metrics.h"
-#include "tools/serve/paths/api.h"
-#include "tools/serve/paths/infer_request.h"
-#include "tools/serve/paths/service_json.h"
-#include "tools/serve/paths/vector_json.h"
+#include "tools/serve/observe/service_json.h"
 
 namespace shardmat::serve {
 namespace {

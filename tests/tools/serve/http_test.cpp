@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/base/error.h"
-#include "tools/serve/access/gate.h"
+#include "tools/serve/gate/gate.h"
 #include "tools/serve/http/connection_count.h"
 #include "tools/serve/http/head_parser.h"
 #include "tools/serve/http/header_scan.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/base/error.h"
-#include "tools/serve/paths/infer_request.h"
+#include "tools/serve/handlers/infer_request.h"
 
 namespace shardmat::serve {
 namespace {

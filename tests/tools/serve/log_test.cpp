@@ -7,11 +7,11 @@
 #include <fstream>
 #include <string>
 
-#include "tools/serve/observe/log_writer.h"
-#include "tools/serve/observe/utc.h"
 #include "tools/serve/ranks/cores.h"
 #include "tools/serve/ranks/shared_cores.h"
 #include "tools/serve/ranks/worker_log.h"
+#include "tools/serve/words/log_writer.h"
+#include "tools/serve/words/utc.h"
 
 namespace shardmat::serve {
 namespace {

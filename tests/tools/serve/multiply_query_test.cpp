@@ -1,10 +1,10 @@
 // What a request for a product takes and gives, by its query.
-#include "tools/serve/paths/multiply_query.h"
+#include "tools/serve/handlers/multiply_query.h"
 
 #include <gtest/gtest.h>
 
+#include "tools/serve/handlers/request_space.h"
 #include "tools/serve/http/header_scan.h"
-#include "tools/serve/paths/request_space.h"
 
 namespace shardmat::serve {
 namespace {

@@ -7,11 +7,11 @@
 #include <set>
 
 #include "kernels/base/error.h"
-#include "tools/serve/config_file.h"
+#include "tools/serve/handlers/api.h"
+#include "tools/serve/handlers/openapi.h"
 #include "tools/serve/observe/events.h"
 #include "tools/serve/observe/metrics.h"
-#include "tools/serve/paths/api.h"
-#include "tools/serve/paths/openapi.h"
+#include "tools/serve/words/config_file.h"
 
 namespace shardmat::serve {
 namespace {

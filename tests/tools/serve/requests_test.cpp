@@ -3,7 +3,7 @@
 
 #include "kernels/base/error.h"
 #include "tools/serve/http/names.h"
-#include "tools/serve/paths/service_json.h"
+#include "tools/serve/observe/service_json.h"
 
 namespace shardmat::serve {
 namespace {

@@ -1,5 +1,5 @@
 // Which route takes a request.
-#include "tools/serve/paths/routes.h"
+#include "tools/serve/http/routes.h"
 
 #include <gtest/gtest.h>
 

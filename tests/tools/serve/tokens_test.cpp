@@ -1,5 +1,5 @@
 // Who may do what: token files, scopes, patterns of matrices, quotas.
-#include "tools/serve/access/tokens.h"
+#include "tools/serve/gate/tokens.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "kernels/base/error.h"
-#include "tools/serve/access/quota.h"
+#include "tools/serve/words/quota.h"
 
 namespace shardmat::serve {
 namespace {

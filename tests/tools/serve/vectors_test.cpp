@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/base/error.h"
-#include "tools/serve/paths/vector_json.h"
+#include "tools/serve/handlers/vector_json.h"
 
 namespace shardmat::serve {
 namespace {

@@ -9,7 +9,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "kernels/choose/registry.h"
-#include "partition/row_source.h"
+#include "partition/source/row_source.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/run/time_product.h"
 #include "runtime/solvers/solver.h"

@@ -10,7 +10,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/matrix/csr.h"
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "tools/bench/result_table.h"
 #include "tools/bench/trial.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "runtime/context.h"
+#include "runtime/context/context.h"
 #include "tools/bench/papers/paper.h"
 
 namespace shardmat::tools {

@@ -9,10 +9,10 @@
 #include <random>
 
 #include "kernels/base/error.h"
-#include "partition/shard_file.h"
-#include "partition/vector_file.h"
+#include "partition/shard/shard_file.h"
+#include "partition/vectors/vector_file.h"
 #include "tools/bench/service/load.h"
-#include "tools/commands/input_matrix.h"
+#include "tools/cli/input_matrix.h"
 
 namespace shardmat::tools::service_bench {
 

@@ -12,7 +12,7 @@
 
 #include "tools/serve/http/header_scan.h"
 #include "tools/serve/http/names.h"
-#include "tools/serve/state/problem.h"
+#include "tools/serve/words/problem.h"
 
 namespace shardmat::serve {
 

@@ -28,7 +28,7 @@
 #include "tools/serve/http/names.h"
 #include "tools/serve/http/reply_header.h"
 #include "tools/serve/http/time_limit.h"
-#include "tools/serve/observe/log.h"
+#include "tools/serve/words/log.h"
 
 namespace shardmat::serve {
 

@@ -14,8 +14,9 @@
 #include <variant>
 #include <vector>
 
-#include "tools/serve/access/rights.h"
 #include "tools/serve/http/listener.h"
+#include "tools/serve/words/problem.h"
+#include "tools/serve/words/rights.h"
 
 namespace shardmat::serve {
 
@@ -44,16 +45,6 @@ struct RequestHead {
 
   /// Value of a header field; names differ by more than upper and lower case. Empty if it is not there.
   const std::string& field(std::string_view name) const;
-};
-
-/// Why a request failed, for people and for programs.
-struct Problem {
-  int status = 500;
-  std::string code;  ///< one word
-  std::string text;
-  double retry_after_seconds = 0;                ///< 0: trying again does not help
-  int rank = -1;                                 ///< the rank that was lost, if any and known
-  std::vector<std::int64_t> missing_bytes = {};  ///< of memory, by rank; empty if no rank lacks any
 };
 
 /// Seconds of the parts of a request for a product, and the product that it was part of.

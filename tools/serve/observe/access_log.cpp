@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "tools/serve/observe/log.h"
-#include "tools/serve/observe/utc.h"
+#include "tools/serve/words/log.h"
+#include "tools/serve/words/utc.h"
 
 namespace shardmat::serve {
 namespace {

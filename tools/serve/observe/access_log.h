@@ -7,8 +7,8 @@
 #include <string>
 
 #include "tools/serve/http/http_message.h"
-#include "tools/serve/observe/log_writer.h"
-#include "tools/serve/observe/utc.h"
+#include "tools/serve/words/log_writer.h"
+#include "tools/serve/words/utc.h"
 
 namespace shardmat::serve {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "tools/serve/paths/service_json.h"
+#include "tools/serve/observe/service_json.h"
 
 namespace shardmat::serve {
 namespace {

@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "tools/serve/access/rights.h"
 #include "tools/serve/http/event_loop.h"
 #include "tools/serve/http/http_message.h"
-#include "tools/serve/service.h"
+#include "tools/serve/ranks/service.h"
+#include "tools/serve/words/rights.h"
 
 namespace shardmat::serve {
 

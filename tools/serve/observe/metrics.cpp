@@ -1,8 +1,8 @@
 #include "tools/serve/observe/metrics.h"
 
-#include "tools/serve/observe/log.h"
 #include "tools/serve/observe/process_figures.h"
-#include "tools/serve/observe/utc.h"
+#include "tools/serve/words/log.h"
+#include "tools/serve/words/utc.h"
 
 namespace shardmat::serve {
 namespace {

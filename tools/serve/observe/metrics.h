@@ -17,7 +17,7 @@
 #include "tools/serve/http/http_message.h"
 #include "tools/serve/observe/prometheus.h"
 #include "tools/serve/ranks/dispatcher.h"
-#include "tools/serve/service.h"
+#include "tools/serve/ranks/service.h"
 
 namespace shardmat::serve {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
-#include "tools/serve/access/priority.h"
 #include "tools/serve/ranks/fair_shares.h"
+#include "tools/serve/words/priority.h"
 
 namespace shardmat::serve {
 

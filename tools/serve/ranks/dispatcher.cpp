@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "tools/serve/state/generation.h"
+#include "tools/serve/ranks/generation.h"
 
 namespace shardmat::serve {
 

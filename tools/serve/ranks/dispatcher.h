@@ -21,11 +21,11 @@
 #include "tools/serve/http/http_message.h"
 #include "tools/serve/ranks/backlog.h"
 #include "tools/serve/ranks/claims.h"
+#include "tools/serve/ranks/matrix.h"
 #include "tools/serve/ranks/ranks.h"
 #include "tools/serve/ranks/schedule.h"
 #include "tools/serve/state/arena_space.h"
 #include "tools/serve/state/client_memories.h"
-#include "tools/serve/state/matrix.h"
 
 namespace shardmat::serve {
 

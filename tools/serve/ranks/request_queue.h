@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "tools/serve/access/priority.h"
 #include "tools/serve/ranks/fair_shares.h"
+#include "tools/serve/words/priority.h"
 
 namespace shardmat::serve {
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "tools/serve/observe/old_logs.h"
-#include "tools/serve/observe/utc.h"
+#include "tools/serve/words/old_logs.h"
+#include "tools/serve/words/utc.h"
 
 namespace shardmat::serve {
 namespace {

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "tools/serve/http/event_loop.h"
-#include "tools/serve/observe/log_writer.h"
+#include "tools/serve/words/log_writer.h"
 
 namespace shardmat::serve {
 

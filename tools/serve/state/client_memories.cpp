@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "kernels/base/error.h"
-#include "tools/serve/state/problem.h"
+#include "tools/serve/words/problem.h"
 
 namespace shardmat::serve {
 

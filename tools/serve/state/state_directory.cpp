@@ -15,8 +15,8 @@
 #include <system_error>
 
 #include "kernels/base/error.h"
-#include "tools/serve/observe/old_logs.h"
-#include "tools/serve/paths/value_names.h"
+#include "tools/serve/words/old_logs.h"
+#include "tools/serve/words/value_names.h"
 
 namespace shardmat::serve {
 

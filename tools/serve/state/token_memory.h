@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "tools/serve/access/rights.h"
+#include "tools/serve/words/rights.h"
 
 namespace shardmat::serve {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "tools/serve/state/problem.h"
+#include "tools/serve/words/problem.h"
 
 namespace shardmat::serve {
 

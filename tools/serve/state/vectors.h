@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "kernels/base/types.h"
-#include "tools/serve/access/rights.h"
 #include "tools/serve/http/http_message.h"
 #include "tools/serve/state/token_memory.h"
+#include "tools/serve/words/rights.h"
 
 namespace shardmat::serve {
 

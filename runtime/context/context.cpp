@@ -1,0 +1,47 @@
+#include "runtime/context/context.h"
+
+#include <algorithm>
+
+#include "kernels/bandwidth.h"
+
+namespace shardmat {
+
+Context::Context(Communicator& communicator, BackendChoice backend, int threads)
+    : communicator_(communicator),
+      placement_(communicator.together([&] { return place_ranks(communicator, backend, threads); })),
+      nccl_(placement_.device.backend == Backend::cuda && communicator.size() > 1
+                ? std::make_unique<NcclCommunicator>(communicator, placement_.device)
+                : nullptr),
+      stream_(placement_.device),
+      exchange_stream_(placement_.device, Stream::Priority::high) {}
+
+Context::Context(Communicator& some, const Context& among)
+    : communicator_(some),
+      placement_(among.placement()),
+      stream_(placement_.device),
+      exchange_stream_(placement_.device, Stream::Priority::high) {
+  if (some.size() == among.communicator().size()) return;
+  placement_.ranks = {among.placement().ranks[static_cast<std::size_t>(among.communicator().rank())]};
+}
+
+void Context::wait(Stream& stream, const char* what) const {
+  if (nccl_ != nullptr) nccl_->wait(stream, what);
+  else stream.synchronize();
+}
+
+std::int64_t Context::bytes_to_copy() const {
+  // The arrays of all ranks of a host are together larger than its caches, and so are those of a rank than its core's share.
+  constexpr std::int64_t kOfHost = std::int64_t{64} << 20, kLeastOfRank = std::int64_t{16} << 20;
+  if (device().backend == Backend::cuda) return 0;
+  return 2 * std::max(kLeastOfRank, kOfHost / communicator_.local_size());
+}
+
+double Context::copy_bandwidth() {
+  if (!copy_bandwidth_)
+    copy_bandwidth_ = device().backend == Backend::host
+                          ? measure_copy_bandwidth(stream_, static_cast<std::size_t>(bytes_to_copy() / 2))
+                          : measure_copy_bandwidth(stream_);
+  return *copy_bandwidth_;
+}
+
+}  // namespace shardmat

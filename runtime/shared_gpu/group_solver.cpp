@@ -1,0 +1,129 @@
+#include "runtime/shared_gpu/group_solver.h"
+
+#include <utility>
+#include <vector>
+
+#include "runtime/matrix/dense_copy.h"
+#include "runtime/shared_gpu/answer.h"
+#include "runtime/shared_gpu/hand_over.h"
+#include "runtime/shared_gpu/solve_news.h"
+
+namespace shardmat {
+namespace {
+
+std::string to_text(const SolveResult& result) {
+  Answer made;
+  made.put(result.seconds), made.put(result.iterations), made.put(result.graph), made.put(result.why_f32);
+  made.put(result.f32), made.put(result.maps_constants_to_zero), made.put(result.maps_more_to_zero);
+  made.put(result.penalty_rows), made.put(result.penalty_ratio), made.put(result.penalty_note);
+  made.put(result.columns.size());
+  for (const SolvedColumn& column : result.columns) {
+    made.put(column.reason), made.put(column.iterations), made.put(column.norm_of_b), made.put(column.removed_from_b);
+    made.put(column.residual), made.put(column.true_residual), made.put(column.spectrum), made.put(column.replacements);
+    made.put(column.history), made.put(column.true_history), made.put(column.floor);
+    made.put(column.backward_error);
+  }
+  return made.text();
+}
+
+SolveResult result_of(const std::string& text) {
+  Answer from(text);
+  SolveResult result;
+  std::size_t columns = 0;
+  from.get(result.seconds), from.get(result.iterations), from.get(result.graph), from.get(result.why_f32);
+  from.get(result.f32), from.get(result.maps_constants_to_zero), from.get(result.maps_more_to_zero);
+  from.get(result.penalty_rows), from.get(result.penalty_ratio), from.get(result.penalty_note);
+  from.get(columns);
+  result.columns.resize(columns);
+  for (SolvedColumn& column : result.columns) {
+    from.get(column.reason), from.get(column.iterations), from.get(column.norm_of_b), from.get(column.removed_from_b);
+    from.get(column.residual), from.get(column.true_residual), from.get(column.spectrum), from.get(column.replacements);
+    from.get(column.history), from.get(column.true_history), from.get(column.floor);
+    from.get(column.backward_error);
+  }
+  return result;
+}
+
+}  // namespace
+
+GroupSolver::GroupSolver(GroupMatrix& matrix, const std::function<SolverOptions()>& give) : matrix_(matrix) {
+  GroupContext& context = matrix.context();
+  if (!context.has_feeders()) {
+    options_ = context.ranks().together(give);
+    make();
+    return;
+  }
+  context.group().call(
+      "making a solver",
+      [&] {
+        options_ = give();
+        return std::vector<Operand>();
+      },
+      [&](std::span<const GroupOperand>) {
+        make();
+        return std::string();
+      });
+}
+
+void GroupSolver::make() {
+  DistributedMatrix& of = matrix_.matrix();
+  solver_.emplace(of, options_);
+  b_.emplace(of, VectorLayout::rows, sum_type(of.type()), options_.columns);
+  x_.emplace(of, VectorLayout::rows, sum_type(of.type()), options_.columns);
+}
+
+void GroupSolver::refresh() {
+  GroupContext& context = matrix_.context();
+  if (!context.has_feeders()) return solver_->refresh();
+  context.group().call(
+      "refreshing a solver", [] { return std::vector<Operand>(); },
+      [&](std::span<const GroupOperand>) {
+        solver_->refresh();
+        return std::string();
+      });
+}
+
+SolveResult GroupSolver::run(const ConstDense& b, const Dense& x, const SolveControl& control) {
+  Stream& stream = matrix_.context().stream();
+  b_->set_own(b, stream);
+  x_->set_own(x, stream);
+  SolveResult result = solver_->solve(*b_, *x_, control);
+  x_->own(x, stream);
+  return result;
+}
+
+SolveResult GroupSolver::solve(const std::function<ConstDense()>& b, const std::function<Dense()>& x,
+                               const SolveControl& control) {
+  GroupContext& context = matrix_.context();
+  ConstDense from;
+  Dense to;
+  if (!context.has_feeders()) {
+    context.ranks().together([&] { from = b(), to = x(); });
+    return run(from, to, control);
+  }
+  SolveNews news(options_.columns, control);
+  HandOver over(context, context.stream());
+  return news.checked(result_of(context.group().call(
+      "the solve",
+      [&] {
+        from = b(), to = x();
+        for (const ConstDense& view : {from, ConstDense(to)})
+          require_shape("the entries", view, matrix_.own_rows(), options_.columns, context.device());
+        over.give("b", from, sum_type(matrix_.type()));
+        over.give_and_take("x", to, sum_type(matrix_.type()), true);
+        std::vector<Operand> operands = over.operands();
+        operands.push_back(news.board(context.owns())), operands.push_back(news.wish());
+        return operands;
+      },
+      [&](std::span<const GroupOperand> all) {
+        over.gather(all);
+        const SolveResult result = run(over.whole(0), over.whole(1), news.control_of_owner(context.group(), all[3], all[4]));
+        over.give_back();
+        context.group().require_feeders("the solve");
+        return to_text(result);
+      },
+      RankGroup::Keep::memory,
+      [&](std::span<const GroupOperand> all) { news.read(all[3], all[4], context.group().place()); })));
+}
+
+}  // namespace shardmat

@@ -1,0 +1,40 @@
+// Solves A·X = B for a matrix on any number of ranks a device (group_matrix.h).
+//
+// Threads: as GroupMatrix. The constructor, refresh() and solve() are collective.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "runtime/shared_gpu/group_matrix.h"
+#include "runtime/solvers/solver.h"
+
+namespace shardmat {
+
+class GroupSolver {
+ public:
+  /// As Solver. `give` is called once on each rank; what it throws, all ranks throw. The matrix must outlive the solver.
+  GroupSolver(GroupMatrix& matrix, const std::function<SolverOptions()>& give);
+
+  /// Takes the new values of the matrix into the preconditioner.
+  void refresh();
+  /// Solves from the x at hand. b and x: own_rows() × columns, of any type and order, copied.
+  /// The result is the same on all ranks. On feeders, control.monitor and control.stop are called about ten times a second
+  /// and at the end, with the last iteration and without true norms; control.progress is not called.
+  SolveResult solve(const std::function<ConstDense()>& b, const std::function<Dense()>& x, const SolveControl& control = {});
+
+  const SolverOptions& options() const { return options_; }
+  /// The solver of the owners; null on a feeder.
+  Solver* solver() { return solver_ ? &*solver_ : nullptr; }
+
+ private:
+  void make();
+  SolveResult run(const ConstDense& b, const Dense& x, const SolveControl& control);
+
+  GroupMatrix& matrix_;
+  SolverOptions options_;
+  std::optional<Solver> solver_;
+  std::optional<DistributedVector> b_, x_;
+};
+
+}  // namespace shardmat

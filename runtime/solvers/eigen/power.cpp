@@ -1,0 +1,115 @@
+#include "runtime/solvers/eigen/power.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <span>
+
+#include "comm/communicator.h"
+#include "comm/same_on_all_ranks.h"
+#include "kernels/base/error.h"
+#include "kernels/base/timer.h"
+#include "runtime/context/context.h"
+#include "runtime/solvers/loop/random_entries.h"
+#include "runtime/solvers/loop/square_underflow.h"
+#include "runtime/solvers/loop/stop_vote.h"
+
+namespace shardmat {
+
+void require_eigen_matrix(std::string_view method, const DistributedMatrix& matrix) {
+  if (matrix.rows() != matrix.cols())
+    throw Error(ErrorKind::usage,
+                fmt::format("eigenvalues need a square matrix; this one is {} × {}", matrix.rows(), matrix.cols()),
+                "matrix");
+  if (matrix.rows() == 0)
+    throw Error(ErrorKind::input, "a matrix without rows has no eigenvalues; give one with rows", "matrix");
+  if (is_half(matrix.type()))
+    throw Error(ErrorKind::usage, fmt::format("{} needs values in f64 or f32, not in {}", method, name(matrix.type())),
+                "type");
+}
+
+PowerMethod::PowerMethod(DistributedMatrix& matrix, const PowerOptions& options) : matrix_(matrix), options_(options) {
+  Context& context = matrix.context();
+  const ContextScope scope(context);
+  context.communicator().together([&] {
+    require_eigen_matrix("the power method", matrix);
+    if (!(options.tolerance >= 0 && std::isfinite(options.tolerance)))
+      throw Error(ErrorKind::usage, "the tolerance must be 0 or more, and finite", "tolerance");
+    if (options.max_iterations < 1) throw Error(ErrorKind::usage, "the most iterations must be 1 or more", "max_iterations");
+  });
+  require_same_on_all_ranks(context.communicator(),
+                            {given_number("tolerance", options.tolerance),
+                             given_number("max_iterations", static_cast<double>(options.max_iterations)),
+                             given_number("seed", static_cast<double>(options.seed))});
+  options_.product.columns = 1;
+  product_ = matrix.product(options_.product);
+  sums_.emplace(context, 1);
+  y_.emplace(matrix, VectorLayout::rows, sum_type(matrix.type()));
+  r_.emplace(matrix, VectorLayout::rows, sum_type(matrix.type()));
+  context.communicator().together([&] { scalar_ = Buffer(context.device(), sizeof(double)); });
+}
+
+std::int64_t PowerMethod::device_bytes() const {
+  return product_->device_bytes() + 2 * static_cast<std::int64_t>(product_->y_bytes());
+}
+
+double PowerMethod::dot(const DistributedVector& x, const DistributedVector& y, Stream& stream) {
+  sums_->dot(x, y, scalar_.as<double>(), stream);
+  product_->wait(stream);
+  double value = 0;
+  copy_to_host(&value, scalar_.data(), sizeof value, stream);
+  return value;
+}
+
+double PowerMethod::length(const DistributedVector& x, Stream& stream) {
+  const double squares = dot(x, x, stream);
+  // Without the squares of the largest entries, or of all, the length says nothing.
+  const bool lost = squares_underflow(x, std::span(&squares, 1), *product_, stream);
+  matrix_.context().communicator().together([&] {
+    if (!std::isfinite(squares) || lost)
+      throw Error(
+          ErrorKind::input,
+          fmt::format("a product with the matrix has the squared length {:g}, beyond what can be computed with; scale "
+                      "the matrix so that its values are near 1",
+                      squares));
+  });
+  return std::sqrt(squares);
+}
+
+EigenResult PowerMethod::run(DistributedVector& x, const EigenMonitor& monitor, const std::function<bool()>& stop) {
+  Context& context = matrix_.context();
+  const ContextScope scope(context);
+  Stream& stream = context.stream();
+  if (!x.lies_on(*matrix_.y_rows()) || x.columns() != 1 || x.type() != sum_type(matrix_.type()))
+    throw Error(ErrorKind::usage, fmt::format("the eigenvector must lie with the matrix, have one column and be of type {}",
+                                              name(sum_type(matrix_.type()))));
+  DistributedVector& y = *y_;
+  const Timer timer;
+  StopVote vote(context.communicator(), stop);
+  EigenResult result;
+  result.pairs.resize(1);
+  Eigenpair& pair = result.pairs[0];
+  fill_random(x, options_.seed, Entries::fractions, stream);
+  scale({1 / length(x, stream)}, x, stream);
+  while (true) {
+    product_->multiply(1, x.view(), 0, y.view(), stream);
+    ++result.iterations;
+    const double size = length(y, stream);
+    pair.value = dot(x, y, stream) / dot(x, x, stream);  // in f32 the length of x is 1 up to rounding only
+    copy(y, *r_, stream);
+    axpy({-pair.value}, x, *r_, stream);
+    pair.residual = std::sqrt(dot(*r_, *r_, stream));
+    pair.converged = pair.residual <= options_.tolerance * std::abs(pair.value);
+    result.norm = std::abs(pair.value);
+    if (monitor) monitor(result.iterations, result.pairs);
+    if (pair.converged || size == 0 || result.iterations == options_.max_iterations) break;
+    result.interrupted = vote();
+    if (result.interrupted) break;
+    combine(x.type(), x.local_rows(), 1, {1 / size}, y.view().data, {0}, x.view().data, stream);
+  }
+  product_->wait(stream);
+  result.seconds = context.communicator().all_reduce(timer.seconds(), Reduction::max);
+  return result;
+}
+
+}  // namespace shardmat

@@ -1,0 +1,51 @@
+// Estimates of the smallest and the largest eigenvalue of M·A by the Lanczos process.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "runtime/matrix/product.h"
+#include "runtime/solvers/loop/preconditioner.h"
+
+namespace shardmat {
+
+struct Spectrum {
+  double least = 0, largest = 0;
+  double condition() const { return largest / least; }
+};
+
+/// What conjugate gradients tell of the spectrum of M·A: the extreme eigenvalues of the tridiagonal matrices that their
+/// factors alpha and beta make (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 6.7.3). They lie within the
+/// spectrum, so largest / least is a lower bound of the condition number, up to rounding. Not collective; any thread.
+class RitzValues {
+ public:
+  /// An iteration took these factors. Of the first 100,000 iterations; later ones change little.
+  void add(double alpha, double beta);
+  /// The method began anew: what follows makes another matrix.
+  void begin_anew();
+  /// Nothing before two iterations of one beginning.
+  std::optional<Spectrum> extremes() const;
+
+ private:
+  struct Tridiagonal {
+    std::vector<double> diagonal, beside;
+  };
+  std::vector<Tridiagonal> matrices_;
+  double alpha_before_ = 0, beta_before_ = 0;
+  std::size_t added_ = 0;
+};
+
+/// All eigenvalues of a symmetric tridiagonal matrix in ascending order, by bisection (Golub and Van Loan, Matrix
+/// Computations, 4th ed., 8.4.1). `beside` has one entry less than `diagonal`, or none if that is empty.
+std::vector<double> tridiagonal_eigenvalues(const std::vector<double>& diagonal, const std::vector<double>& beside);
+
+/// The extreme Ritz values after `steps` steps of conjugate gradients from a random b (Saad, 2nd ed., 6.7.3): the largest is
+/// a little too small, the least too large. Without rows, both are 1. REQUIRES: A and M symmetric positive definite. Throws
+/// Error(usage) where it finds that they are not; the error names `setting`, which is "solver" or "preconditioner".
+/// Overwrites the product's x(). Collective; the same on all ranks.
+Spectrum estimate_spectrum(const Product& product, const Preconditioner& preconditioner, int steps, std::string_view setting,
+                           Stream& stream);
+
+}  // namespace shardmat

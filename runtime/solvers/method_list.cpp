@@ -1,0 +1,55 @@
+#include <array>
+
+#include "runtime/context/context.h"
+#include "runtime/matrix/distributed_matrix.h"
+#include "runtime/solvers/loop/method.h"
+#include "runtime/solvers/loop/named.h"
+#include "runtime/solvers/method_choice.h"
+
+namespace shardmat {
+namespace {
+
+constexpr std::array kAllNorms{ResidualNorm::unpreconditioned, ResidualNorm::preconditioned, ResidualNorm::natural};
+constexpr std::array kUnpreconditioned{ResidualNorm::unpreconditioned};
+constexpr std::array kNoPreconditioned{ResidualNorm::unpreconditioned, ResidualNorm::natural};
+
+constexpr std::array<MethodEntry, 6> kMethods{{
+    {"cg", "conjugate gradients, for symmetric positive definite matrices", Demands::positive_definite, kAllNorms, false,
+     true, true, make_cg},
+    {"minres", "minimal residuals, for symmetric matrices, indefinite ones too", Demands::symmetric, kNoPreconditioned,
+     false, false, false, make_minres},
+    {"gmres", "generalised minimal residuals, restarted, preconditioned from the right; for any matrix", Demands::nothing,
+     kUnpreconditioned, false, false, false, make_gmres},
+    {"fgmres", "the same for a preconditioner that changes from step to step; takes the memory of twice as many vectors",
+     Demands::nothing, kUnpreconditioned, true, false, false, make_fgmres},
+    {"bicgstab", "stabilised bi-conjugate gradients, preconditioned from the right; for any matrix, little memory",
+     Demands::nothing, kUnpreconditioned, false, false, false, make_bicgstab},
+    {"chebyshev", "Chebyshev iteration, for positive definite matrices: needs no sums but for the norm of the residual",
+     Demands::positive_definite, kAllNorms, false, false, false, make_chebyshev},
+}};
+
+}  // namespace
+
+std::span<const MethodEntry> methods() { return kMethods; }
+
+const MethodEntry& find_method(std::string_view name) {
+  return find_named(kMethods, "solver", name, "solver", {std::string(kAutomaticMethod)});
+}
+
+Context& MethodInputs::context() const { return matrix().context(); }
+std::int64_t MethodInputs::rows() const { return matrix().local_rows(); }
+ValueType MethodInputs::type() const { return sum_type(matrix().type()); }
+
+void MethodInputs::residual(const void* b, const void* x, Guess guess, void* r, Stream& stream) const {
+  if (guess == Guess::zero) return copy_on_device(r, b, vector_bytes(), stream);
+  if (exact == nullptr || !exact->ready()) return residual_by_product(b, x, r, stream);
+  (*exact)(b, x, r, stream);
+  product.clear_held(view(r), stream);
+}
+
+void MethodInputs::residual_by_product(const void* b, const void* x, void* r, Stream& stream) const {
+  copy_on_device(r, b, vector_bytes(), stream);
+  product.multiply(-1, view(const_cast<void*>(x)), 1, view(r), stream);
+}
+
+}  // namespace shardmat

@@ -1,0 +1,74 @@
+// BiCGStab; the passes are in kernels/krylov/bicgstab_steps.h.
+#include "comm/exchange/sum_over_ranks.h"
+#include "kernels/krylov/bicgstab_steps.h"
+#include "runtime/context/context.h"
+#include "runtime/solvers/loop/method.h"
+#include "runtime/solvers/loop/method_memory.h"
+
+namespace shardmat {
+namespace {
+
+using namespace krylov;
+
+template <class T, Scaling kScaling>
+class Bicgstab final : public Method {
+ public:
+  explicit Bicgstab(const MethodInputs& in)
+      : in_(in),
+        memory_(in, kScaling == Scaling::separate ? 6 : 5, 8),
+        sum_one_(in.context().exchange_context(in.type(), 1), in.columns()),
+        sum_two_(in.context().exchange_context(in.type(), 1), 2 * in.columns()) {
+    v_.r = memory_.vector<T>(0), v_.shadow = memory_.vector<T>(1), v_.p = memory_.vector<T>(2);
+    v_.v = memory_.vector<T>(3), v_.t = memory_.vector<T>(4);
+    v_.slot = static_cast<T*>(in.product.x().data);
+    v_.scale = static_cast<const T*>(in.preconditioner.diagonal());
+    if constexpr (kScaling == Scaling::separate) v_.mp = memory_.vector<T>(5), v_.ms = v_.slot;
+    v_.scalars = {memory_.scalar(0), memory_.scalar(1), memory_.scalar(2), memory_.scalar(3),
+                  memory_.scalar(4), memory_.scalar(5), memory_.scalar(6), memory_.scalar(7)};
+    v_.monitor = in.monitor;
+  }
+
+  void start(const void* b, void* x, Guess guess, Stream& stream) override {
+    v_.x = static_cast<T*>(x);
+    in_.residual(b, x, guess, v_.r, stream);
+    in_.run(BicgstabStart<T, kScaling>{v_}, stream);
+    sum_two_(v_.scalars.rho, stream);
+  }
+  const double* squares() const override { return v_.scalars.squares; }
+
+  void iterate(std::int64_t, Stream& stream) override {
+    if constexpr (kScaling == Scaling::separate) {
+      in_.preconditioner.apply(in_.view(v_.p), in_.product.x(), stream);
+      copy_on_device(memory_.vector<T>(5), v_.slot, in_.vector_bytes(), stream);
+    }
+    in_.product.multiply(1, 0, in_.view(v_.v), stream);
+    in_.run(BicgstabShadow<T>{v_.shadow, v_.v, v_.scalars.sv}, stream);
+    sum_one_(v_.scalars.sv, stream);
+    in_.run(BicgstabHalf<T, kScaling>{v_}, stream);
+    if constexpr (kScaling == Scaling::separate) in_.preconditioner.apply(in_.view(v_.r), in_.product.x(), stream);
+    in_.product.multiply(1, 0, in_.view(v_.t), stream);
+    in_.run(BicgstabStabilise<T>{v_.t, v_.r, v_.scalars.ts, v_.scalars.tt}, stream);
+    sum_two_(v_.scalars.ts, stream);
+    in_.run(BicgstabResidual<T, kScaling>{v_}, stream);
+    sum_two_(v_.scalars.rho, stream);
+    in_.run(BicgstabDirection<T, kScaling>{v_}, stream);
+  }
+
+  IterationCosts costs(std::int64_t) const override {
+    constexpr bool kSeparate = kScaling == Scaling::separate, kDiagonal = kScaling == Scaling::diagonal;
+    return {2, 3, kSeparate ? 2.0 : 0.0, in_.pass_bytes(kSeparate ? 21 : 20, kDiagonal ? 3 : 0)};
+  }
+  std::int64_t device_bytes() const override { return memory_.bytes(); }
+
+ private:
+  MethodInputs in_;
+  MethodMemory memory_;
+  SumOverRanks sum_one_, sum_two_;
+  BicgstabVectors<T, kScaling> v_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_bicgstab(const MethodInputs& inputs) { return make_preconditioned<Bicgstab>(inputs); }
+
+}  // namespace shardmat

@@ -1,0 +1,95 @@
+// Conjugate gradients, the classic variant. Its passes are in kernels/krylov/cg_steps.h; where kernels can sum over the
+// ranks, one launch does all that follows the product (kernels/krylov/cg_iteration.h).
+#include "comm/exchange/grid_sums.h"
+#include "comm/exchange/sum_over_ranks.h"
+#include "kernels/krylov/cg_iteration.h"
+#include "runtime/context/context.h"
+#include "runtime/solvers/loop/method.h"
+#include "runtime/solvers/loop/method_memory.h"
+#include "runtime/solvers/loop/product_with_dot.h"
+
+namespace shardmat {
+namespace {
+
+using namespace krylov;
+
+template <class T, Scaling kScaling>
+class Cg final : public Method {
+ public:
+  explicit Cg(const MethodInputs& in)
+      : in_(in),
+        memory_(in, kScaling == Scaling::separate ? 3 : 2, 5),
+        multiply_(in),
+        sum_two_(in.context().exchange_context(in.type(), 1), 2 * in.columns()),
+        grid_sums_(in.context().exchange_context(in.type(), 1), cg_blocks_for(in), kCgSums) {
+    v_.r = memory_.vector<T>(0);
+    v_.q = memory_.vector<T>(1);
+    if constexpr (kScaling == Scaling::separate) v_.z = memory_.vector<T>(2);
+    v_.scale = static_cast<const T*>(in.preconditioner.diagonal());
+    v_.p = static_cast<T*>(in.product.x().data);
+    v_.scalars = {memory_.scalar(0), memory_.scalar(1), memory_.scalar(2), memory_.scalar(3), memory_.scalar(4)};
+    v_.monitor = in.monitor;
+    v_.norm = in.norm;
+  }
+
+  void start(const void* b, void* x, Guess guess, Stream& stream) override {
+    v_.x = static_cast<T*>(x);
+    in_.residual(b, x, guess, v_.r, stream);
+    precondition(stream);
+    sum_residual(stream);
+    in_.run(CgFirstDirection<T, kScaling>{v_}, stream);
+  }
+
+  const double* squares() const override { return v_.scalars.squares; }
+
+  void iterate(std::int64_t, Stream& stream) override {
+    if constexpr (kScaling != Scaling::separate)
+      if (grid_sums_.blocks() > 0) {
+        const double* const parts = multiply_.without_sum(in_, v_.q, stream);
+        return run_cg_iteration(
+            CgIteration<T, kScaling>{v_, in_.rows(), parts, multiply_.parts_left(), grid_sums_.board(), grid_sums_.blocks()},
+            stream);
+      }
+    multiply_(in_, v_.q, v_.scalars.pq, stream);
+    in_.run(CgResidual<T, kScaling>{v_}, stream);
+    if constexpr (kScaling == Scaling::separate) {
+      precondition(stream);
+      sum_residual(stream);
+    } else {
+      sum_two_(v_.scalars.rz, stream);
+    }
+    in_.run(CgDirection<T, kScaling>{v_}, stream);
+  }
+
+  IterationCosts costs(std::int64_t) const override {
+    constexpr bool kSeparate = kScaling == Scaling::separate, kDiagonal = kScaling == Scaling::diagonal;
+    return {1, grid_sums_.blocks() > 0 ? 0.0 : 2.0, kSeparate ? 1.0 : 0.0,
+            in_.pass_bytes((kSeparate ? 10 : 8) + multiply_.vectors_read(), kDiagonal ? 2 : 0)};
+  }
+  std::int64_t device_bytes() const override { return memory_.bytes() + multiply_.device_bytes(); }
+
+ private:
+  void precondition(Stream& stream) {
+    if constexpr (kScaling == Scaling::separate) in_.precondition(v_.r, memory_.template vector<T>(2), stream);
+  }
+  void sum_residual(Stream& stream) {
+    in_.run(ResidualSums<T, kScaling>{v_, v_.norm, v_.scalars.rz, v_.scalars.squares}, stream);
+    sum_two_(v_.scalars.rz, stream);
+  }
+
+  MethodInputs in_;
+  MethodMemory memory_;
+  ProductWithDot<T> multiply_;
+  SumOverRanks sum_two_;
+  GridSums grid_sums_;  ///< for passes of an iteration in one launch
+  CgVectors<T, kScaling> v_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_cg(const MethodInputs& inputs) {
+  if (inputs.variant == CgVariant::single_reduction) return make_single_reduction_cg(inputs);
+  return make_preconditioned<Cg>(inputs);
+}
+
+}  // namespace shardmat

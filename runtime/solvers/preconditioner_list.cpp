@@ -1,0 +1,40 @@
+#include <array>
+
+#include "runtime/context/context.h"
+#include "runtime/solvers/loop/named.h"
+#include "runtime/solvers/loop/preconditioner.h"
+
+namespace shardmat {
+namespace {
+
+constexpr std::array<PreconditionerEntry, 4> kPreconditioners{{
+    {"none", "no preconditioner", make_no_preconditioner},
+    {"jacobi", "the diagonal of the matrix", make_jacobi},
+    {"block_jacobi", "blocks around the diagonal, of the unknowns of a node", make_block_jacobi},
+    {"chebyshev", "a Chebyshev polynomial of the matrix scaled by its diagonal, for positive definite matrices",
+     make_chebyshev_polynomial},
+}};
+
+class Identity final : public Preconditioner {
+ public:
+  void refresh(Stream&) override {}
+  bool identity() const override { return true; }
+  void apply(const Dense& r, const Dense& z, Stream& stream) const override {
+    copy_on_device(z.data, r.data, static_cast<std::size_t>(r.rows * r.columns) * size_of(r.type), stream);
+  }
+  std::int64_t device_bytes() const override { return 0; }
+};
+
+}  // namespace
+
+std::span<const PreconditionerEntry> preconditioners() { return kPreconditioners; }
+
+const PreconditionerEntry& find_preconditioner(std::string_view name) {
+  return find_named(kPreconditioners, "preconditioner", name, "preconditioner");
+}
+
+std::unique_ptr<Preconditioner> make_no_preconditioner(DistributedMatrix&, const PreconditionerOptions&) {
+  return std::make_unique<Identity>();
+}
+
+}  // namespace shardmat

@@ -1,0 +1,47 @@
+#include "tools/cli/report_option.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "partition/generators/generator.h"
+#include "tools/cli/checks.h"
+
+namespace shardmat::tools {
+namespace {
+
+constexpr std::string_view kMatrixSuffixes[] = {".h5", ".hdf5", ".h5ad", ".mtx", ".gz", ".bz2", ".xz", ".zst", ".npz"};
+
+/// CLI11 gives an optional value the next word, which may have been meant as the matrix.
+ValueCheck no_matrix() {
+  return ValueCheck([](std::string& text) {
+    const std::string suffix = std::filesystem::path(text).extension().string();
+    const bool file = std::find(std::begin(kMatrixSuffixes), std::end(kMatrixSuffixes), suffix) != std::end(kMatrixSuffixes);
+    if (!file && !is_generator_specification(text)) return std::string();
+    return fmt::format(
+        "{} is the name of a matrix, not of a JSON file; put --json last, or write --json=- for "
+        "standard output",
+        text);
+  });
+}
+
+}  // namespace
+
+Option add_json_option(const CommandLine& app, std::string& json, const std::string& what) {
+  const auto take = [&json](const std::string& name) {
+    json = name;
+    // CLI11 asks no validator of an optional value that is empty: an unset variable of a script.
+    if (name.empty()) refuse_value("--json", "it must be the name of a file, not \"\"");
+  };
+  return app
+      .add_option_function(
+          "--json", take,
+          fmt::format("write the report as JSON to FILE{}; without a name, or with -, print it in place of the text", what))
+      ->optional_value("-")
+      ->option_text("[FILE]")
+      ->check(output_name())
+      ->check(no_matrix());
+}
+
+}  // namespace shardmat::tools

@@ -1,0 +1,101 @@
+#include "tools/client/client_service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "kernels/base/error.h"
+#include "tools/cli/value_checks.h"
+#include "tools/serve/http/names.h"
+#include "tools/serve/state/state_directory.h"
+#include "tools/serve/words/serve_options.h"
+
+namespace shardmat::tools {
+
+using json = nlohmann::ordered_json;
+
+std::filesystem::path ServiceAddress::state_file(const char* file) const {
+  return (state.empty() ? serve::default_state_directory() : std::filesystem::path(state)) / file;
+}
+
+namespace {
+
+/// The first line of the token's file.
+std::string read_token(const ServiceAddress& o) {
+  const std::string file = o.token_file.empty() ? o.state_file(serve::kTokenFile).string() : o.token_file;
+  std::ifstream stream(file);
+  std::string token;
+  if (!std::getline(stream, token))
+    throw Error(ErrorKind::input, fmt::format("{}: there is no token; name its file with --token-file", file), "token-file");
+  if (std::any_of(token.begin(), token.end(), [](char c) { return c <= ' ' || c > '~'; }))
+    throw Error(ErrorKind::input, fmt::format("{}: this is no token", file), "token-file");
+  return token;
+}
+
+ErrorKind kind_of(int status) {
+  switch (status) {
+    case 503:
+      return ErrorKind::rank_lost;
+    case 413:
+    case 429:
+    case 507:
+      return ErrorKind::resources;
+    case 500:
+      return ErrorKind::internal;
+    default:
+      return ErrorKind::input;
+  }
+}
+
+}  // namespace
+
+HttpClient connect(const ServiceAddress& o) {
+  if (o.url.empty())
+    return {connect_unix(o.unix_socket.empty() ? o.state_file(serve::kDefaultSocket).string() : o.unix_socket, o.timeout),
+            "localhost", ""};
+  const ServerUrl url = parse_server_url(o.url);
+  const std::string token = o.no_token ? "" : read_token(o);
+  return {connect_url(url, o.authorities, o.timeout), url.authority, token};
+}
+
+HttpReply checked(HttpReply reply) {
+  if (reply.status < 400) return reply;
+  const json problem = json::parse(reply.text(), nullptr, false);
+  const bool clear = problem.is_object() && problem.contains("error") && problem["error"].is_string();
+  throw Error(kind_of(reply.status),
+              clear ? problem["error"].get<std::string>() : fmt::format("the service answered {}", reply.status));
+}
+
+HttpReply ask(HttpClient& client, const std::string& method, const std::string& target, std::span<const std::byte> body,
+              const std::string& content_type) {
+  return checked(client.send(method, target, body, content_type));
+}
+
+json ask_json(HttpClient& client, const std::string& target) { return json::parse(ask(client, "GET", target).text()); }
+
+ValueCheck name_in_service() {
+  return value_check([](const std::string& text) { return serve::is_matrix_name(text); },
+                     "a letter or digit, then at most 63 letters, digits, '.', '_' and '-'");
+}
+
+void add_address_options(const CommandLine& app, ServiceAddress& o) {
+  app.add_option("--unix", o.unix_socket, "the service's socket (default: http.sock in --state)")->type_name("PATH");
+  app.add_option("--state", o.state, "the service's state directory (default: as for shardmat serve)")->type_name("DIR");
+  app.add_option("--url", o.url, "an address of the service in place of its socket, as http://127.0.0.1:8980")
+      ->type_name("URL")
+      ->excludes(std::string("--unix"));
+  app.add_option("--token-file", o.token_file, "file with the token for --url (default: token in --state)")
+      ->type_name("FILE");
+  app.add_flag("--no-token", o.no_token, "--url needs no token")->excludes(std::string("--token-file"));
+  app.add_option("--ca", o.authorities, "PEM file with the certificates to trust for https (default: those of this system)")
+      ->type_name("FILE");
+  app.add_option(
+         "--timeout", o.timeout,
+         "give up, with exit code 5, if the service takes or sends nothing for X seconds (default: wait as long as the "
+         "service does; a load can take minutes)")
+      ->check(positive_number());
+}
+
+}  // namespace shardmat::tools

@@ -1,0 +1,50 @@
+// How the commands of `shardmat client` reach the service, and what they make of its answers.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+
+#include "kernels/base/host_vector.h"
+#include "tools/cli/command.h"
+#include "tools/cli/options.h"
+#include "tools/client/http_client.h"
+
+namespace shardmat::tools {
+
+/// Where the service is, and by which token it knows this client.
+struct ServiceAddress {
+  std::string unix_socket, state, url, token_file, authorities;
+  bool no_token = false;
+  double timeout = 0;  ///< seconds; 0: none
+
+  std::filesystem::path state_file(const char* file) const;
+};
+
+void add_address_options(const CommandLine& app, ServiceAddress& address);
+
+/// What a matrix or vector may be called: part of a request's path.
+ValueCheck name_in_service();
+
+/// Throws Error(resources) if no service listens there, Error(input) without its token.
+HttpClient connect(const ServiceAddress& address);
+
+/// The reply, if it is not an error of the service; that is thrown.
+HttpReply checked(HttpReply reply);
+HttpReply ask(HttpClient& client, const std::string& method, const std::string& target, std::span<const std::byte> body = {},
+              const std::string& content_type = "application/json");
+nlohmann::ordered_json ask_json(HttpClient& client, const std::string& target);
+
+/// Appends columns [first, first + count) of a row-major matrix, one after another.
+template <class T>
+void append_columns(std::span<const double> rows, std::int64_t columns, std::int64_t first, std::int64_t count,
+                    HostVector<T>& result) {
+  const std::int64_t n = std::ssize(rows) / columns;
+  for (std::int64_t j = 0; j < count; ++j)
+    for (std::int64_t i = 0; i < n; ++i)
+      result.push_back(static_cast<T>(rows[static_cast<std::size_t>(i * columns + first + j)]));
+}
+
+}  // namespace shardmat::tools

@@ -1,0 +1,50 @@
+// Requests to the service, one after another over one connection.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kernels/base/host_vector.h"
+#include "tools/client/client_channel.h"
+
+namespace shardmat::tools {
+
+struct HttpReply {
+  int status = 0;
+  std::map<std::string, std::string> fields;  ///< names in lower case
+  HostVector<char> body;
+
+  std::string_view text() const { return {body.data(), body.size()}; }
+};
+
+class HttpClient {
+ public:
+  /// `host`: for the Host field. `token`: empty for none.
+  HttpClient(std::unique_ptr<ClientChannel> channel, std::string host, std::string token);
+
+  /// Sends a request and returns the reply. Throws Error(rank_lost) if the service ends before.
+  HttpReply send(const std::string& method, const std::string& target, std::span<const std::byte> body = {},
+                 const std::string& content_type = "application/json");
+
+  /// Asks for a stream and gives it to `take`, line by line, until it ends. A reply that is no stream is returned.
+  HttpReply follow(const std::string& target, const std::function<void(const std::string&)>& take);
+
+ private:
+  void fill();
+  HttpReply begin(const std::string& method, const std::string& target, std::span<const std::byte> body,
+                  const std::string& content_type);
+  void read_body(HttpReply& reply);
+
+  std::unique_ptr<ClientChannel> channel_;
+  std::string fields_;  ///< of every request
+  std::string buffer_;  ///< received and not yet used
+};
+
+}  // namespace shardmat::tools

@@ -1,0 +1,83 @@
+#include "tools/serve/gate/doors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/base/error.h"
+#include "tools/serve/words/log.h"
+
+namespace shardmat::serve {
+namespace {
+
+void check(const ServeOptions& o, const std::vector<TcpAddress>& addresses) {
+  if (o.tls_certificate.empty() != o.tls_key.empty())
+    throw Error(ErrorKind::usage, "a certificate and its key go together: give both --tls-certificate and --tls-key",
+                o.tls_key.empty() ? "tls-key" : "tls-certificate");
+  if (addresses.empty() && !o.tls_certificate.empty())
+    throw Error(ErrorKind::usage, "a certificate is for addresses; give one with --listen", "tls-certificate");
+  for (const TcpAddress& address : addresses) {
+    if (is_loopback(address)) continue;
+    if (o.no_token)
+      throw Error(ErrorKind::usage, fmt::format("{} is reached from other hosts: clients need tokens there", address.host),
+                  "no-token");
+    if (o.tls_certificate.empty())
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("{} is reached from other hosts and needs TLS; give --tls-certificate and --tls-key, or listen on "
+                      "127.0.0.1",
+                      address.host),
+          "listen");
+  }
+}
+
+}  // namespace
+
+Doors::Doors(const ServeOptions& o, const StateDirectory& state) : tokens_file_(o.tokens) {
+  std::vector<TcpAddress> addresses;
+  for (const std::string& text : o.listen) addresses.push_back(parse_tcp_address(text));
+  check(o, addresses);
+  if (!addresses.empty() && !o.no_token) {
+    const std::string secret = own_secret(state.path() / kTokenFile);
+    own_ = Token{sha256(secret), std::make_shared<Rights>(Rights::of_owner("owner"))};
+  }
+  gate_ = std::make_unique<Gate>(Gate::Options{o.host_names, o.origins, !o.no_token}, tokens());
+  if (!o.tls_certificate.empty()) tls_ = std::make_unique<Tls>(o.tls_certificate, o.tls_key);
+  listeners_.push_back(
+      Listener::unix_socket(o.unix_socket.empty() ? (state.path() / kDefaultSocket).string() : o.unix_socket));
+  for (const TcpAddress& address : addresses) listeners_.push_back(Listener::tcp(address));
+  if (o.no_token && !addresses.empty())
+    log_line("WARNING: --no-token: every program and every user of this host may use the service, without a token");
+}
+
+TokenTable Doors::tokens() const {
+  TokenTable table = tokens_file_.empty() ? TokenTable() : read_tokens(tokens_file_);
+  if (own_) table.add(*own_);
+  return table;
+}
+
+void Doors::open(HttpServer& server) {
+  for (Listener& listener : listeners_) {
+    const bool tcp = !listener.is_unix();
+    log_line(fmt::format("listening on {}{}", tcp ? tls_ ? "https://" : "http://" : "", listener.name()));
+    server.add(std::move(listener), tcp ? tls_.get() : nullptr);
+  }
+  listeners_.clear();
+}
+
+void read_again(const char* what, const std::function<void()>& read) {
+  try {
+    read();
+    log_line(fmt::format("SIGHUP: {} read again", what));
+  } catch (const Error& error) {
+    log_line(fmt::format("SIGHUP: {} not read, the old stays: {}", what, error.what()));
+  }
+}
+
+void Doors::reload() {
+  if (!tokens_file_.empty()) read_again("tokens", [this] { gate_->set_tokens(tokens()); });
+  if (tls_) read_again("certificate and key", [this] { tls_->reload(); });
+}
+
+}  // namespace shardmat::serve

@@ -1,0 +1,161 @@
+#include "tools/serve/handlers/multiply_query.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "tools/serve/handlers/request_space.h"
+#include "tools/serve/ranks/generation.h"
+#include "tools/serve/words/value_names.h"
+
+namespace shardmat::serve {
+namespace {
+
+/// Reads one parameter of the query. Returns what is wrong with it, or nothing.
+std::string read_parameter(const std::string& key, const std::string& value, MultiplyQuery& query) {
+  if (key == "k") {
+    const auto columns = parse_whole(value);
+    if (!columns || *columns < 1) return "k must be a whole number from 1 on";
+    query.columns = *columns;
+  } else if (key == "alpha" || key == "beta") {
+    const auto factor = parse_number(value);
+    if (!factor) return key + " must be a finite number";
+    (key == "alpha" ? query.alpha : query.beta) = *factor;
+  } else if (key == "type") {
+    query.type = value;
+  } else if (key == "x" || key == "y") {
+    if (value.empty()) return key + " must be the id of a vector, as POST /v1/vectors gives it";
+    (key == "x" ? query.x : query.y) = value;
+  } else if (key == "x_at" || key == "y_at") {
+    const auto bytes = parse_whole(value);
+    if (!bytes || *bytes < 0) return key + " must be a whole number from 0 on: bytes from the start of the memory";
+    (key == "x_at" ? query.x_at : query.y_at) = static_cast<std::uint64_t>(*bytes);
+  } else if (key == "priority") {
+    query.priority = parse_priority(value);
+    if (!query.priority) return "priority must be high, normal or low";
+  } else {
+    return fmt::format("there is no parameter \"{}\"; there are k, alpha, beta, type, x, y, x_at, y_at and priority", key);
+  }
+  return {};
+}
+
+/// The vector in place of x or y, which must fit the matrix; null if none is named.
+std::variant<Problem, const Vector*> find_vector(const std::string& id, bool is_x, const Matrix& matrix,
+                                                 const Vectors& vectors, const Rights& rights) {
+  if (id.empty()) return static_cast<const Vector*>(nullptr);
+  auto found = vectors.find(id, rights);
+  if (auto* problem = std::get_if<Problem>(&found)) return std::move(*problem);
+  const Vector* vector = std::get<const Vector*>(found);
+  const std::string& name = matrix.wanted.name;
+  if (vector->type != matrix.wanted.type)
+    return make_problem(422, "wrong_type",
+                        fmt::format("{} is of type {}, but {} of type {}", id, type_name(vector->type), name,
+                                    type_name(matrix.wanted.type)));
+  const service::Loaded& shape = matrix.shape();
+  const std::int64_t size = is_x ? shape.cols : shape.rows;
+  if (vector->size != size)
+    return make_problem(
+        422, "wrong_length",
+        fmt::format("{} has {} entries, but {} of {} has {}", id, vector->size, is_x ? "x" : "y", name, size));
+  if (vector->distribution != (is_x ? shape.x_distribution : shape.y_distribution))
+    return make_problem(422, "wrong_distribution",
+                        fmt::format("{} is distributed over the ranks in another way than {} of {}; make a vector with "
+                                    "{{\"matrix\": \"{}\"{}}}",
+                                    id, is_x ? "x" : "y", name, name, is_x ? "" : ", \"layout\": \"rows\""));
+  return vector;
+}
+
+std::optional<Problem> check_columns(const MultiplyQuery& query, const MultiplyShape& shape, const Vector* x,
+                                     const Vector* y) {
+  for (const Vector* vector : {x, y})
+    if (vector != nullptr && vector->columns != shape.columns)
+      return make_problem(422, "wrong_columns",
+                          fmt::format("{} has {} columns, but the product {}", vector->id, vector->columns, shape.columns));
+  if (x != nullptr && x == y)
+    return make_problem(422, "same_vector", fmt::format("{} cannot be x and y of one product; name two vectors", query.x));
+  if (shape.block || shape.columns <= service::kMostColumns) return std::nullopt;
+  return make_problem(422, "too_many_columns", fmt::format("k is at most {}; send several requests", service::kMostColumns));
+}
+
+std::string text_of_body(const MultiplyShape& shape, const Matrix& matrix) {
+  const auto part = [&](const char* what, std::int64_t size) {
+    return fmt::format("{} with {} column{} of {} numbers", what, shape.columns, shape.columns == 1 ? "" : "s", size);
+  };
+  const std::string x = shape.x_vector == 0 && !shape.x_in_memory ? part("x", matrix.shape().cols) : "",
+                    y = shape.adds_y_of_body ? part("y", matrix.shape().rows) : "";
+  if (x.empty() && y.empty()) return "vectors or the client's memory take its place";
+  return fmt::format("{}{}{} of type {}", x, !x.empty() && !y.empty() ? ", then " : "", y, type_name(matrix.wanted.type));
+}
+
+}  // namespace
+
+std::variant<Problem, MultiplyQuery> read_multiply_query(const RequestHead& head, const Target& target) {
+  MultiplyQuery query;
+  for (const auto& [key, value] : target.query)
+    if (std::string wrong = read_parameter(key, value, query); !wrong.empty())
+      return make_problem(400, "malformed", std::move(wrong));
+  if ((query.x_at && !query.x.empty()) || (query.y_at && !query.y.empty()))
+    return make_problem(400, "malformed", "x and x_at are one thing too much, as are y and y_at");
+  if (const std::string& text = head.field("Shardmat-Deadline-Ms"); !text.empty()) {
+    const auto milliseconds = parse_number(text);
+    if (!milliseconds || *milliseconds <= 0)
+      return make_problem(400, "malformed", "Shardmat-Deadline-Ms must be a number above 0");
+    query.deadline_seconds = *milliseconds / 1000;
+  }
+  auto priority = wanted_priority(head);
+  if (auto* problem = std::get_if<Problem>(&priority)) return std::move(*problem);
+  if (!query.priority) query.priority = std::get<0>(priority);
+  auto generation = wanted_generation(head);
+  if (auto* problem = std::get_if<Problem>(&generation)) return std::move(*problem);
+  query.generation = std::get<0>(generation);
+  if (auto problem = check_content_type(head)) return std::move(*problem);
+  return query;
+}
+
+std::variant<Problem, MultiplyShape> shape_of(const MultiplyQuery& query, const Matrix& matrix, const Vectors& vectors,
+                                              const Rights& rights, std::uint64_t content_length) {
+  if (auto problem = check_type(query.type, matrix.wanted.type, matrix.wanted.name)) return std::move(*problem);
+  const auto x_found = find_vector(query.x, true, matrix, vectors, rights),
+             y_found = find_vector(query.y, false, matrix, vectors, rights);
+  for (const auto* found : {&x_found, &y_found})
+    if (const auto* problem = std::get_if<Problem>(found)) return *problem;
+  const Vector *x = std::get<const Vector*>(x_found), *y = std::get<const Vector*>(y_found);
+  const std::uint64_t entry = size_of(matrix.wanted.type);
+  MultiplyShape shape;
+  shape.columns = query.columns.value_or(x != nullptr ? x->columns : y != nullptr ? y->columns : 1);
+  shape.x_bytes = static_cast<std::uint64_t>(matrix.shape().cols) * entry;
+  shape.y_bytes = static_cast<std::uint64_t>(matrix.shape().rows) * entry;
+  if (x != nullptr) shape.x_vector = x->number;
+  if (y != nullptr) shape.y_vector = y->number;
+  shape.block = shape.columns > 1 && (x != nullptr || y != nullptr);
+  shape.x_in_memory = query.x_at.has_value(), shape.y_in_memory = query.y_at.has_value();
+  shape.adds_y_of_body = query.beta != 0 && y == nullptr && !shape.y_in_memory;
+  if (auto problem = check_columns(query, shape, x, y)) return std::move(*problem);
+  if (content_length == shape.body_bytes()) return shape;
+  return make_problem(422, "wrong_length",
+                      fmt::format("the body has {} bytes, but this product of {} takes {}: {}", content_length,
+                                  matrix.wanted.name, shape.body_bytes(), text_of_body(shape, matrix)));
+}
+
+std::optional<Problem> check_places(const MultiplyQuery& query, const MultiplyShape& shape, std::uint64_t entry,
+                                    std::uint64_t memory_bytes) {
+  const auto columns = static_cast<std::uint64_t>(shape.columns);
+  const std::uint64_t x_bytes = columns * shape.x_bytes, y_bytes = columns * shape.y_bytes;
+  const auto check = [&](const char* key, std::uint64_t at, std::uint64_t bytes) -> std::optional<Problem> {
+    if (at % entry != 0)
+      return make_problem(422, "misaligned", fmt::format("{} must be a multiple of {}, the bytes of a value", key, entry));
+    if (bytes <= memory_bytes && at <= memory_bytes - bytes) return std::nullopt;
+    return make_problem(422, "outside_memory",
+                        fmt::format("{} bytes from {}={} on are not inside the {} bytes of this connection's memory", bytes,
+                                    key, at, memory_bytes));
+  };
+  if (query.x_at)
+    if (auto problem = check("x_at", *query.x_at, x_bytes)) return problem;
+  if (query.y_at)
+    if (auto problem = check("y_at", *query.y_at, y_bytes)) return problem;
+  if (query.x_at && query.y_at && *query.x_at < *query.y_at + y_bytes && *query.y_at < *query.x_at + x_bytes)
+    return make_problem(422, "overlap", "x and y overlap in the memory; y is written while x may still be read");
+  return std::nullopt;
+}
+
+}  // namespace shardmat::serve

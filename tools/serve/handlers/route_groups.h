@@ -1,0 +1,29 @@
+// The groups of paths. A new group is a file with a function of this kind, declared and listed here.
+#pragma once
+
+#include "tools/serve/http/routes.h"
+#include "tools/serve/ranks/service.h"
+
+namespace shardmat::serve {
+
+class Metrics;
+class Events;
+
+/// What routes work with. It outlives them and their jobs.
+struct Parts {
+  Service& service;
+  Metrics& metrics;
+  Events& events;
+};
+
+void add_health_routes(Routes& routes, const Parts& parts);
+void add_matrix_routes(Routes& routes, const Parts& parts);
+void add_memory_routes(Routes& routes, const Parts& parts);
+void add_observe_routes(Routes& routes, const Parts& parts);
+void add_v2_routes(Routes& routes, const Parts& parts);
+void add_vector_routes(Routes& routes, const Parts& parts);
+
+constexpr void (*kRouteGroups[])(Routes&, const Parts&) = {add_health_routes,  add_matrix_routes, add_memory_routes,
+                                                           add_observe_routes, add_v2_routes,     add_vector_routes};
+
+}  // namespace shardmat::serve

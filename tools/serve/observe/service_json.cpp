@@ -1,0 +1,173 @@
+#include "tools/serve/observe/service_json.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "kernels/base/error.h"
+#include "tools/serve/ranks/cores.h"
+#include "tools/serve/words/utc.h"
+#include "tools/serve/words/value_names.h"
+
+namespace shardmat::serve {
+
+using json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr std::size_t kDeepest = 64, kMostKeys = 1000;
+
+/// Reads JSON and keeps nothing; throws Error(input) for one that has too many levels or keys. The keys of an ordered object
+/// are compared with one another, so their number must be bounded before it is made.
+class Limits : public nlohmann::json_sax<json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return deeper(); }
+  bool start_array(std::size_t) override { return deeper(); }
+  bool end_object() override { return --depth_, true; }
+  bool end_array() override { return --depth_, true; }
+  bool key(string_t&) override {
+    if (++keys_ > kMostKeys) throw Error(ErrorKind::input, fmt::format("the body has more than {} keys", kMostKeys));
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  bool deeper() {
+    if (++depth_ > kDeepest) throw Error(ErrorKind::input, fmt::format("the body has more than {} levels", kDeepest));
+    return true;
+  }
+
+  std::size_t depth_ = 0, keys_ = 0;
+};
+
+}  // namespace
+
+json to_json(const Matrix& matrix) {
+  json one{{"name", matrix.wanted.name},
+           {"source", matrix.wanted.source},
+           {"type", type_name(matrix.wanted.type)},
+           {"state", state_name(matrix.state)}};
+  if (!matrix.reason.empty()) one["reason"] = matrix.reason;
+  one["pinned"] = matrix.wanted.pinned;
+  if (!matrix.is_loaded()) return one;
+  one["generation"] = matrix.generation;
+  one["updatable"] = matrix.wanted.updatable;
+  const service::Loaded& shape = matrix.shape();
+  one["rows"] = shape.rows, one["cols"] = shape.cols, one["nnz"] = shape.nnz;
+  one["exchange"] = shape.exchange;
+  one["batch_invariant"] = true;
+  for (const service::WidthTime& width : shape.widths)
+    one["widths"].push_back({{"columns", width.width}, {"seconds", width.seconds}});
+  for (const service::Loaded& rank : matrix.ranks)
+    one["ranks"].push_back({{"kernel", rank.kernel}, {"device_bytes", rank.bytes}, {"update_bytes", rank.update_bytes}});
+  one["waiting"] = matrix.queue.size();
+  if (matrix.next) one["replacement"] = to_json(*matrix.next);
+  return one;
+}
+
+void add_saved(json& answer, const Service& service, const std::string& name) {
+  const bool saved = service.is_saved(name);
+  answer["saved"] = saved;
+  if (!saved)
+    answer["warning"] = fmt::format(
+        "this is not saved, so that a restart of the service would forget it: {}. The service tries again until it succeeds",
+        service.why_unsaved());
+}
+
+namespace {
+
+/// What the asking token holds.
+json token_json(const Service& service, const Rights& rights) {
+  const auto [vectors, requests] = service.token_memory().used(rights.tenant());
+  json token{{"name", rights.name()}, {"vector_bytes", vectors}, {"request_bytes", requests}};
+  if (rights.memory_bytes > 0) token["memory_bytes"] = rights.memory_bytes;
+  return token;
+}
+
+json loss_json(const Service::PastLoss& past) {
+  json loss{{"time", utc(past.time)}};
+  if (past.loss.rank >= 0) loss["rank"] = past.loss.rank;
+  if (!past.loss.host.empty()) loss["host"] = past.loss.host;
+  if (past.loss.end && past.loss.end->signal != 0) loss["signal"] = past.loss.end->signal;
+  else if (past.loss.end) loss["exit_code"] = past.loss.end->exit_code;
+  loss["reason"] = past.loss.why;
+  return loss;
+}
+
+}  // namespace
+
+json ranks_json(const Service& service, const Rights& rights) {
+  const auto problem = service.why_not_ready();
+  json ranks = json::array();
+  for (const service::Hello& hello : service.ranks().hellos())
+    ranks.push_back({{"rank", hello.rank},
+                     {"host", hello.host},
+                     {"device", hello.device},
+                     {"threads", hello.threads},
+                     {"cores", cpus_of(hello.cpus).size()},
+                     {"cpus", hello.cpus}});
+  json all{{"state", problem ? problem->code : "ready"}, {"restarts", service.restarts()}};
+  if (const auto& past = service.last_loss()) all["last_loss"] = loss_json(*past);
+  all["ranks"] = ranks;
+  if (const SharedCores& shared = service.cores_in_use(); !shared.cores.empty())
+    all["shared_cores"] = {{"cores", shared.cores.size()}, {"ranks", shared.processes.size()}};
+  all["arena"] = {{"bytes", service.arena().bytes()}, {"used", service.space().used()}};
+  all["token"] = token_json(service, rights);
+  all["client_memory"] = {{"count", service.memories().count()}, {"bytes", service.memories().used_bytes()}};
+  return all;
+}
+
+Reply json_reply(int status, const json& value) {
+  Reply reply;
+  reply.status = status;
+  reply.text = value.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  return reply;
+}
+
+json parse_json(std::string_view text, std::string_view example) {
+  Limits limits;
+  const auto fail = [&](const char* what) {
+    throw Error(ErrorKind::input, fmt::format("the body is no {}; send for example {}", what, example));
+  };
+  try {
+    if (!json::sax_parse(text, &limits)) fail("JSON");
+    json value = json::parse(text);
+    if (!value.is_object()) fail("JSON object");
+    return value;
+  } catch (const json::exception&) {
+    fail("JSON");
+  }
+  return {};
+}
+
+WantedMatrix parse_load(const std::string& name, std::string_view body) {
+  const json value = parse_json(body, R"({"source": "bar.h5"})");
+  const auto fail = [](const std::string& why) { throw Error(ErrorKind::input, why); };
+  for (const auto& [key, field] : value.items()) {
+    const bool is_flag = key == "updatable" || key == "pinned";
+    if (key != "source" && key != "type" && !is_flag)
+      fail(fmt::format("there is no field \"{}\"; there are source, type, updatable and pinned", key));
+    if (is_flag && !field.is_boolean()) fail(fmt::format("{} must be true or false", key));
+    if (!is_flag && !field.is_string()) fail(fmt::format("{} must be a string", key));
+  }
+  if (!value.contains("source")) fail("source is missing: the path of the matrix file in the library");
+  const auto type = parse_type(value.value("type", std::string("f64")));
+  if (!type) fail(fmt::format("there is no type \"{}\"; choose f64 or f32", value["type"].get<std::string>()));
+  return {name, value["source"], *type, "auto", value.value("updatable", false), false, value.value("pinned", false)};
+}
+
+bool parse_pin(std::string_view body) {
+  const json value = parse_json(body, R"({"pinned": true})");
+  if (value.size() != 1 || !value.contains("pinned") || !value["pinned"].is_boolean())
+    throw Error(ErrorKind::input, "there is one field, pinned, which is true or false");
+  return value["pinned"];
+}
+
+}  // namespace shardmat::serve

@@ -1,0 +1,515 @@
+#include "tools/serve/ranks/service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
+#include "kernels/base/text.h"
+#include "tools/serve/ranks/cores.h"
+#include "tools/serve/ranks/eviction.h"
+#include "tools/serve/words/problem.h"
+#include "tools/serve/words/utc.h"
+
+namespace shardmat::serve {
+namespace {
+
+RankOptions rank_options(const ServiceOptions& options, const StateDirectory& state) {
+  return {options.launcher, options.worker, options.timeout, state.worker_log()};
+}
+
+/// True if one can be loaded in place of the other without a change.
+bool is_same(const WantedMatrix& a, const WantedMatrix& b) {
+  return a.source == b.source && a.type == b.type && a.updatable == b.updatable;
+}
+
+bool is_loading(const Matrix& matrix) {
+  return matrix.state == MatrixState::loading || (matrix.next && matrix.next->state == MatrixState::loading);
+}
+
+/// Seconds until a state file that could not be written is written again, at first and at most.
+constexpr double kSaveDelay = 1, kLongestSaveDelay = 60;
+/// A matrix is not loaded again after so many losses of ranks during its load.
+constexpr int kMostLosses = 2;
+/// What is kept of loads that failed.
+constexpr double kFailedSeconds = 3600;
+constexpr std::size_t kMostFailed = 100;
+
+/// `1.2 GB on rank 3`, where most is missing.
+std::string lacking(const std::vector<std::int64_t>& missing) {
+  const auto most = std::max_element(missing.begin(), missing.end());
+  return fmt::format("{} on rank {}", human_bytes(static_cast<double>(*most)), most - missing.begin());
+}
+
+}  // namespace
+
+Service::Service(EventLoop& loop, const ServiceOptions& options, StateDirectory& state, const service::Arena& arena)
+    : loop_(loop),
+      state_(state),
+      arena_(arena),
+      space_(arena.bytes()),
+      memories_(
+          arena.bytes(),
+          [this](std::uint64_t number) {  // not here: the dispatcher may be at work
+            loop_.post([this, number] { dispatcher_.command(service::Detach{number}, [](const auto&, const auto&) {}); });
+          }),
+      numbers_(state.path() / "numbers"),
+      ranks_(loop, rank_options(options, state), arena,
+             {[this] { on_ready(); }, [this](const RankLoss& loss) { on_lost(loss); }, [this] { on_gone(); }}),
+      dispatcher_(loop, ranks_, matrices_, options.max_queue_seconds),
+      merging_(options.merging),
+      policy_(options.restarts, options.restart_delay),
+      restart_(loop),
+      background_(loop),
+      save_again_(loop),
+      drop_later_(loop) {}
+
+Matrix* Service::find(const std::string& name) const {
+  const auto found = matrices_.find(name);
+  return found == matrices_.end() ? nullptr : found->second.get();
+}
+
+void Service::start() {
+  for (const WantedMatrix& wanted : state_.read_matrices()) {
+    auto matrix = std::make_unique<Matrix>();
+    matrix->id = ++last_matrix_, matrix->wanted = wanted, matrix->kept = true;
+    matrices_[wanted.name] = std::move(matrix);
+    saved_[wanted.name] = wanted;
+  }
+  start_ranks();
+}
+
+const SharedCores& Service::cores_in_use() const {
+  constexpr double kSecondsBetweenLooks = 5;  // a look reads a file of every process
+  if (now() - looked_at_cores_ >= kSecondsBetweenLooks) {
+    shared_cores_ = shared_cores(ranks_.hellos(), ranks_.processes());
+    looked_at_cores_ = now();
+  }
+  return shared_cores_;
+}
+
+void Service::start_ranks() {
+  started_ = now();
+  ranks_.start(state_.new_run_directory());
+}
+
+void Service::on_ready() {
+  const std::vector<service::Hello> hellos = ranks_.hellos();
+  looked_at_cores_ = -1e9;  // of other ranks
+  for (const service::Hello& hello : hellos) log_line(place_text(hello));
+  if (const std::string warning = core_warning(hellos, usable_cores()); !warning.empty()) log_line("WARNING: " + warning);
+  if (const std::string text = sharing_text(cores_in_use()); !text.empty()) log_line("note: " + text);
+  reload();
+}
+
+/// Maps the memories of clients and loads all matrices but those that failed; then the service is ready.
+void Service::reload() {
+  reloads_ = 1;  // this function
+  const auto one_done = [this](const std::optional<Problem>&) {
+    if (--reloads_ > 0 || !ranks_.ready()) return;
+    ready_ = was_ready_ = true;
+    loss_.reset();
+    start_seconds_ = now() - started_;
+    policy_.ready(now());
+    log_line(fmt::format("ready after {:.2f} s", start_seconds_));
+    tell(ServiceEvent{"ready", "", "", ""});
+  };
+  for (const auto& memory : memories_.all()) {
+    ++reloads_;
+    attach(memory, one_done);
+  }
+  for (const auto& [name, matrix] : matrices_) {
+    if (matrix->state != MatrixState::failed && matrix->state != MatrixState::unloaded) {
+      ++reloads_;
+      send_load(*matrix, one_done);
+    }
+    if (matrix->next && matrix->next->state == MatrixState::loading) send_load(*matrix->next, nullptr);
+  }
+  one_done(std::nullopt);
+}
+
+/// Sends it to the ranks, which do not know it yet.
+void Service::attach(const std::shared_ptr<ClientMemory>& memory, Loaded attached) {
+  const auto finished = [memory, attached = std::move(attached)](const std::vector<service::Answer>& answers,
+                                                                 const std::optional<Problem>& problem) {
+    if (!answers.empty()) memory->lost = problem.has_value();
+    attached(problem);
+  };
+  dispatcher_.command(service::Attach{memory->number(), memory->bytes()}, finished, memory->descriptor());
+}
+
+void Service::share_memory(std::uint64_t bytes, const Shared& shared) {
+  if (auto problem = why_no_new_work()) return shared(std::move(*problem));
+  auto made = memories_.make(bytes);
+  if (std::holds_alternative<Problem>(made)) return shared(std::move(made));
+  const auto memory = std::get<1>(std::move(made));
+  attach(memory, [memory, shared](const std::optional<Problem>& problem) {
+    if (problem) return shared(*problem);
+    shared(memory);
+  });
+}
+
+void Service::drop_vector(std::uint64_t number, std::function<void()> dropped) {
+  vectors_.erase(number);
+  const auto finished = [dropped = std::move(dropped)](const auto&, const auto&) {  // lost ranks have no vector either
+    if (dropped) dropped();
+  };
+  dispatcher_.add({service::DropVector{number}, {{Claim::Kind::vector, number, true}}, nullptr, finished});
+}
+
+void Service::drop_unowned_vectors(const std::function<bool(const std::string& owner)>& exists) {
+  for (const std::uint64_t number : vectors_.erase_unowned(exists)) drop_vector(number, nullptr);
+}
+
+std::optional<Problem> Service::why_not_ready() const {
+  if (leaving_) return make_problem(503, "draining", "the service is shutting down", start_seconds_);
+  return why_not_running();
+}
+
+std::optional<Problem> Service::why_no_new_work() const { return draining_ ? why_not_ready() : why_not_running(); }
+
+std::optional<Problem> Service::why_not_running() const {
+  if (ready_) return std::nullopt;
+  const double left = std::max(0.5, start_seconds_ - (now() - started_));
+  if (!loss_) return make_problem(503, "starting", "the service is starting", left);
+  Problem problem = make_problem(503, "rank_lost", loss_->why + "; the ranks are being started again", left);
+  problem.rank = loss_->rank;
+  return problem;
+}
+
+void Service::on_lost(const RankLoss& loss) {
+  log_line(fmt::format("a rank was lost: {}{}", loss.why, loss.host.empty() ? "" : fmt::format(" on {}", loss.host)));
+  ready_ = false;
+  loss_ = loss;
+  last_loss_ = {seconds_since_1970(), loss};
+  started_ = now();
+  tell(ServiceEvent{"rank_lost", "", "", loss.why, loss.rank, loss.end});
+  for (const auto& [name, matrix] : matrices_) {
+    const MatrixState before = matrix->state;
+    if (matrix->is_loaded()) matrix->state = MatrixState::loading;
+    matrix->upload = 0;
+    lose_load(*matrix, loss);
+    if (matrix->next) lose_load(*matrix->next, loss);
+    if (matrix->state != before) tell(*matrix);
+  }
+  drop_failed();
+  vectors_.lose_all();
+  dispatcher_.fail_all(*why_not_running());
+  ranks_.kill();
+}
+
+/// If the ranks were loading this matrix, it may be what ended one: after the second time it is not loaded again.
+void Service::lose_load(Matrix& matrix, const RankLoss& loss) {
+  if (matrix.id != dispatcher_.loading() || ++matrix.losses < kMostLosses) return;
+  fail(matrix, fmt::format("a rank was lost {} times while it was loaded: {}", matrix.losses, loss.why));
+}
+
+/// Once the launcher has ended, too: it may have named the signal that nobody else knew.
+void Service::explain_last_loss() {
+  const auto& found = ranks_.signalled();
+  if (!last_loss_ || !found || last_loss_->loss.end || (last_loss_->loss.rank >= 0 && last_loss_->loss.rank != found->rank))
+    return;
+  last_loss_->loss.rank = found->rank;
+  last_loss_->loss.end = ProcessEnd{found->signal, 0};
+  log_line(fmt::format("rank {} was ended by {}, as its launcher says", found->rank, last_loss_->loss.end->text()));
+}
+
+void Service::on_gone() {
+  if (finishing_) return end(0);
+  explain_last_loss();
+  if (!was_ready_) {
+    log_line("the ranks did not start; this is not tried again");
+    return end(static_cast<int>(ErrorKind::rank_lost));
+  }
+  if (draining_) return;
+  const std::optional<double> delay = policy_.lost(now());
+  if (!delay) {
+    log_line(fmt::format("ranks were lost after {} restarts; giving up (--restarts)", policy_.restarts()));
+    return end(static_cast<int>(ErrorKind::rank_lost));
+  }
+  restart_.start(*delay, [this] {
+    ++all_restarts_;
+    try {
+      start_ranks();
+    } catch (const Error& error) {  // a full disk, or no descriptors: tried again as often as other losses
+      log_line(fmt::format("the ranks cannot be started: {}", error.what()));
+      on_gone();
+    }
+  });
+}
+
+std::optional<Problem> Service::load(const WantedMatrix& wanted, Loaded loaded) {
+  if (auto problem = why_no_new_work()) return problem;
+  auto& place = matrices_[wanted.name];
+  if (place && is_loading(*place))
+    return make_problem(409, "loading", fmt::format("{} is being loaded", wanted.name), start_seconds_);
+  auto fresh = std::make_unique<Matrix>();
+  fresh->id = ++last_matrix_, fresh->wanted = wanted;
+  if (!place || !place->is_loaded()) {
+    place = std::move(fresh);
+    tell(*place);
+    send_load(*place, std::move(loaded));
+    return std::nullopt;
+  }
+  if (is_same(place->wanted, wanted))
+    return make_problem(
+        409, "loaded",
+        fmt::format("{} is loaded already from this source; unload it first, or take another name", wanted.name));
+  fresh->wanted.pinned = wanted.pinned || place->wanted.pinned;
+  place->next = std::move(fresh);
+  send_load(*place->next, std::move(loaded));
+  return std::nullopt;
+}
+
+Matrix* Service::find(const std::string& name, std::uint64_t id) const {
+  Matrix* there = find(name);
+  if (there != nullptr && there->id != id) there = there->next.get();
+  return there != nullptr && there->id == id ? there : nullptr;
+}
+
+bool Service::is_next(const Matrix& matrix) const { return find(matrix.wanted.name) != &matrix; }
+
+void Service::send_load(Matrix& matrix, Loaded loaded) {
+  try {
+    matrix.generation = numbers_.next();
+  } catch (const Error& error) {
+    const Problem problem = make_problem(507, "no_disk", error.what());
+    take_loaded(matrix, {}, problem);
+    if (loaded) loaded(problem);
+    return;
+  }
+  const WantedMatrix& wanted = matrix.wanted;
+  dispatcher_.command(service::Load{matrix.id, wanted.source, wanted.type, wanted.exchange, wanted.updatable},
+                      [this, name = wanted.name, id = matrix.id, loaded = std::move(loaded)](
+                          const std::vector<service::Answer>& answers, std::optional<Problem> problem) {
+                        Matrix* there = find(name, id);
+                        if (there != nullptr && !answers.empty()) {
+                          if (problem && make_room(*there, problem->missing_bytes)) return send_load(*there, loaded);
+                          if (problem && !problem->missing_bytes.empty()) problem = no_room(*problem, *there);
+                          take_loaded(*there, answers, problem);
+                        }
+                        if (loaded) loaded(problem);
+                      });
+}
+
+/// New values are on the ranks alone, so a matrix that has some stays.
+std::vector<Matrix*> Service::evictable(const Matrix& incoming) const {
+  std::vector<Matrix*> matrices;
+  for (const auto& [name, matrix] : matrices_) {
+    const bool is_needed =
+        matrix->wanted.pinned || matrix->wanted.has_new_values || matrix->upload != 0 || !dispatcher_.is_idle(*matrix);
+    if (name != incoming.wanted.name && matrix->is_loaded() && !is_needed && !is_loading(*matrix))
+      matrices.push_back(matrix.get());
+  }
+  return matrices;
+}
+
+/// Unloads matrices until the incoming one may have room. False if that is not possible; then nothing is unloaded. While
+/// the service starts, those that are loaded first stay.
+bool Service::make_room(const Matrix& incoming, const std::vector<std::int64_t>& missing) {
+  if (missing.empty() || !ready_) return false;
+  const std::vector<Matrix*> evicted = to_evict(evictable(incoming), missing);
+  for (Matrix* matrix : evicted) {
+    matrix->state = MatrixState::unloaded;
+    matrix->reason = "evicted: another matrix needed its memory";  // whose name not everybody may know
+    matrix->ranks.clear();
+    matrix->next.reset();  // one that failed
+    matrix->kept = false;
+    log_line(fmt::format("{} is unloaded: {} needs its memory, and lacks {}", matrix->wanted.name, incoming.wanted.name,
+                         lacking(missing)));
+    tell(*matrix);
+    dispatcher_.command(service::Unload{matrix->id}, [](const auto&, const auto&) {});
+  }
+  if (!evicted.empty()) remember();
+  return !evicted.empty();
+}
+
+Problem Service::no_room(Problem problem, const Matrix& incoming) const {
+  const auto most = std::max_element(problem.missing_bytes.begin(), problem.missing_bytes.end());
+  const auto rank = static_cast<std::size_t>(most - problem.missing_bytes.begin());
+  const std::vector<Matrix*> others = evictable(incoming);
+  problem.text += fmt::format("; rank {} lacks {}, and the {} matrices that are idle and not pinned have {} there", rank,
+                              human_bytes(static_cast<double>(*most)), others.size(),
+                              human_bytes(static_cast<double>(bytes_on(others, rank))));
+  if (is_next(incoming))
+    problem.text += fmt::format("; {} keeps its memory until the new one is ready: unload it first", incoming.wanted.name);
+  return problem;
+}
+
+/// The matrix that was loaded for it takes the place. What was asked for before is still multiplied by the old one.
+void Service::replace(std::unique_ptr<Matrix>& place) {
+  auto fresh = std::move(place->next);
+  dispatcher_.retire(std::exchange(place, std::move(fresh)));
+}
+
+void Service::take_loaded(Matrix& matrix, const std::vector<service::Answer>& answers,
+                          const std::optional<Problem>& problem) {
+  if (problem) {
+    log_line(fmt::format("{} was not loaded: {}", matrix.wanted.name, problem->text));
+    fail(matrix, problem->text);
+    if (!is_next(matrix)) tell(matrix);
+    return drop_failed();
+  }
+  matrix.ranks.clear();
+  for (const service::Answer& answer : answers) matrix.ranks.push_back(std::get<service::Loaded>(answer.what));
+  matrix.widths = WidthTable(matrix.shape().widths, merging_);
+  matrix.wanted.exchange = matrix.shape().exchange;
+  matrix.state = matrix.wanted.has_new_values ? MatrixState::values_lost : MatrixState::ready;
+  matrix.reason = matrix.wanted.has_new_values ? "its new values were lost with the ranks; put them again" : "";
+  matrix.kept = true;
+  matrix.losses = 0;
+  matrix.last_used = now();
+  if (is_next(matrix)) replace(matrices_.at(matrix.wanted.name));
+  remember();
+  log_line(fmt::format("{} is loaded: {} × {}, {} nonzeros", matrix.wanted.name, matrix.shape().rows, matrix.shape().cols,
+                       matrix.shape().nnz));
+  tell(matrix);
+}
+
+std::optional<Problem> Service::unload(const std::string& name, Loaded unloaded) {
+  if (auto problem = why_no_new_work()) return problem;
+  Matrix* matrix = find(name);
+  if (matrix == nullptr) return make_problem(404, "no_matrix", fmt::format("there is no matrix {}", name));
+  if (is_loading(*matrix)) return make_problem(409, "loading", fmt::format("{} is being loaded", name), start_seconds_);
+  dispatcher_.fail(*matrix, make_problem(404, "no_matrix", fmt::format("{} was unloaded", name)));
+  const std::uint64_t id = matrix->id;
+  matrices_.erase(name);
+  tell(ServiceEvent{"matrix", name, "unloaded", ""});
+  remember();
+  dispatcher_.command(service::Unload{id},
+                      [unloaded = std::move(unloaded)](const auto&, const std::optional<Problem>& problem) {
+                        if (unloaded) unloaded(problem);
+                      });
+  return std::nullopt;
+}
+
+std::optional<Problem> Service::pin(const std::string& name, bool pinned) {
+  Matrix* matrix = find(name);
+  if (matrix == nullptr) return make_problem(404, "no_matrix", fmt::format("there is no matrix {}", name));
+  matrix->wanted.pinned = pinned;
+  if (matrix->next) matrix->next->wanted.pinned = pinned;
+  remember();
+  return std::nullopt;
+}
+
+void Service::fail(Matrix& matrix, const std::string& reason) {
+  matrix.state = MatrixState::failed;
+  matrix.reason = reason;
+  matrix.failed_at = now();
+}
+
+/// Forgets loads that failed long ago, and the oldest of too many. Those that the state file has stay.
+void Service::drop_failed() {
+  std::vector<Matrix*> failed;
+  const double too_old = now() - kFailedSeconds;
+  for (const auto& [name, matrix] : matrices_) {
+    if (matrix->next && matrix->next->state == MatrixState::failed && matrix->next->failed_at <= too_old)
+      matrix->next.reset();
+    if (matrix->state == MatrixState::failed && !matrix->kept) failed.push_back(matrix.get());
+  }
+  std::sort(failed.begin(), failed.end(), [](const Matrix* a, const Matrix* b) { return a->failed_at < b->failed_at; });
+  for (std::size_t i = 0; i < failed.size(); ++i) {
+    if (failed[i]->failed_at > too_old && failed.size() - i <= kMostFailed) break;
+    const std::string name = failed[i]->wanted.name;
+    matrices_.erase(name);
+    tell(ServiceEvent{"matrix", name, "unloaded", "its load failed, and that is forgotten now"});
+  }
+  drop_later_.start(kFailedSeconds / 60, [this] { drop_failed(); });
+}
+
+bool Service::is_saved(const std::string& name) const {
+  const auto there = saved_.find(name);
+  const Matrix* matrix = find(name);
+  if (matrix == nullptr || !matrix->kept) return there == saved_.end();
+  return there != saved_.end() && there->second == matrix->wanted;
+}
+
+void Service::write_state() {
+  std::vector<WantedMatrix> wanted;
+  for (const auto& [name, matrix] : matrices_)
+    if (matrix->kept) wanted.push_back(matrix->wanted);
+  try {
+    state_.write_matrices(wanted);
+  } catch (const Error& error) {
+    ++failed_saves_;
+    if (why_unsaved_.empty())
+      log_line(fmt::format("the list of matrices is not saved; this is tried again: {}", error.what()));
+    why_unsaved_ = error.what();
+    save_delay_ = std::clamp(2 * save_delay_, kSaveDelay, kLongestSaveDelay);
+    save_again_.start(save_delay_, [this] { remember(); });
+    throw;
+  }
+  saved_.clear();
+  for (const WantedMatrix& one : wanted) saved_[one.name] = one;
+  if (!why_unsaved_.empty()) log_line("the list of matrices is saved again");
+  why_unsaved_.clear();
+  save_delay_ = 0;
+  save_again_.cancel();
+}
+
+std::optional<Problem> Service::begin_new_values(Matrix& matrix) {
+  if (matrix.wanted.has_new_values) return std::nullopt;
+  matrix.wanted.has_new_values = true;
+  try {
+    write_state();
+    return std::nullopt;
+  } catch (const Error& error) {
+    matrix.wanted.has_new_values = false;
+    return make_problem(507, "no_disk", error.what());
+  }
+}
+
+void Service::end_new_values(Matrix& matrix, std::uint64_t generation, bool had_new_values,
+                             const std::optional<Problem>& problem) {
+  if (!problem) {
+    const bool were_lost = matrix.state == MatrixState::values_lost;
+    matrix.generation = generation;
+    matrix.state = MatrixState::ready;
+    matrix.reason.clear();
+    return were_lost ? tell(matrix) : void();
+  }
+  if (problem->status == 503) return;  // nobody knows which values it had
+  if (problem->status != 500) {        // it still has the old values
+    matrix.wanted.has_new_values = had_new_values;
+    if (!had_new_values) remember();
+    return;
+  }
+  fail(matrix, problem->text);
+  log_line(fmt::format("{} failed: {}", matrix.wanted.name, problem->text));
+  tell(matrix);
+  dispatcher_.fail(matrix, make_problem(409, "failed", fmt::format("{} failed: {}", matrix.wanted.name, problem->text)));
+  dispatcher_.command(service::Unload{matrix.id}, [](const auto&, const auto&) {});
+}
+
+/// Writes the state file, now or as soon as that is possible. Until then, the service goes on.
+void Service::remember() {
+  try {
+    write_state();
+  } catch (const Error&) {  // has been said, and is tried again
+  }
+}
+
+void Service::finish() {
+  finishing_ = true;
+  restart_.cancel();
+  if (!why_unsaved_.empty()) remember();
+  if (ranks_.ready()) return ranks_.quit();
+  ranks_.kill();
+}
+
+void Service::tell(const ServiceEvent& event) const {
+  if (on_event) on_event(event);
+}
+
+void Service::tell(const Matrix& matrix) const {
+  tell(ServiceEvent{"matrix", matrix.wanted.name, state_name(matrix.state), matrix.reason});
+}
+
+void Service::end(int exit_code) {
+  exit_code_ = exit_code;
+  loop_.stop();
+}
+
+}  // namespace shardmat::serve
