@@ -3,14 +3,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "kernels/base/error.h"
 #include "partition/files/checksum.h"
+#include "partition/source/partitioner.h"
 #include "runtime/context/context.h"
 #include "runtime/maps/range_route.h"
 
 namespace shardmat {
+
+HostVector<std::int64_t> RowMapParts::ids_by_place() const {
+  if (places.empty()) return ids;
+  HostVector<std::int64_t> ordered(ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) ordered[static_cast<std::size_t>(places[i])] = ids[i];
+  return ordered;
+}
+
+RowMapParts even_share(std::int64_t size, int ranks, int rank) {
+  RowMapParts share{size, even_starts(size, ranks), {}, {}, nullptr};
+  const std::int64_t first = share.starts[static_cast<std::size_t>(rank)];
+  share.ids.resize(static_cast<std::size_t>(share.starts[static_cast<std::size_t>(rank) + 1] - first));
+  std::iota(share.ids.begin(), share.ids.end(), first);
+  return share;
+}
 
 RowMap::RowMap(RowMapParts parts, Context& context) : context_(context), parts_(std::move(parts)) {
   const std::uint64_t mine =
@@ -18,17 +35,18 @@ RowMap::RowMap(RowMapParts parts, Context& context) : context_(context), parts_(
   const std::vector<std::uint64_t> of_ranks = context.communicator().all_gather(mine);
   number_ = xxh64(of_ranks.data(), of_ranks.size() * sizeof(std::uint64_t));
   if (number_ == 0) number_ = 1;
-  const HostVector<std::int64_t>&ids = parts_.ids, &places = parts_.places;
+  const HostVector<std::int64_t>& ids = parts_.ids;
   is_range_ = !ids.empty();
   for (std::size_t i = 1; i < ids.size(); ++i) is_range_ = is_range_ && ids[i] == ids[i - 1] + 1;
-  for (std::size_t i = 0; i < places.size(); ++i)
-    in_source_order_ = in_source_order_ && places[i] == static_cast<std::int64_t>(i);
+  HostVector<std::int64_t>& places = parts_.places;
+  bool in_place = true;
+  for (std::size_t i = 0; i < places.size(); ++i) in_place = in_place && places[i] == static_cast<std::int64_t>(i);
+  if (in_place) places = HostVector<std::int64_t>();
 }
 
 bool RowMap::equals(const RowMap& other) const {
   const RowMapParts &a = parts_, &b = other.parts_;
-  return a.size == b.size && a.starts == b.starts && a.ids == b.ids && in_source_order_ == other.in_source_order_ &&
-         (in_source_order_ || a.places == b.places) && a.route == b.route;
+  return a.size == b.size && a.starts == b.starts && a.ids == b.ids && a.places == b.places && a.route == b.route;
 }
 
 std::shared_ptr<const RowMap> RowMap::make(RowMapParts parts, Context& context) {
@@ -44,6 +62,12 @@ std::shared_ptr<const RowMap> RowMap::make(RowMapParts parts, Context& context) 
   if (alike && found.second) return found.second;
   maps.known.emplace_back(maps.made++, made);
   return made;
+}
+
+HostVector<std::int64_t> RowMap::rows_by_place() const {
+  HostVector<std::int64_t> rows(parts_.ids.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[static_cast<std::size_t>(place(i))] = static_cast<std::int64_t>(i);
+  return rows;
 }
 
 std::int64_t RowMap::own_rows() const { return parts_.route == nullptr ? local_rows() : parts_.route->given(); }

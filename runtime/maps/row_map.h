@@ -22,11 +22,18 @@ struct RowMapParts {
   std::int64_t size = 0;             ///< rows of all ranks
   std::vector<std::int64_t> starts;  ///< of each rank in the order of the source; P + 1 entries
   HostVector<std::int64_t> ids;      ///< original index of each row of this rank, in the order in which they lie in memory
-  /// Position of each row in the order of the source, counted from this rank's first row; empty: as they lie.
+  /// Position of each row in the order of the source, counted from this rank's first row; empty: they lie in this order.
   HostVector<std::int64_t> places;
   /// From the rows that this rank gave to those that it has; null: they are the same.
   std::shared_ptr<const RangeRoute> route;
+
+  std::int64_t place(std::size_t row) const { return places.empty() ? static_cast<std::int64_t>(row) : places[row]; }
+  /// The ids in the order of the source.
+  HostVector<std::int64_t> ids_by_place() const;
 };
+
+/// This rank's even share of `size` rows, in the order of their ids.
+RowMapParts even_share(std::int64_t size, int ranks, int rank);
 
 class RowMap {
  public:
@@ -36,18 +43,23 @@ class RowMap {
   static std::shared_ptr<const RowMap> make(RowMapParts parts, Context& context);
 
   /// Equal on all ranks. Maps whose rows lie alike on all ranks have the same number, whichever matrix made them; others
-  /// have another one, but for a chance of 2⁻⁶⁴ a pair: it is made from XXH64 of the ids of each rank. Never 0.
+  /// have another one, but for a chance of 2⁻⁶⁴ a pair: it is made from XXH64 of the ids of each rank. Never 0. Maps of the
+  /// same ids from sources of other orders have one number, but are two objects.
   std::uint64_t number() const { return number_; }
 
   Context& context() const { return context_; }
   std::int64_t size() const { return parts_.size; }                          ///< rows of all ranks
   std::int64_t local_rows() const { return std::ssize(parts_.ids); }         ///< of this rank
-  const std::vector<std::int64_t>& starts() const { return parts_.starts; }  ///< as RowMapParts, and so are the next three
+  const std::vector<std::int64_t>& starts() const { return parts_.starts; }  ///< as RowMapParts, and so are the next five
   const HostVector<std::int64_t>& ids() const { return parts_.ids; }
   const HostVector<std::int64_t>& places() const { return parts_.places; }
+  std::int64_t place(std::size_t row) const { return parts_.place(row); }
+  HostVector<std::int64_t> ids_by_place() const { return parts_.ids_by_place(); }
+  /// Of each place, the row that has it.
+  HostVector<std::int64_t> rows_by_place() const;
   const RangeRoute* route() const { return parts_.route.get(); }
   /// The rows of this rank lie in the order of the source.
-  bool in_source_order() const { return in_source_order_; }
+  bool in_source_order() const { return parts_.places.empty(); }
   /// The ids of this rank follow each other, from one to another; not without rows.
   bool is_range() const { return is_range_; }
   /// Rows that the caller of this rank gives and gets: local_rows(), or of rows that were spread anew (own_rows.h) as many
@@ -61,7 +73,7 @@ class RowMap {
 
   Context& context_;
   RowMapParts parts_;
-  bool in_source_order_ = true, is_range_ = true;
+  bool is_range_ = true;
   std::uint64_t number_ = 0;
 };
 

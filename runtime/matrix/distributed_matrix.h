@@ -5,37 +5,26 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
-#include "comm/exchange/exchange.h"
+#include "comm/exchange/column_map.h"
 #include "kernels/base/dense.h"
 #include "kernels/base/host_vector.h"
-#include "kernels/value_map.h"
 #include "runtime/context/context.h"
 #include "runtime/maps/row_map.h"
+#include "runtime/matrix/diagonal_blocks.h"
 #include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/load_part.h"
 #include "runtime/matrix/matrix_options.h"
 
 namespace shardmat {
 
-/// Dense blocks around the diagonal, in device memory.
-struct DiagonalBlocks {
-  std::int64_t size = 0, count = 0;
-  ValueType type = ValueType::f64;
-  Buffer values;  ///< count · size · size
-};
-
+class MatrixRows;
+class MatrixValues;
 class Product;
-class RowPlan;
-class Schedule;
-class StoredRows;
-struct RowPlanRequest;
+class ProductPlanner;
 
 class DistributedMatrix {
  public:
@@ -61,24 +50,17 @@ class DistributedMatrix {
   /// (own_rows.h).
   const std::shared_ptr<const RowMap>& y_rows() const { return y_rows_; }
   const std::shared_ptr<const RowMap>& x_rows() const { return x_rows_; }
-  const std::vector<std::int64_t>& row_starts() const { return y_rows_->starts(); }
   /// Where the partition came from: "stored in the file", "computed when loading" or "given".
   const std::string& partition_origin() const { return part_.partition_origin; }
   LocalSort local_sort() const { return part_.sort; }
   std::int64_t local_rows() const { return y_rows_->local_rows(); }
-  /// Rows that this rank gave, of own rows: local_rows() unless they were spread anew.
-  std::int64_t own_rows() const { return y_rows_->own_rows(); }
-  /// From the rows that this rank gave to those that it has; null unless they were spread anew.
-  const RangeRoute* row_route() const { return y_rows_->route(); }
-  std::int64_t local_nnz() const { return local_nnz_; }
-  /// Position in the source's order, counted from this rank's first row, of each local row.
-  const HostVector<std::int64_t>& local_order() const { return y_rows_->places(); }
-  /// Original index of each local row, and of each entry of x that this rank owns.
-  const HostVector<std::int64_t>& row_ids() const { return y_rows_->ids(); }
-  const HostVector<std::int64_t>& x_ids() const { return x_rows_->ids(); }
+  std::int64_t local_nnz() const;
   /// Number of entries of x that this rank's rows read.
   std::int64_t x_entries() const { return x_entries_; }
   const ColumnMap& column_map() const { return *map_; }
+  /// Original index of each entry of Exchange::x(): of this rank, and of other ranks that its rows read; -1 where there is
+  /// none. Indices up to 2^53. Collective.
+  HostVector<std::int64_t> column_ids() const;
   const ColumnSums& column_sums() const { return column_sums_; }
   /// See LoadedPart: 0 unless the storage is symmetric, and the matrix was so within rounding only.
   double symmetry_difference() const { return part_.symmetry_difference; }
@@ -107,7 +89,7 @@ class DistributedMatrix {
     update_values(ConstDense(values.data(), static_cast<std::int64_t>(values.size())), stream);
   }
   /// How often the values changed.
-  std::uint64_t values_version() const { return values_version_; }
+  std::uint64_t values_version() const;
 
   /// Zeros these rows and columns of a square, updatable matrix in f64 or f32 and sets their diagonals to `diagonal`, for
   /// known values x of these rows. The pattern stays. Each rank names any rows by their original index, also more than once.
@@ -144,73 +126,25 @@ class DistributedMatrix {
   /// values shares their columns and values.
   std::int64_t host_bytes() const;
   /// True until drop_host_rows().
-  bool has_host_rows() const { return !part_.csr.row_ptr.empty(); }
+  bool has_host_rows() const;
   /// This rank's rows in host memory, with the values of the last update_values(); a column is the place of an entry in
-  /// Exchange::x(). A local row is one of row_ids(). Valid until the matrix changes. Throws Error(usage) after they were
+  /// Exchange::x(). A local row is one of y_rows(). Valid until the matrix changes. Throws Error(usage) after they were
   /// dropped, Error(resources).
   CsrView host_rows(Stream& stream);
   /// Frees the rows in host memory. Later products must use the formats that are already stored.
   void drop_host_rows();
 
  private:
-  struct Widths {
-    std::int64_t all, at_a_time;
-    std::string why;  ///< why at_a_time is less than all; else empty
-  };
-
-  void prepare_symmetric_storage();
-  void sum_columns();
-  bool may_overlap(std::int64_t columns, std::int64_t column_block) const;
-  std::optional<std::int64_t> order_boundary_last();
-  void map_rows();
-  void map_columns();
-  std::int64_t bytes_besides_x(const ProductOptions& wanted) const;
-  template <class Entries>
-  Widths choose_widths(const ProductOptions& wanted, const Entries& entries_held) const;
-  ExchangeContext exchange_context(const ProductOptions& wanted, const Widths& widths) const;
-  std::optional<Buffer> memory_for_y(const ProductOptions& wanted) const;
-  std::unique_ptr<Schedule> make_schedule(const ProductOptions& wanted, const Widths& widths);
-  std::vector<RowPlan> plan_rows(const ProductOptions& wanted, const Schedule& schedule, std::optional<LateX> late);
-  std::vector<RowPlan> plan_first_rows(const RowPlanRequest& request, bool may_split);
-  RowPlanRequest row_plan_request(const ProductOptions& wanted, std::int64_t width, std::optional<LateX> late) const;
-  void require_rows() const;
-  void store(std::int64_t first_row, std::int64_t end_row, bool once);
-  /// Entries of the diagonal blocks. The picker reads them again after new values.
-  struct Diagonal {
-    ValuePicker picker;
-    Buffer values;
-  };
-  static constexpr std::int64_t kPoints =
-      0;  ///< the size of diagonal(): entries in row layout, not blocks by the source's order
-  Diagonal& find_diagonal(std::int64_t size, Stream& stream);
-  HostVector<std::int64_t> diagonal_positions(std::int64_t size) const;
-  HostVector<double> bring_values(const ConstDense& values, Stream& stream) const;
-  void update_nonzeros(const ConstDense& values, Stream& stream);
-  void require_zeroable(std::span<const std::int64_t> zeroed, double diagonal, const DistributedVector* x,
-                        const DistributedVector* b) const;
-  HostVector<double> zeroed_values(const HostVector<double>& mine, const HostVector<double>& all, double diagonal) const;
-  void move_known_values(const Product& of_one, const HostVector<double>& mine, double diagonal, const DistributedVector& x,
-                         DistributedVector& b, Stream& stream);
-  void take_host_values(const void* values, ValueType type, Stream& stream);
-  void put_into_host_rows(std::span<const double> values);
-  void refresh_host_rows(Stream& stream);
-
   Context& context_;
   MatrixOptions options_;
-  LoadedPart part_;
-  std::int64_t local_nnz_ = 0, x_entries_ = 0, boundary_rows_ = 0, interior_nnz_ = 0;
-  bool overlaps_ = false;  ///< boundary rows come last on all ranks
+  LoadedPart part_;  ///< its rows, values and maps have moved to the objects below
+  std::int64_t x_entries_ = 0;
   ColumnSums column_sums_;
-  std::shared_ptr<const RowMap> y_rows_, x_rows_;  ///< the part's ids, order and starts are there, not in part_
+  std::shared_ptr<const RowMap> y_rows_, x_rows_;
+  std::unique_ptr<MatrixRows> rows_;
+  std::unique_ptr<ProductPlanner> planner_;
   std::shared_ptr<const ColumnMap> map_;
-  std::optional<Widths> first_widths_;
-  std::unique_ptr<Exchange> first_exchange_;    ///< the first product takes it
-  std::map<std::int64_t, Diagonal> diagonals_;  ///< by block size, or kPoints
-  std::uint64_t values_version_ = 0;
-  bool host_rows_are_old_ = false;  ///< update_values() was called, and the host rows have the old values
-  Buffer staging_;                  ///< new values on their way from the host
-  Event updated_;                   ///< the last update_values() is complete
-  std::vector<StoredRows> blocks_;  ///< none before the first product; then one, or two if it cut the rows
+  std::unique_ptr<MatrixValues> values_;
 };
 
 }  // namespace shardmat

@@ -51,6 +51,14 @@ Dense DistributedVector::view() const {
   return {memory_.data(), local_rows(), columns_, columns_, DenseOrder::row_major, type_, memory_.device(), map_->number()};
 }
 
+void DistributedVector::require_like(const RowMap& map, std::int64_t columns, ValueType type,
+                                     const std::string& what) const {
+  require_row_map(what.c_str(), map_->number(), map, "the rows");
+  if (columns_ != columns || type_ != type)
+    throw Error(ErrorKind::usage, fmt::format("{} must have {} columns of {}, but has {} of {}", what, columns, name(type),
+                                              columns_, name(type_)));
+}
+
 bool DistributedVector::has_same_entries(const ConstDense& values) const {
   return map_->route() == nullptr && map_->in_source_order() && values.type == type_ && values.device == memory_.device();
 }

@@ -40,6 +40,9 @@ class DistributedVector {
   Context& context() const { return map_->context(); }
   /// Its rows lie as those of `map` on all ranks.
   bool lies_on(const RowMap& map) const { return map_->number() == map.number(); }
+  /// Throws Error(usage), which says how it is and how it must be, unless the rows lie as those of `map`, and the number of
+  /// columns and the type are these. `what` names the vector. Not collective.
+  void require_like(const RowMap& map, std::int64_t columns, ValueType type, const std::string& what) const;
   std::int64_t rows() const { return map_->size(); }              ///< of all ranks
   std::int64_t local_rows() const { return map_->local_rows(); }  ///< of this rank, on its device
   /// Rows of this rank for set_own() and own().

@@ -49,26 +49,19 @@ std::vector<std::int64_t> gather_row_ptr(const RowSource& source, Communicator& 
   return row_ptr;
 }
 
-/// Rows of a part in the given order (positions counted from `begin`). The source checks them.
+/// Rows of a part in the order of its places, which count from `begin`. The source checks them.
 CompactCsr read_part(const RowSource& source, std::int64_t begin, std::span<const std::int64_t> lengths,
-                     std::span<const std::int64_t> order, const PartOptions& options) {
-  HostVector<std::int64_t> row_ptr(lengths.size() + 1), places;
+                     const RowMapParts& order, const PartOptions& options) {
+  HostVector<std::int64_t> row_ptr(lengths.size() + 1), begins(order.places.empty() ? 0 : lengths.size());
   row_ptr[0] = 0;
-  bool in_order = true;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const auto row = static_cast<std::size_t>(order[i]);
-    in_order = in_order && row == i;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const auto row = static_cast<std::size_t>(order.place(i));
     row_ptr[i + 1] = row_ptr[i] + lengths[row];
-  }
-  if (!in_order) {
-    places.resize(lengths.size());
-    for (std::size_t i = 0; i < order.size(); ++i) places[static_cast<std::size_t>(order[i])] = row_ptr[i];
+    if (!begins.empty()) begins[row] = row_ptr[i];
   }
   CompactCsr part(source.cols(), std::move(row_ptr), options.type);
-  RowTarget target{lengths,     in_order ? std::span<const std::int64_t>(part.row_ptr).first(lengths.size()) : places,
-                   nullptr,     nullptr,
-                   nullptr,     nullptr,
-                   options.type};
+  const std::span<const std::int64_t> in_order = std::span<const std::int64_t>(part.row_ptr).first(lengths.size());
+  RowTarget target{lengths, begins.empty() ? in_order : begins, nullptr, nullptr, nullptr, nullptr, options.type};
   part.change_columns([&](auto columns) {
     if constexpr (sizeof(columns[0]) == 4) target.narrow_columns = columns.data();
     else target.wide_columns = columns.data();
@@ -127,32 +120,31 @@ void find_partition(const MatrixSource& source, Communicator& communicator, cons
   const int parts = communicator.size();
   part.partition_origin = "computed when loading";
   if (options.y_rows && !source.by_part) {
-    part.row_starts = options.y_rows->starts();
+    part.y.starts = options.y_rows->starts();
     part.partition_origin = "given";
   } else if (source.file != nullptr)
     for (const StoredPartition& stored : source.file->partitions())
       // What was stored is kept, unless the caller says that it cuts nodes.
       if (stored.partition.parts() == parts && stored.partition.method == method &&
           (options.node_block_size == 0 || keeps_whole(stored.partition.row_starts, nodes.size))) {
-        part.row_starts = stored.partition.row_starts;
+        part.y.starts = stored.partition.row_starts;
         part.partition_origin = "stored in the file";
       }
-  if (part.row_starts.empty()) {
+  if (part.y.starts.empty()) {
     const std::vector<std::int64_t> row_ptr = gather_row_ptr(*source.rows, communicator);
-    part.row_starts.resize(static_cast<std::size_t>(parts) + 1);
+    part.y.starts.resize(static_cast<std::size_t>(parts) + 1);
     communicator.together([&] {
-      if (communicator.rank() == 0) part.row_starts = make_partition(method, row_ptr, parts, nodes.size).row_starts;
+      if (communicator.rank() == 0) part.y.starts = make_partition(method, row_ptr, parts, nodes.size).row_starts;
     });
-    communicator.broadcast(std::span<std::int64_t>(part.row_starts));
+    communicator.broadcast(std::span<std::int64_t>(part.y.starts));
   }
-  part.x_starts = part.rows == part.cols ? part.row_starts : even_starts(part.cols, parts);
   part.node_block_size = nodes.size, part.node_block_origin = nodes.origin;
-  part.nodes_are_whole = keeps_whole(part.row_starts, nodes.size);
+  part.nodes_are_whole = keeps_whole(part.y.starts, nodes.size);
 }
 
 /// This rank's rows in their local order, and the indices of rows and of x.
 void read_rows(const MatrixSource& source, std::size_t rank, const PartOptions& options, LoadedPart& part) {
-  const std::int64_t begin = part.row_starts[rank], end = part.row_starts[rank + 1];
+  const std::int64_t begin = part.y.starts[rank], end = part.y.starts[rank + 1];
   part.first_row = begin;
   const HostVector<std::int64_t> lengths = source.rows->row_lengths(begin, end);
   HostVector<std::int64_t> row_ptr(lengths.size() + 1);
@@ -162,44 +154,36 @@ void read_rows(const MatrixSource& source, std::size_t rank, const PartOptions& 
   require_host_memory(kBytesARow * (end - begin + 1) + CompactCsr::entry_bytes(part.cols, options.type) * row_ptr.back() +
                           16 * kSliceEntries,
                       "loading this rank's rows");
-  if (part.sort == LocalSort::by_length) {
-    part.local_order = order_by_row_length(row_ptr);
-  } else {
-    part.local_order.resize(lengths.size());
-    std::iota(part.local_order.begin(), part.local_order.end(), std::int64_t{0});
-  }
+  if (part.sort == LocalSort::by_length) part.y.places = order_by_row_length(row_ptr);
   HostVector<std::int64_t> original;
   if (source.rows->permuted()) original = source.rows->permutation(begin, end);
-  part.row_ids.resize(part.local_order.size());
-  part.value_starts.resize(part.local_order.size());
-  for (std::size_t i = 0; i < part.row_ids.size(); ++i) {
-    const auto at = static_cast<std::size_t>(part.local_order[i]);
-    part.row_ids[i] = original.empty() ? begin + part.local_order[i] : original[at];
+  part.y.ids.resize(lengths.size());
+  part.value_starts.resize(lengths.size());
+  for (std::size_t i = 0; i < part.y.ids.size(); ++i) {
+    const auto at = static_cast<std::size_t>(part.y.place(i));
+    part.y.ids[i] = original.empty() ? begin + part.y.place(i) : original[at];
     part.value_starts[i] = row_ptr[at];
   }
-  if (part.rows == part.cols) {
-    part.x_ids = part.row_ids;
-  } else {
-    const std::int64_t own = part.x_starts[rank + 1] - part.x_starts[rank];
-    require_x(own, options.type);
-    part.x_ids.resize(static_cast<std::size_t>(own));
-    std::iota(part.x_ids.begin(), part.x_ids.end(), part.x_starts[rank]);
+  if (!part.square()) {
+    const auto ranks = static_cast<int>(std::ssize(part.y.starts)) - 1;
+    require_x((part.cols + ranks - 1) / ranks, options.type);
+    part.x = even_share(part.cols, ranks, static_cast<int>(rank));
   }
   row_ptr = HostVector<std::int64_t>();  // makes room
-  part.csr = read_part(*source.rows, begin, lengths, part.local_order, options);
+  part.csr = read_part(*source.rows, begin, lengths, part.y, options);
 }
 
 /// Collective: each rank can read the rows that the map gives it.
 bool has_rows_of(const RowMap& map, const MatrixSource& source, const LoadedPart& part, Communicator& communicator) {
   const auto rank = static_cast<std::size_t>(communicator.rank());
   const bool here = communicator.together([&] {
-    if (part.row_starts != map.starts()) return false;
-    const std::int64_t begin = part.row_starts[rank], end = part.row_starts[rank + 1];
+    if (part.y.starts != map.starts()) return false;
+    const std::int64_t begin = part.y.starts[rank], end = part.y.starts[rank + 1];
     if (end - begin != map.local_rows()) return false;
     HostVector<std::int64_t> original;
     if (source.rows->permuted()) original = source.rows->permutation(begin, end);
     for (std::size_t i = 0; i < map.ids().size(); ++i) {
-      const std::int64_t place = map.places().empty() ? static_cast<std::int64_t>(i) : map.places()[i];
+      const std::int64_t place = map.place(i);
       if (map.ids()[i] != (original.empty() ? begin + place : original[static_cast<std::size_t>(place)])) return false;
     }
     return true;
@@ -209,12 +193,9 @@ bool has_rows_of(const RowMap& map, const MatrixSource& source, const LoadedPart
 
 /// The rows that `map` gives to this rank, in the order of its source.
 OwnTriplets rows_wanted(const RowMap& map, std::int64_t cols) {
-  HostVector<std::int64_t> ids(map.ids().size());
-  for (std::size_t i = 0; i < ids.size(); ++i)
-    ids[map.places().empty() ? i : static_cast<std::size_t>(map.places()[i])] = map.ids()[i];
   OwnTriplets wanted;
   wanted.cols = cols;
-  for (const std::int64_t id : ids) {
+  for (const std::int64_t id : map.ids_by_place()) {
     RowRange& last = wanted.further.empty() ? wanted.range : wanted.further.back();
     if (last.count == 0) last = {id, 1};
     else if (last.first + last.count == id) ++last.count;
@@ -237,7 +218,7 @@ LoadedPart send_rows(const MatrixSource& source, const LoadedPart& read, const P
                               source.rows->name()),
                   "y_rows");
     const auto rank = static_cast<std::size_t>(communicator.rank());
-    const std::int64_t begin = read.row_starts[rank], end = read.row_starts[rank + 1];
+    const std::int64_t begin = read.y.starts[rank], end = read.y.starts[rank + 1];
     const HostVector<std::int64_t> lengths = source.rows->row_lengths(begin, end);
     const std::int64_t nnz = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
     require_host_memory(24 * nnz + 16 * (end - begin), "the rows that move to other ranks");
@@ -267,7 +248,7 @@ LoadedPart load_part(const MatrixSource& source, Context& context, const PartOpt
   const ContextScope scope(context);
   Communicator& communicator = context.communicator();
   LoadedPart part;
-  part.rows = source.rows->rows(), part.cols = source.rows->cols();
+  part.rows = part.y.size = source.rows->rows(), part.cols = source.rows->cols();
   PartOptions options = asked;
   require_maps(part.rows, part.cols, options.y_rows.get(), options.x_rows.get(), context);
   if (!options.y_rows && part.rows == part.cols) options.y_rows = options.x_rows;

@@ -12,13 +12,12 @@
 #include "kernels/base/progress.h"
 #include "kernels/matrix/compact_csr.h"
 #include "runtime/context/context.h"
+#include "runtime/maps/row_map.h"
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/source/matrix_source.h"
 
 namespace shardmat {
 
-class RangeRoute;
-class RowMap;
 class ValueRoute;
 
 /// How the rows of a matrix are split and ordered.
@@ -41,8 +40,6 @@ struct LoadTimes {
 /// This rank's rows. The columns of a square matrix are permuted like its rows, so that y can be used as x.
 struct LoadedPart {
   std::int64_t rows = 0, cols = 0, nnz = 0;  ///< of the whole matrix
-  std::vector<std::int64_t> row_starts;      ///< row range of every part, in the order of the source; P + 1 entries
-  std::vector<std::int64_t> x_starts;        ///< the columns that each rank owns; row_starts if the matrix is square
   std::string partition_origin;              ///< "stored in the file", "computed when loading" or "given"
   std::int64_t node_block_size = 1;          ///< unknowns of a node; 1: the pattern shows no nodes of several
   std::string node_block_origin;             ///< "given", "stored in the file" or "found in the pattern"
@@ -50,23 +47,22 @@ struct LoadedPart {
   LocalSort sort = LocalSort::none;          ///< how the rows of each part were sorted
   std::int64_t first_row = 0;                ///< this rank's first row, in the order of the source or of own rows
   CompactCsr csr;                            ///< this rank's rows with global columns; a row has its columns in any order
-  /// Position of each row of `csr` in the source's order, counted from this rank's first row.
-  HostVector<std::int64_t> local_order;
-  HostVector<std::int64_t> row_ids;  ///< original index of each row of `csr`
-  HostVector<std::int64_t> x_ids;    ///< original index of each entry of x that this rank owns
+  RowMapParts y;                             ///< the rows of `csr`, in this order
+  RowMapParts x;                             ///< the entries of x; not used if the matrix is square: they lie as the rows
   /// Where the values of each row of `csr` begin among this rank's values in the caller's order (update_values()); with a
   /// route, among those that it brings.
   HostVector<std::int64_t> value_starts;
   /// From the values that this rank gave to the values of `csr`; null: they are given as above.
   std::shared_ptr<const ValueRoute> route;
-  /// From the rows that this rank gave to the rows that it has; null: they are the same.
-  std::shared_ptr<const RangeRoute> row_route;
   /// Of symmetric storage (make_symmetric.h): the largest relative difference of a_ij and a_ji before both became their
   /// mean.
   double symmetry_difference = 0;
   /// Σ_j of what this changed in each row, in the order of the source, counted from this rank's first row; empty: nothing.
   HostVector<double> averaged;
   LoadTimes times;
+
+  bool square() const { return rows == cols; }
+  const RowMapParts& of_x() const { return square() ? y : x; }
 };
 
 /// Collective; the same error on all ranks. Memory is checked before it is taken. Each rank reads only its own rows; but of

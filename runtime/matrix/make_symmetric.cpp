@@ -43,7 +43,7 @@ std::uint64_t hash_of(std::int64_t i, std::int64_t j, double value) {
 
 /// Global number of a row of the part, as columns are counted.
 std::int64_t global_row(const LoadedPart& part, std::int64_t first_column, std::int64_t i) {
-  return first_column + part.local_order[static_cast<std::size_t>(i)];
+  return first_column + part.y.place(static_cast<std::size_t>(i));
 }
 
 /// Calls visit(row, column, value) with global numbers for the entries off the diagonal in rows begin … end - 1.
@@ -114,8 +114,8 @@ class Mirror {
   Mirror(LoadedPart& part, Communicator& communicator)
       : part_(part),
         communicator_(communicator),
-        first_(part.x_starts[static_cast<std::size_t>(communicator.rank())]),
-        end_(part.x_starts[static_cast<std::size_t>(communicator.rank()) + 1]) {}
+        first_(part.y.starts[static_cast<std::size_t>(communicator.rank())]),
+        end_(part.y.starts[static_cast<std::size_t>(communicator.rank()) + 1]) {}
 
   /// Finds all, on this rank and on others. Returns the pair of all ranks that differs most. Collective.
   Pair find() {
@@ -254,8 +254,8 @@ class Mirror {
     out.reserve(static_cast<std::size_t>(count));
     visit([&](const Entry& entry) { out.push_back(entry); });
     return sort_by_rank(std::span<const Entry>(out), communicator_.size(), [&](const Entry& entry) {
-      return std::upper_bound(part_.x_starts.begin() + 1, part_.x_starts.end() - 1, entry.column) -
-             (part_.x_starts.begin() + 1);
+      return std::upper_bound(part_.y.starts.begin() + 1, part_.y.starts.end() - 1, entry.column) -
+             (part_.y.starts.begin() + 1);
     });
   }
 
@@ -275,7 +275,7 @@ class Mirror {
   }
 
   double& changed(std::int64_t i) {
-    return part_.averaged[static_cast<std::size_t>(part_.local_order[static_cast<std::size_t>(i)])];
+    return part_.averaged[static_cast<std::size_t>(part_.y.place(static_cast<std::size_t>(i)))];
   }
 
   /// Half of each missing entry, at the end of its row: the mean of it and 0.
@@ -336,10 +336,10 @@ class Mirror {
 
 /// The original number of a row. Collective.
 std::int64_t original_number(const LoadedPart& part, std::int64_t number, Communicator& communicator) {
-  const std::int64_t first = part.x_starts[static_cast<std::size_t>(communicator.rank())];
+  const std::int64_t first = part.y.starts[static_cast<std::size_t>(communicator.rank())];
   std::int64_t original = -1;
   for (std::int64_t i = 0; i < part.csr.rows; ++i)
-    if (global_row(part, first, i) == number) original = part.row_ids[static_cast<std::size_t>(i)];
+    if (global_row(part, first, i) == number) original = part.y.ids[static_cast<std::size_t>(i)];
   return communicator.all_reduce(original, Reduction::max);
 }
 
@@ -358,7 +358,7 @@ void make_symmetric(LoadedPart& part, ValueType type, Communicator& communicator
   if (part.rows != part.cols)
     refuse(communicator, ErrorKind::usage,
            fmt::format("symmetric storage needs a square matrix; this one is {} × {}", part.rows, part.cols));
-  if (imbalance(part, part.x_starts[static_cast<std::size_t>(communicator.rank())], communicator) == 0) return;
+  if (imbalance(part, part.y.starts[static_cast<std::size_t>(communicator.rank())], communicator) == 0) return;
   Mirror mirror(part, communicator);
   const Pair worst = mirror.find();
   const ValueType rounded_to = sum_type(type);

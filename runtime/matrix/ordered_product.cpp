@@ -15,18 +15,15 @@ void* room(Buffer& buffer, Device device, std::size_t bytes) {
 }
 
 bool keeps_order(const DistributedMatrix& matrix) {
-  return matrix.row_route() == nullptr && matrix.y_rows()->in_source_order();
+  return matrix.y_rows()->route() == nullptr && matrix.y_rows()->in_source_order();
 }
 
-/// Where each entry of `columns` columns of the local rows lies in the caller's order, or the other way round.
-HostVector<std::int64_t> places(const DistributedMatrix& matrix, std::int64_t columns, bool inverse) {
-  const auto& order = matrix.local_order();
-  HostVector<std::int64_t> entries(order.size() * static_cast<std::size_t>(columns));
-  for (std::size_t i = 0; i < order.size(); ++i)
-    for (std::int64_t j = 0; j < columns; ++j) {
-      const auto local = static_cast<std::int64_t>(i) * columns + j, given = order[i] * columns + j;
-      entries[static_cast<std::size_t>(inverse ? given : local)] = inverse ? local : given;
-    }
+/// Entry (i, j) of `columns` columns is entry (order[i], j) of where it comes from.
+HostVector<std::int64_t> entries_of(const HostVector<std::int64_t>& order, std::int64_t columns) {
+  HostVector<std::int64_t> entries;
+  entries.reserve(order.size() * static_cast<std::size_t>(columns));
+  for (const std::int64_t row : order)
+    for (std::int64_t j = 0; j < columns; ++j) entries.push_back(row * columns + j);
   return entries;
 }
 
@@ -87,15 +84,15 @@ OrderedProduct::OrderedProduct(DistributedMatrix& matrix, const ProductOptions& 
   Communicator& communicator = matrix.context().communicator();
   in_order_ = communicator.all_reduce(keeps_order(matrix) ? 1 : 0, Reduction::min) == 1;
   if (in_order_) return;
-  if (matrix.row_route() != nullptr || is_half(matrix.type())) {
+  if (matrix.y_rows()->route() != nullptr || is_half(matrix.type())) {
     x_.emplace(matrix, VectorLayout::columns, matrix.type(), options.columns);
     y_.emplace(matrix, VectorLayout::rows, sum_type(matrix.type()), options.columns);
     return;
   }
   Stream& stream = matrix.context().stream();
   communicator.together([&] {
-    to_places_.emplace(places(matrix, options.columns, false), stream);
-    from_places_.emplace(places(matrix, options.columns, true), stream);
+    to_places_.emplace(entries_of(matrix.y_rows()->places(), options.columns), stream);
+    from_places_.emplace(entries_of(matrix.y_rows()->rows_by_place(), options.columns), stream);
     room(ordered_y_, matrix.context().device(), product_->y_bytes());
   });
 }
@@ -121,7 +118,7 @@ void OrderedProduct::multiply(double alpha, const ConstDense& x, double beta, co
     return;
   }
   const std::int64_t columns = product_->columns();
-  require_dense("X", x, std::ssize(matrix_.x_ids()), columns, matrix_.type(), x.device);
+  require_dense("X", x, std::ssize(matrix_.x_rows()->ids()), columns, matrix_.type(), x.device);
   require_dense("Y", y, matrix_.local_rows(), columns, sum_type(matrix_.type()), y.device);
   const Dense read_only{const_cast<void*>(x.data), x.rows, x.columns, x.leading, x.order, x.type, x.device};
   const Operand from(read_only, device, copies_of_x_, true, stream), to(y, device, copies_of_y_, beta != 0, stream);

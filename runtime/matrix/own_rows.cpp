@@ -252,21 +252,13 @@ HostCsr copy_rows_of(const OwnRows& given, const RowRanges& rows, Context& conte
 /// Everything of a part but its rows.
 LoadedPart describe_part(const Tiling& tiling, const RowRanges& mine, std::int64_t cols, Context& context) {
   LoadedPart part;
-  part.rows = tiling.rows(), part.cols = cols;
+  part.rows = part.y.size = tiling.rows(), part.cols = cols;
   part.first_row = mine.divisor();  // in diagonal blocks of a size that divides it, each row keeps its place
-  part.row_starts = tiling.starts();
-  part.x_starts = tiling.square() ? part.row_starts : even_starts(cols, context.communicator().size());
+  part.y.starts = tiling.starts();
   part.partition_origin = "given";
-  part.local_order.resize(static_cast<std::size_t>(mine.count()));
-  std::iota(part.local_order.begin(), part.local_order.end(), std::int64_t{0});
-  part.row_ids = mine.numbers();
-  if (tiling.square()) {
-    part.x_ids = part.row_ids;
-  } else {
-    const auto rank = static_cast<std::size_t>(context.communicator().rank());
-    part.x_ids.resize(static_cast<std::size_t>(part.x_starts[rank + 1] - part.x_starts[rank]));
-    std::iota(part.x_ids.begin(), part.x_ids.end(), part.x_starts[rank]);
-  }
+  part.y.ids = mine.numbers();
+  const Communicator& ranks = context.communicator();
+  if (!part.square()) part.x = even_share(cols, ranks.size(), ranks.rank());
   return part;
 }
 
@@ -364,7 +356,7 @@ LoadedPart spread(HostCsr csr, ValueType type, const Tiling& given, std::string_
   csr.col_idx = decltype(csr.col_idx)();
   own.values = nonzeros.bring<double>(csr.values, 1, communicator);
   csr.values = decltype(csr.values)();
-  part.row_route = rows, part.route = std::make_shared<const RowValueRoute>(nonzeros);
+  part.y.route = rows, part.route = std::make_shared<const RowValueRoute>(nonzeros);
   finish(part, std::move(own), type, tiling, communicator);
   return part;
 }
@@ -402,7 +394,7 @@ LoadedPart take_rows(const OwnRows& given, Context& context, ValueType type, std
   const std::int64_t size = find_nodes(node_block_size, csr, mine, tiling, communicator);
   if (!method.empty()) {
     LoadedPart part = spread(std::move(csr), type, tiling, method, size, context);
-    note_nodes(part, node_block_size, size, RowRange{part.first_row, std::ssize(part.row_ids)}, communicator);
+    note_nodes(part, node_block_size, size, RowRange{part.first_row, std::ssize(part.y.ids)}, communicator);
     return part;
   }
   LoadedPart part = communicator.together([&] { return describe_part(tiling, mine, given.cols, context); });
@@ -566,7 +558,7 @@ LoadedPart take_triplets(const OwnTriplets& given, Context& context, ValueType t
   part.route = std::move(pattern.route);
   if (!method.empty()) {
     part.partition_origin = "computed when loading";
-    part.row_route = std::make_shared<const RangeRoute>(asked.by_rank(), tiling.by_rank(), communicator.rank());
+    part.y.route = std::make_shared<const RangeRoute>(asked.by_rank(), tiling.by_rank(), communicator.rank());
   }
   finish(part, std::move(csr), type, tiling, communicator);
   return part;

@@ -114,7 +114,7 @@ class Search {
     const HostVector<std::int64_t> out = named_on_all_ranks(original_rows(of_one, places), ranks_);
     const std::size_t before = rows_.size();
     std::erase_if(rows_, [&](std::int64_t row) {
-      return std::binary_search(out.begin(), out.end(), matrix_.row_ids()[static_cast<std::size_t>(row)]);
+      return std::binary_search(out.begin(), out.end(), matrix_.y_rows()->ids()[static_cast<std::size_t>(row)]);
     });
     const std::int64_t taken_out = ranks_.all_reduce(static_cast<std::int64_t>(before - rows_.size()), Reduction::sum);
     move_candidates(of_one);
@@ -185,8 +185,8 @@ class Search {
     constexpr std::int64_t kPiece = 1 << 22;
     HostVector<double> low(facts_.size()), high(facts_.size());
     for (std::size_t i = 0; i < facts_.size(); ++i) {
-      low[i] = static_cast<double>(matrix_.row_ids()[i] % kPiece);
-      high[i] = static_cast<double>(matrix_.row_ids()[i] / kPiece);
+      low[i] = static_cast<double>(matrix_.y_rows()->ids()[i] % kPiece);
+      high[i] = static_cast<double>(matrix_.y_rows()->ids()[i] / kPiece);
     }
     low = move(of_one, low), high = move(of_one, high);
     std::vector<std::int64_t> rows;

@@ -37,8 +37,14 @@ std::int64_t Product::compulsory_bytes(double beta) const {
 }
 
 Dense Product::x() const {
-  return {schedule_->local_x(),       std::ssize(matrix_.x_ids()), columns_, columns_, DenseOrder::row_major, matrix_.type(),
-          matrix_.context().device(), matrix_.x_rows()->number()};
+  return {schedule_->local_x(),
+          std::ssize(matrix_.x_rows()->ids()),
+          columns_,
+          columns_,
+          DenseOrder::row_major,
+          matrix_.type(),
+          matrix_.context().device(),
+          matrix_.x_rows()->number()};
 }
 
 Dense Product::y_view(void* memory) const {

@@ -33,9 +33,9 @@ class Product {
   std::int64_t columns() const { return columns_; }
 
   /// This rank's entries of X in the memory that the product reads; writing them here saves a copy. Rows are in the order of
-  /// DistributedMatrix::x_ids().
+  /// DistributedMatrix::x_rows().
   Dense x() const;
-  /// A view of the caller's memory as a Y for multiply(): rows in the order of DistributedMatrix::row_ids(), values of
+  /// A view of the caller's memory as a Y for multiply(): rows in the order of DistributedMatrix::y_rows(), values of
   /// sum_type(), y_bytes() in all.
   Dense y_view(void* memory) const;
   std::size_t y_bytes() const;

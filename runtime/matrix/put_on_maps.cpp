@@ -56,23 +56,15 @@ HostVector<std::int64_t> find_rows(const HostVector<std::int64_t>& of_part, cons
 
 void order_rows(LoadedPart& part, const RowMap& map, Communicator& communicator) {
   communicator.together([&] {
-    if (part.row_ids != map.ids()) {
-      const HostVector<std::int64_t> order = find_rows(part.row_ids, map.ids(), communicator.rank());
+    if (part.y.ids != map.ids()) {
+      const HostVector<std::int64_t> order = find_rows(part.y.ids, map.ids(), communicator.rank());
       part.value_starts = in_order(part.value_starts, order);
       reorder_rows(part.csr, order);
-      part.row_ids = map.ids();
+      part.y.ids = map.ids();
     }
-    part.local_order = map.places();
+    part.y.places = map.places();
   });
-  part.row_starts = map.starts();
-}
-
-/// The ids in the order of the source.
-HostVector<std::int64_t> by_place(const HostVector<std::int64_t>& ids, const HostVector<std::int64_t>& places) {
-  if (places.empty()) return ids;
-  HostVector<std::int64_t> ordered(ids.size());
-  for (std::size_t i = 0; i < ids.size(); ++i) ordered[static_cast<std::size_t>(places[i])] = ids[i];
-  return ordered;
+  part.y.starts = map.starts();
 }
 
 /// Positions are original indices.
@@ -82,13 +74,14 @@ bool is_natural(std::int64_t first, const HostVector<std::int64_t>& ids) {
   return true;
 }
 
-/// `ids`: of this part in the order of the source, before its rows were ordered anew.
-void number_columns(LoadedPart& part, const HostVector<std::int64_t>& ids, const RowMap& map, Communicator& communicator) {
+/// `ids`, `starts`: of this part in the order of the source, before its rows were ordered anew.
+void number_columns(LoadedPart& part, const HostVector<std::int64_t>& ids, const std::vector<std::int64_t>& starts,
+                    const RowMap& map, Communicator& communicator) {
   const auto rank = static_cast<std::size_t>(communicator.rank());
-  const std::int64_t first = part.x_starts[rank], first_of_map = map.starts()[rank];
-  const HostVector<std::int64_t> ids_of_map = communicator.together([&] { return by_place(map.ids(), map.places()); });
+  const std::int64_t first = starts[rank], first_of_map = map.starts()[rank];
+  const HostVector<std::int64_t> ids_of_map = communicator.together([&] { return map.ids_by_place(); });
   const bool natural = is_natural(first, ids) && is_natural(first_of_map, ids_of_map),
-             alike = part.x_starts == map.starts() && ids == ids_of_map;
+             alike = starts == map.starts() && ids == ids_of_map;
   int of_all[] = {natural ? 1 : 0, alike ? 1 : 0};
   communicator.all_reduce(std::span<int>(of_all), Reduction::min);
   if (of_all[0] == 0 && of_all[1] == 0) {
@@ -103,8 +96,6 @@ void number_columns(LoadedPart& part, const HostVector<std::int64_t>& ids, const
       part.csr.change_columns([&](auto columns) { from->to_ids(columns), to->to_positions(columns); });
     });
   }
-  communicator.together([&] { part.x_ids = map.ids(); });
-  part.x_starts = map.starts();
 }
 
 }  // namespace
@@ -119,14 +110,12 @@ void require_maps(std::int64_t rows, std::int64_t cols, const RowMap* y_rows, co
 }
 
 void put_on_maps(LoadedPart& part, const RowMap* y_rows, const RowMap* x_rows, Communicator& communicator) {
-  const bool square = part.rows == part.cols;
-  if (square) y_rows = x_rows = y_rows != nullptr ? y_rows : x_rows;
+  if (part.square()) y_rows = x_rows = y_rows != nullptr ? y_rows : x_rows;
   HostVector<std::int64_t> ids;
-  if (x_rows != nullptr)
-    ids =
-        communicator.together([&] { return by_place(part.x_ids, square ? part.local_order : HostVector<std::int64_t>()); });
+  const std::vector<std::int64_t> starts = part.of_x().starts;
+  if (x_rows != nullptr) ids = communicator.together([&] { return part.of_x().ids_by_place(); });
   if (y_rows != nullptr) order_rows(part, *y_rows, communicator);
-  if (x_rows != nullptr) number_columns(part, ids, *x_rows, communicator);
+  if (x_rows != nullptr) number_columns(part, ids, starts, *x_rows, communicator);
 }
 
 }  // namespace shardmat

@@ -121,7 +121,7 @@ class MultiplyRun {
   void set_up_vectors() {
     phase("vectors", [&] {
       communicator_.together([&] {
-        const HostVector<double> x = collect(*x_source_, matrix_->x_ids());
+        const HostVector<double> x = collect(*x_source_, matrix_->x_rows()->ids());
         require_in_range(matrix_->type(), x, x_source_->name());
         to_device(product_->x().data, x, matrix_->type(), context_.stream());
         const std::size_t bytes = product_->y_bytes();
@@ -129,7 +129,7 @@ class MultiplyRun {
         y_ = Buffer(context_.device(), bytes);
         fill_bytes(y_.data(), 0xff, bytes, context_.stream());  // NaN: a row nobody writes cannot pass
         if (y0_source_) {
-          const HostVector<double> y0 = collect(*y0_source_, matrix_->row_ids());
+          const HostVector<double> y0 = collect(*y0_source_, matrix_->y_rows()->ids());
           require_in_range(sum_type(matrix_->type()), y0, y0_source_->name());
           to_device(y_.data(), y0, sum_type(matrix_->type()), context_.stream());
         }
@@ -177,7 +177,7 @@ class MultiplyRun {
     if (options_.output.empty()) return;
     phase("write", [&] {
       write_vector(options_.output, options_.mode == Mode::power ? "x" : "y", matrix_->rows(), sum_type(matrix_->type()),
-                   matrix_->row_ids(), result_, communicator_, columns(), options_.files);
+                   matrix_->y_rows()->ids(), result_, communicator_, columns(), options_.files);
     });
     report_.output = options_.output;
   }

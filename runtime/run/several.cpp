@@ -216,7 +216,7 @@ class Several {
       const Product& p = *loaded.product;
       const auto x = open_vector(options_.each.x, "x", m.cols(), options_.each.seed, p.columns());
       context().communicator().together([&] {
-        to_device(p.x().data, collect(*x, m.x_ids()), m.type(), context().stream());
+        to_device(p.x().data, collect(*x, m.x_rows()->ids()), m.type(), context().stream());
         const std::size_t bytes = p.y_bytes();
         require_memory(context().device(), static_cast<std::int64_t>(bytes), "y");
         loaded.y = Buffer(context().device(), bytes);

@@ -77,16 +77,14 @@ class RankCheck {
         x_[i] = rounded(matrix.type(), x_[i]);
     });
     // y by the source's row, not by the order the kernel worked in.
-    local_of_row_.resize(matrix.local_order().size());
-    for (std::size_t i = 0; i < local_of_row_.size(); ++i)
-      local_of_row_[static_cast<std::size_t>(matrix.local_order()[i])] = static_cast<std::int64_t>(i);
-    if (product.beta != 0) y0_ = collect(*product.y0, matrix.row_ids());
+    local_of_row_ = matrix.y_rows()->rows_by_place();
+    if (product.beta != 0) y0_ = collect(*product.y0, matrix.y_rows()->ids());
     if (!matrix.averaged().empty())
       for (const double x : x_) largest_x_ = std::max(largest_x_, std::abs(x));
   }
 
   void check_rows(RowRange range) {
-    const std::int64_t first = matrix_.row_starts()[static_cast<std::size_t>(matrix_.context().communicator().rank())];
+    const std::int64_t first = matrix_.y_rows()->starts()[static_cast<std::size_t>(matrix_.context().communicator().rank())];
     for_each_row_slice(source_, first + range.begin, first + range.end, [&](std::int64_t begin, const CsrView& rows) {
       std::mutex mutex;
       parallel_ranges(rows.rows, 256, [&](std::int64_t from, std::int64_t to) {
@@ -140,7 +138,7 @@ class RankCheck {
         absolute += std::abs(product);
       }
       const Expected expected{sum, absolute, static_cast<double>(end - begin), averaged};
-      right = check_entry(local * width_ + side, expected, matrix_.row_ids()[local], tally.worst) && right;
+      right = check_entry(local * width_ + side, expected, matrix_.y_rows()->ids()[local], tally.worst) && right;
     }
     ++tally.checked;
     if (!right) ++tally.wrong;

@@ -33,7 +33,7 @@ struct CheckedProduct {
   const VectorSource& x;
   const VectorSource* y0 = nullptr;  ///< if beta is not 0
   std::int64_t columns = 1;          ///< right-hand sides
-  std::span<const double> y;         ///< this rank's result, as f64, in the order of matrix.local_order(), row-major
+  std::span<const double> y;         ///< this rank's result, as f64, in the order of matrix.y_rows(), row-major
 };
 
 struct VerifyResult {

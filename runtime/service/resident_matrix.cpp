@@ -327,13 +327,13 @@ std::optional<ConstDense> ResidentMatrix::x_in(const Product& product, const Col
   const std::size_t entry = size_of(matrix_.type());
   ConstDense x = product.x();
   x.data = memories.at(column.x, static_cast<std::uint64_t>(matrix_.cols()) * entry).data() +
-           static_cast<std::size_t>(matrix_.x_ids().front()) * entry;
+           static_cast<std::size_t>(matrix_.x_rows()->ids().front()) * entry;
   return x;
 }
 
 std::optional<Dense> ResidentMatrix::rows_in(const Product& product, void* y) const {
   if (context_.device().backend != Backend::host || product.columns() != 1 || !y_rows_->is_range()) return std::nullopt;
-  const std::int64_t first = matrix_.row_ids().front() * static_cast<std::int64_t>(size_of(matrix_.type()));
+  const std::int64_t first = matrix_.y_rows()->ids().front() * static_cast<std::int64_t>(size_of(matrix_.type()));
   return product.y_view(static_cast<std::byte*>(y) + first);
 }
 

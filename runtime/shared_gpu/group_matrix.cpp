@@ -298,7 +298,7 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenFile()>
         }));
   }
   plan_ = given.options.plan;
-  if (matrix_ != nullptr) own_rows_ = matrix_->own_rows(), own_values_ = matrix_->local_nnz();
+  if (matrix_ != nullptr) own_rows_ = matrix_->y_rows()->own_rows(), own_values_ = matrix_->local_nnz();
   share_x();
 }
 
@@ -308,10 +308,10 @@ void GroupMatrix::note(const DistributedMatrix& made) {
             made.nnz(),
             made.type(),
             made.options().values == Values::updatable,
-            made.row_route() != nullptr};
+            made.y_rows()->route() != nullptr};
   facts_.node_block_size = made.node_block_size();
-  facts_.x_entries = std::ssize(made.x_ids());
-  if (facts_.x_entries > 0) facts_.first_x = made.x_ids().front();
+  facts_.x_entries = std::ssize(made.x_rows()->ids());
+  if (facts_.x_entries > 0) facts_.first_x = made.x_rows()->ids().front();
 }
 
 std::string GroupMatrix::answer() const {
@@ -350,9 +350,7 @@ HostVector<std::int64_t> GroupMatrix::ids(VectorLayout layout) const {
   if (context_.has_feeders() && !of_file_) {
     std::iota(ids.begin(), ids.end(), by_rows ? own_.first : facts_.first_x);
   } else if (matrix_ != nullptr) {
-    const HostVector<std::int64_t>& from = by_rows ? matrix_->row_ids() : matrix_->x_ids();
-    for (std::size_t i = 0; i < from.size(); ++i)
-      ids[by_rows ? static_cast<std::size_t>(matrix_->local_order()[i]) : i] = from[i];
+    ids = (by_rows ? matrix_->y_rows() : matrix_->x_rows())->ids_by_place();
   }
   return ids;
 }
@@ -458,7 +456,7 @@ void GroupMatrix::zero(DistributedMatrix& of, const ZeroedRows& given, std::span
   if (owners.all_reduce(given.with_vectors ? 1 : 0, Reduction::max) == 0)
     return of.zero_rows_columns(rows, given.diagonal, nullptr, nullptr, context.stream());
   owners.together([&] {
-    if (!given.with_vectors && of.own_rows() > 0) throw Error(ErrorKind::usage, "x and b are given on other ranks");
+    if (!given.with_vectors && of.y_rows()->own_rows() > 0) throw Error(ErrorKind::usage, "x and b are given on other ranks");
   });
   const ValueType type = sum_type(of.type());
   DistributedVector known(of, VectorLayout::rows, type), right(of, VectorLayout::rows, type);

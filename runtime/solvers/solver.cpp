@@ -241,13 +241,8 @@ std::unique_ptr<Preconditioner> Solver::make_preconditioner(const std::string& n
 }
 
 void Solver::require_vectors(const DistributedVector& b, const DistributedVector& x) const {
-  const auto require = [&](const DistributedVector& v, const char* what) {
-    if (!v.lies_on(*matrix_.y_rows()) || v.columns() != options_.columns || v.type() != sum_type(matrix_.type()))
-      throw Error(ErrorKind::usage, fmt::format("{} must lie with the solver's matrix, have {} columns and be of type {}",
-                                                what, options_.columns, name(sum_type(matrix_.type()))));
-  };
-  require(b, "b");
-  require(x, "x");
+  b.require_like(*matrix_.y_rows(), options_.columns, sum_type(matrix_.type()), "b");
+  x.require_like(*matrix_.y_rows(), options_.columns, sum_type(matrix_.type()), "x");
 }
 
 SolveResult Solver::run(Method& method, const Preconditioner& preconditioner, const SolverOptions& options,

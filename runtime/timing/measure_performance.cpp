@@ -106,9 +106,7 @@ LoadedPart load_part_of(Context& context, const MatrixSource& source, const Part
   const Halo halo = find_halo(x_starts[at], x_starts[at + 1] - x_starts[at], part.csr.columns());
   part.csr.change_columns([&](auto columns) { halo.renumber(columns); });
   part.cols = part.csr.cols = halo.length();
-  part.x_starts = {0, part.cols};
-  part.x_ids.resize(static_cast<std::size_t>(part.cols));
-  std::iota(part.x_ids.begin(), part.x_ids.end(), std::int64_t{0});
+  part.x = even_share(part.cols, 1, 0);
   return part;
 }
 
@@ -118,7 +116,7 @@ double time_part(Context& context, LoadedPart part, const LoadOptions& load, dou
   DistributedMatrix matrix(std::move(part), context, load);
   const auto product = matrix.product(load.right_hand_sides);
   const auto x = open_vector("random", "x", matrix.cols(), 1, product->columns());
-  to_device(product->x().data, collect(*x, matrix.x_ids()), matrix.type(), context.stream());
+  to_device(product->x().data, collect(*x, matrix.x_rows()->ids()), matrix.type(), context.stream());
   const Buffer y(context.device(), product->y_bytes());
   IterateOptions options;
   options.iterations = static_cast<std::int64_t>(std::clamp(kSeconds / std::max(about, 1e-9), kFewest, kMost));

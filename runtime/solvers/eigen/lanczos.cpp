@@ -420,9 +420,7 @@ EigenResult Lanczos::run(const EigenMonitor& monitor, const std::function<bool()
 
 void Lanczos::copy_vectors(DistributedVector& vectors, Stream& stream) const {
   const ContextScope scope(matrix_.context());
-  if (!vectors.lies_on(*matrix_.y_rows()) || vectors.columns() != wanted() || vectors.type() != sum_type(matrix_.type()))
-    throw Error(ErrorKind::usage, fmt::format("the eigenvectors must lie with the matrix, have {} columns and be of type {}",
-                                              wanted(), name(sum_type(matrix_.type()))));
+  vectors.require_like(*matrix_.y_rows(), wanted(), sum_type(matrix_.type()), "the eigenvectors");
   Dense from = vectors.view();
   from.data = vectors_.data();
   from.order = DenseOrder::column_major;

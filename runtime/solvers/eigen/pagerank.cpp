@@ -141,11 +141,7 @@ PageRankResult PageRank::run(DistributedVector* v, DistributedVector& scores, co
   const ContextScope scope(context);
   Stream& stream = context.stream();
   const auto require = [&](const DistributedVector& vector, const char* what) {
-    if (!vector.lies_on(*links_.y_rows()) || vector.columns() != settings_.columns ||
-        vector.type() != sum_type(links_.type()))
-      throw Error(ErrorKind::usage,
-                  fmt::format("{} must lie with the matrix of the links, have {} columns and be of type {}", what,
-                              settings_.columns, name(sum_type(links_.type()))));
+    vector.require_like(*links_.y_rows(), settings_.columns, sum_type(links_.type()), what);
   };
   require(scores, "the scores");
   PageRankResult result;

@@ -80,9 +80,7 @@ EigenResult PowerMethod::run(DistributedVector& x, const EigenMonitor& monitor, 
   Context& context = matrix_.context();
   const ContextScope scope(context);
   Stream& stream = context.stream();
-  if (!x.lies_on(*matrix_.y_rows()) || x.columns() != 1 || x.type() != sum_type(matrix_.type()))
-    throw Error(ErrorKind::usage, fmt::format("the eigenvector must lie with the matrix, have one column and be of type {}",
-                                              name(sum_type(matrix_.type()))));
+  x.require_like(*matrix_.y_rows(), 1, sum_type(matrix_.type()), "the eigenvector");
   DistributedVector& y = *y_;
   const Timer timer;
   StopVote vote(context.communicator(), stop);

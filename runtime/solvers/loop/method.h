@@ -76,7 +76,7 @@ struct IterationCosts {
 
 /// Threads: one thread at a time uses a method. All functions are collective and in stream order, and none but the
 /// constructor, refresh() and start() waits. Vectors hold this rank's rows, row-major, in the order of
-/// DistributedMatrix::row_ids().
+/// DistributedMatrix::y_rows().
 class Method {
  public:
   virtual ~Method() = default;

@@ -98,8 +98,8 @@ bool maps_parts_to_zero(const Product& product, double allowed, Stream& stream) 
   context.communicator().together([&] { on_device = Buffer(context.device(), columns * sizeof(double)); });
   const auto maps = [&](const auto& takes) {
     context.communicator().together([&] {
-      HostVector<double> part(matrix.row_ids().size() * columns);
-      for (std::size_t i = 0; i < part.size(); ++i) part[i] = takes(matrix.row_ids()[i / columns]) ? 1 : 0;
+      HostVector<double> part(matrix.y_rows()->ids().size() * columns);
+      for (std::size_t i = 0; i < part.size(); ++i) part[i] = takes(matrix.y_rows()->ids()[i / columns]) ? 1 : 0;
       to_device(x.view().data, part, type, stream);
     });
     product.multiply(1, x.view(), 0, y.view(), stream);

@@ -27,7 +27,7 @@ struct OwnPreconditioner {
   /// Called by Solver::refresh(), after the matrix got new values. May be empty.
   std::function<void(Stream& stream)> refresh;
   /// z = M·r, in stream order: what it puts on the stream begins after r is there, and z is taken after it. Both are in the
-  /// memory of the matrix's device, row-major, of this rank's rows in the order of DistributedMatrix::row_ids(), with a
+  /// memory of the matrix's device, row-major, of this rank's rows in the order of DistributedMatrix::y_rows(), with a
   /// column for each right-hand side, of the matrix's sum_type(). They do not overlap; z holds anything before. Required.
   /// On a GPU it is called some more times after the last iteration: the host sees the end late. May multiply by products of
   /// its own, not by the solver's. If it throws on some ranks only, where no other rank waits

@@ -106,7 +106,7 @@ class BlockJacobi final : public Preconditioner {
     const std::int64_t entries = blocks_.count * size_ * size_;
     HostVector<double> values = to_host(blocks_.values.data(), entries, blocks_.type, stream);
     for (const std::int64_t row : held_->rows()) {
-      const std::int64_t place = matrix_.local_order()[static_cast<std::size_t>(row)], at = place % size_;
+      const std::int64_t place = matrix_.y_rows()->place(static_cast<std::size_t>(row)), at = place % size_;
       double* const block = values.data() + place / size_ * size_ * size_;
       for (std::int64_t k = 0; k < size_; ++k) block[at * size_ + k] = 0, block[k * size_ + at] = 0;
       block[at * size_ + at] = 1;
@@ -116,14 +116,8 @@ class BlockJacobi final : public Preconditioner {
 
   /// Where the rows of blocks, which are in the order of the source, lie in vectors.
   void place_rows() {
-    const HostVector<std::int64_t>& order = matrix_.local_order();
-    HostVector<std::int64_t> places(order.size());
-    bool moved = false;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      places[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
-      moved = moved || order[i] != static_cast<std::int64_t>(i);
-    }
-    if (!moved) return;
+    if (matrix_.y_rows()->in_source_order()) return;
+    const HostVector<std::int64_t> places = matrix_.y_rows()->rows_by_place();
     Context& context = matrix_.context();
     places_ = Buffer(context.device(), places.size() * sizeof(std::int64_t));
     copy_to_device(places_.data(), places.data(), places_.bytes(), context.stream());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -124,7 +125,7 @@ void check_pair(DistributedMatrix& k, DistributedMatrix& m, const HostCsr& whole
                 const char* what) {
   ASSERT_EQ(k.y_rows().get(), m.y_rows().get()) << what;
   ASSERT_EQ(k.x_rows().get(), m.x_rows().get()) << what;
-  ASSERT_EQ(k.row_ids(), m.row_ids()) << what;
+  ASSERT_EQ(k.y_rows()->ids(), m.y_rows()->ids()) << what;
   const std::vector<double> x = some_x(whole_k.rows);
   const DistributedVector on_map = vector_on(k.x_rows(), c, x);
   DistributedVector y(k.y_rows(), c.type), z(m.y_rows(), c.type);
@@ -144,8 +145,9 @@ void pairs_on_one_map(const Case& c) {
   const std::string generated = "poisson:n=9";
   {
     DistributedMatrix of_k(open_matrix(generated, world()), context, options_for(c));
-    DistributedMatrix of_m(rows_of(m, {of_k.row_starts()[static_cast<std::size_t>(world().rank())], of_k.local_rows()}, c),
-                           context, options_on(c, of_k.y_rows()));
+    DistributedMatrix of_m(
+        rows_of(m, {of_k.y_rows()->starts()[static_cast<std::size_t>(world().rank())], of_k.local_rows()}, c), context,
+        options_on(c, of_k.y_rows()));
     check_pair(of_k, of_m, k, m, c, "rows given on the map of a generator's matrix");
   }
   for (const bool against : {false, true}) {
@@ -177,7 +179,7 @@ void chain_of_three(const Case& c) {
     DistributedMatrix coarse(rows_of(diagonal(r.rows), range_of(r.rows, against), c), context, options_for(c));
     DistributedMatrix of_r(rows_of(r, range_of(r.rows, against), c), context, options_on(c, coarse.y_rows(), of_a.y_rows()));
     const auto rank = static_cast<std::size_t>(world().rank());
-    DistributedMatrix of_p(rows_of(p, {of_a.row_starts()[rank], of_a.local_rows()}, c), context,
+    DistributedMatrix of_p(rows_of(p, {of_a.y_rows()->starts()[rank], of_a.local_rows()}, c), context,
                            options_on(c, of_a.y_rows(), coarse.y_rows()));
     DistributedVector ax(of_a.y_rows(), c.type), rax(coarse.y_rows(), c.type), scaled(coarse.y_rows(), c.type),
         y(of_p.y_rows(), c.type);
@@ -214,6 +216,49 @@ void shared_by_ten(const Case& c) {
   EXPECT_EQ(y->rows(), 140);
 }
 
+/// The columns of this rank's rows, by their original index, are those of the whole matrix.
+void check_columns(DistributedMatrix& matrix, const HostCsr& whole, const char* what) {
+  const HostVector<std::int64_t> ids = matrix.column_ids();
+  ASSERT_EQ(std::ssize(ids), matrix.column_map().length()) << what;
+  const CsrView rows = matrix.host_rows(matrix.context().stream());
+  for (std::size_t i = 0; i < static_cast<std::size_t>(rows.rows); ++i) {
+    const auto row = static_cast<std::size_t>(matrix.y_rows()->ids()[i]);
+    std::vector<std::int64_t> got,
+        wanted(whole.col_idx.begin() + whole.row_ptr[row], whole.col_idx.begin() + whole.row_ptr[row + 1]);
+    for (std::int64_t k = rows.row_ptr[i]; k < rows.row_ptr[i + 1]; ++k)
+      got.push_back(ids[static_cast<std::size_t>(rows.col_idx[static_cast<std::size_t>(k)])]);
+    std::sort(got.begin(), got.end()), std::sort(wanted.begin(), wanted.end());
+    ASSERT_EQ(got, wanted) << what << ", row " << row;
+  }
+}
+
+void original_columns(const Case& c) {
+  Context& context = context_of(c);
+  for (const char* name : {"banded:n=203", "rmat:scale=6", "elasticity:n=4"})
+    for (const LocalSort sort : {LocalSort::none, LocalSort::by_length}) {
+      DistributedMatrix a(open_matrix(name, world()), context, options_for(c, sort));
+      check_columns(a, whole_matrix(name), name);
+    }
+  const HostCsr r = restriction(101, 203);
+  DistributedMatrix fine(rows_of(diagonal(203), range_of(203, true), c), context, options_for(c));
+  DistributedMatrix of_r(rows_of(r, range_of(101, false), c), context, options_on(c, nullptr, fine.y_rows()));
+  check_columns(of_r, r, "columns on a map against the ranks");
+}
+
+/// Both triangles of M, and one of K, on one map.
+TEST(RowMaps, SymmetricStorageOnTheMapOfAnother) {
+  const Case c = kHost64;
+  const HostCsr k = whole_matrix("poisson:n=9"), m = diagonal(k.rows);
+  for (const bool against : {false, true}) {
+    DistributedMatrix of_m(rows_of(m, range_of(k.rows, against), c), context_of(c), options_for(c));
+    LoadOptions options = options_for(c);
+    options.plan.storage = StoredEntries::half, options.y_rows = of_m.y_rows();
+    DistributedMatrix of_k(open_matrix("poisson:n=9", world()), context_of(c), options);
+    check_pair(of_k, of_m, k, m, c, against ? "against the ranks" : "as the ranks");
+  }
+}
+
+SHARDMAT_MATRIX_TEST(RowMaps, OriginalColumns, original_columns)
 SHARDMAT_MATRIX_TEST(RowMaps, PairsOnOneMap, pairs_on_one_map)
 SHARDMAT_MATRIX_TEST(RowMaps, ChainOfThree, chain_of_three)
 SHARDMAT_MATRIX_TEST(RowMaps, SharedByTen, shared_by_ten)

@@ -24,7 +24,7 @@ using test::whole_matrix;
 /// The values of this rank's rows in the order of the source.
 HostVector<double> own_values(const DistributedMatrix& matrix, const HostCsr& a) {
   const auto rank = static_cast<std::size_t>(world().rank());
-  const auto row = [&](std::size_t r) { return a.row_ptr[static_cast<std::size_t>(matrix.row_starts()[r])]; };
+  const auto row = [&](std::size_t r) { return a.row_ptr[static_cast<std::size_t>(matrix.y_rows()->starts()[r])]; };
   return {a.values.begin() + row(rank), a.values.begin() + row(rank + 1)};
 }
 
@@ -70,7 +70,7 @@ void takes_new_values(const Case& c) {
     const HostVector<double> found = matrix.diagonal(stream).own(stream), first = diagonal_of_a.own(stream);
     EXPECT_EQ(found, first);
     for (std::size_t i = 0; i < found.size(); ++i) {
-      const auto row = static_cast<std::size_t>(matrix.row_starts()[static_cast<std::size_t>(world().rank())]) + i;
+      const auto row = static_cast<std::size_t>(matrix.y_rows()->starts()[static_cast<std::size_t>(world().rank())]) + i;
       const auto begin = a.col_idx.begin() + a.row_ptr[row], end = a.col_idx.begin() + a.row_ptr[row + 1];
       const auto at = std::find(begin, end, static_cast<std::int64_t>(row));
       ASSERT_NE(at, end);
@@ -92,7 +92,7 @@ void finds_diagonal_blocks(const Case& c, std::int64_t size) {
   options.sort = LocalSort::by_length;
   options.values = Values::updatable;
   DistributedMatrix matrix(source, context, options);
-  const std::int64_t begin = matrix.row_starts()[static_cast<std::size_t>(world().rank())];
+  const std::int64_t begin = matrix.y_rows()->starts()[static_cast<std::size_t>(world().rank())];
   const bool cut = world().all_reduce(begin % size == 0 ? 0 : 1, Reduction::max) == 1;
   if (cut) {
     const std::string message = error_of(ErrorKind::usage, [&] { matrix.block_diagonal(size, stream); });

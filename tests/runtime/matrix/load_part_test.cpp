@@ -48,11 +48,11 @@ std::vector<std::pair<std::int64_t, double>> entries_of(const CsrView& a, std::i
 
 /// Each row is the row of `a` that its id names.
 void expect_rows_of(const HostCsr& a, const LoadedPart& part) {
-  ASSERT_EQ(std::ssize(part.row_ids), part.csr.rows);
+  ASSERT_EQ(std::ssize(part.y.ids), part.csr.rows);
   ASSERT_EQ(std::ssize(part.csr.row_ptr), part.csr.rows + 1);
   EXPECT_EQ(part.csr.cols, a.cols);
   for (std::int64_t i = 0; i < part.csr.rows; ++i) {
-    const std::int64_t id = part.row_ids[static_cast<std::size_t>(i)];
+    const std::int64_t id = part.y.ids[static_cast<std::size_t>(i)];
     ASSERT_EQ(entries_of(part.csr.view(), i), entries_of(a.view(), id)) << "row " << id;
   }
 }
@@ -74,14 +74,11 @@ TEST(LoadPart, PartsTileTheRows) {
       EXPECT_EQ(part.rows, a.rows);
       EXPECT_EQ(part.cols, a.cols);
       EXPECT_EQ(part.nnz, a.nnz());
-      expect_tiles(part.row_starts, a.rows);
-      expect_tiles(part.x_starts, a.cols);
-      EXPECT_EQ(part.first_row, part.row_starts[this_rank()]);
-      EXPECT_EQ(part.csr.rows, part.row_starts[this_rank() + 1] - part.first_row);
+      expect_tiles(part.y.starts, a.rows);
+      expect_tiles(part.of_x().starts, a.cols);
+      EXPECT_EQ(part.first_row, part.y.starts[this_rank()]);
+      EXPECT_EQ(part.csr.rows, part.y.starts[this_rank() + 1] - part.first_row);
       EXPECT_EQ(part.partition_origin, "computed when loading");
-      if (a.rows == a.cols) {
-        EXPECT_EQ(part.x_starts, part.row_starts);
-      }
     }
 }
 
@@ -93,24 +90,25 @@ TEST(LoadPart, NumbersAndValuesBelongToTheRows) {
       const LoadedPart part = load(open_matrix(specification, world()), sort);
       EXPECT_EQ(part.sort, sort);
       expect_rows_of(a, part);
-      HostVector<std::int64_t> ascending(part.local_order.size());
-      std::iota(ascending.begin(), ascending.end(), std::int64_t{0});
-      EXPECT_TRUE(std::is_permutation(part.local_order.begin(), part.local_order.end(), ascending.begin(), ascending.end()));
       if (sort == LocalSort::none) {
-        EXPECT_EQ(part.local_order, ascending);
+        EXPECT_TRUE(part.y.places.empty());
+      } else {
+        HostVector<std::int64_t> ascending(part.y.ids.size());
+        std::iota(ascending.begin(), ascending.end(), std::int64_t{0});
+        EXPECT_TRUE(std::is_permutation(part.y.places.begin(), part.y.places.end(), ascending.begin(), ascending.end()));
       }
       const std::int64_t first_value = a.row_ptr[static_cast<std::size_t>(part.first_row)];
-      for (std::size_t i = 0; i < part.row_ids.size(); ++i) {
-        ASSERT_EQ(part.row_ids[i], part.first_row + part.local_order[i]);
-        ASSERT_EQ(part.value_starts[i], a.row_ptr[static_cast<std::size_t>(part.row_ids[i])] - first_value);
+      for (std::size_t i = 0; i < part.y.ids.size(); ++i) {
+        ASSERT_EQ(part.y.ids[i], part.first_row + part.y.place(i));
+        ASSERT_EQ(part.value_starts[i], a.row_ptr[static_cast<std::size_t>(part.y.ids[i])] - first_value);
       }
       if (a.rows == a.cols) {
-        EXPECT_EQ(part.x_ids, part.row_ids);
+        EXPECT_TRUE(part.x.ids.empty());
         continue;
       }
-      ASSERT_EQ(std::ssize(part.x_ids), part.x_starts[this_rank() + 1] - part.x_starts[this_rank()]);
-      for (std::size_t i = 0; i < part.x_ids.size(); ++i)
-        ASSERT_EQ(part.x_ids[i], part.x_starts[this_rank()] + static_cast<std::int64_t>(i));
+      ASSERT_EQ(std::ssize(part.x.ids), part.x.starts[this_rank() + 1] - part.x.starts[this_rank()]);
+      for (std::size_t i = 0; i < part.x.ids.size(); ++i)
+        ASSERT_EQ(part.x.ids[i], part.x.starts[this_rank()] + static_cast<std::int64_t>(i));
     }
 }
 
@@ -119,10 +117,10 @@ TEST(LoadPart, SortsByLength) {
   const LoadedPart part = load(open_matrix("rmat:scale=7", world()), LocalSort::by_length);
   ASSERT_GT(part.csr.rows, 1);
   const auto length = [&](std::size_t i) { return part.csr.row_ptr[i + 1] - part.csr.row_ptr[i]; };
-  for (std::size_t i = 0; i + 1 < part.row_ids.size(); ++i) {
+  for (std::size_t i = 0; i + 1 < part.y.ids.size(); ++i) {
     ASSERT_GE(length(i), length(i + 1)) << i;
     if (length(i) == length(i + 1)) {
-      ASSERT_LT(part.row_ids[i], part.row_ids[i + 1]) << i;
+      ASSERT_LT(part.y.ids[i], part.y.ids[i + 1]) << i;
     }
   }
 }
@@ -173,11 +171,11 @@ TEST(LoadPart, TakesWhatAFileStores) {
         using Column = typename decltype(columns)::value_type;
         for (auto& column : columns) column = static_cast<Column>(original[static_cast<std::size_t>(column)]);
       });
-      EXPECT_EQ(part->x_ids, part->row_ids);
-      expect_tiles(part->row_starts, a.rows);
+      EXPECT_TRUE(part->x.ids.empty());
+      expect_tiles(part->y.starts, a.rows);
       expect_rows_of(a, *part);
       std::vector<std::int64_t> times(static_cast<std::size_t>(a.rows));  // that a row is in a part
-      for (const std::int64_t id : part->row_ids) ++times[static_cast<std::size_t>(id)];
+      for (const std::int64_t id : part->y.ids) ++times[static_cast<std::size_t>(id)];
       world().all_reduce(std::span<std::int64_t>(times), Reduction::sum);
       EXPECT_EQ(times, std::vector<std::int64_t>(times.size(), 1));
     }
@@ -193,12 +191,12 @@ TEST(LoadPart, RanksWithoutRows) {
     if (rows == 1) a.row_ptr.push_back(2), a.col_idx = {0, 2}, a.values = {1.5, -2};
     for (const LocalSort sort : {LocalSort::none, LocalSort::by_length}) {
       const LoadedPart part = load(memory(a), sort);
-      expect_tiles(part.row_starts, rows);
+      expect_tiles(part.y.starts, rows);
       expect_rows_of(a, part);
       EXPECT_EQ(part.nnz, a.nnz());
       EXPECT_EQ(part.csr.nnz(), part.csr.rows == 1 ? 2 : 0);
       EXPECT_EQ(world().all_reduce(part.csr.rows, Reduction::sum), rows);
-      EXPECT_EQ(world().all_reduce(static_cast<std::int64_t>(part.x_ids.size()), Reduction::sum), 3);
+      EXPECT_EQ(world().all_reduce(static_cast<std::int64_t>(part.x.ids.size()), Reduction::sum), 3);
     }
   }
 }
@@ -219,14 +217,14 @@ TEST(LoadPart, PartsBeginAtNodes) {
       EXPECT_EQ(part.node_block_size, size);
       EXPECT_EQ(part.node_block_origin, "found in the pattern");
       EXPECT_TRUE(part.nodes_are_whole);
-      for (const std::int64_t start : part.row_starts) EXPECT_EQ(start % size, 0);
+      for (const std::int64_t start : part.y.starts) EXPECT_EQ(start % size, 0);
     }
   PartOptions given;
   given.node_block_size = 5;
   const MatrixSource source = open_matrix("elasticity:n=5", world());
   const LoadedPart part = load_part(source, context_of(kHost64), given);
   EXPECT_EQ(part.node_block_origin, "given");
-  for (const std::int64_t start : part.row_starts) EXPECT_EQ(start % 5, 0);
+  for (const std::int64_t start : part.y.starts) EXPECT_EQ(start % 5, 0);
   given.node_block_size = 7;
   const std::string message = error_of(ErrorKind::usage, [&] { load_part(source, context_of(kHost64), given); });
   EXPECT_NE(message.find("375 rows are no whole number of nodes of 7"), std::string::npos) << message;

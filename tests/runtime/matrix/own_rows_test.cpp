@@ -227,10 +227,10 @@ void expect_diagonal(DistributedMatrix& matrix, const HostCsr& a, RowRange range
 void expect_parts_of(const DistributedMatrix& matrix, const HostCsr& a, std::string_view method) {
   const std::vector<std::int64_t> starts =
       make_partition(method, a.row_ptr, world().size(), find_node_block_size(*test::source_of(a))).row_starts;
-  EXPECT_EQ(matrix.row_starts(), starts);
+  EXPECT_EQ(matrix.y_rows()->starts(), starts);
   EXPECT_EQ(matrix.partition_origin(), "computed when loading");
   const auto rank = static_cast<std::size_t>(world().rank());
-  HostVector<std::int64_t> ids = matrix.row_ids();
+  HostVector<std::int64_t> ids = matrix.y_rows()->ids();
   std::sort(ids.begin(), ids.end());
   HostVector<std::int64_t> expected(static_cast<std::size_t>(starts[rank + 1] - starts[rank]));
   std::iota(expected.begin(), expected.end(), starts[rank]);
@@ -426,7 +426,7 @@ TEST(OwnRows, DiagonalBlocksOfRowsSpreadAnew) {
   const DiagonalBlocks blocks = matrix.block_diagonal(4, context.stream());
   ASSERT_EQ(blocks.count, 2 / world().size());
   HostVector<double> expected(static_cast<std::size_t>(blocks.count * 16), 0.0);
-  const std::int64_t first = matrix.row_starts()[static_cast<std::size_t>(rank)];
+  const std::int64_t first = matrix.y_rows()->starts()[static_cast<std::size_t>(rank)];
   for (std::int64_t i = 0; i < 4 * blocks.count; ++i)
     for (auto k = static_cast<std::size_t>(a.row_ptr[static_cast<std::size_t>(first + i)]);
          k < static_cast<std::size_t>(a.row_ptr[static_cast<std::size_t>(first + i) + 1]); ++k)

@@ -18,8 +18,8 @@ HostVector<double> multiply_once(const Product& product, Stream& stream) {
 void expect_product(const Product& product, const HostCsr& a, const HostVector<double>& y) {
   const DistributedMatrix& matrix = product.matrix();
   const auto columns = static_cast<std::size_t>(product.columns());
-  for (std::size_t i = 0; i < matrix.row_ids().size(); ++i) {
-    const auto row = static_cast<std::size_t>(matrix.row_ids()[i]);
+  for (std::size_t i = 0; i < matrix.y_rows()->ids().size(); ++i) {
+    const auto row = static_cast<std::size_t>(matrix.y_rows()->ids()[i]);
     for (std::size_t j = 0; j < columns; ++j) {
       double sum = 0, absolute = 0;
       for (auto k = static_cast<std::size_t>(a.row_ptr[row]); k < static_cast<std::size_t>(a.row_ptr[row + 1]); ++k) {

@@ -38,7 +38,7 @@ inline double x_at(std::int64_t i, std::int64_t j) { return static_cast<double>(
 
 /// X of a product, filled with x_at() of each original index.
 inline void fill_x(const Product& product, Stream& stream) {
-  const HostVector<std::int64_t>& ids = product.matrix().x_ids();
+  const HostVector<std::int64_t>& ids = product.matrix().x_rows()->ids();
   HostVector<double> x;
   for (const std::int64_t id : ids)
     for (std::int64_t j = 0; j < product.columns(); ++j) x.push_back(x_at(id, j));

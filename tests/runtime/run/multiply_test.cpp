@@ -151,7 +151,8 @@ void adds_blocks_of_columns(const Case& c) {
     const auto product = matrix.product(kColumns);
     Buffer xs[2];
     for (std::uint64_t seed : {0, 1}) {
-      const HostVector<double> x = collect(*open_vector("random", "x", matrix.cols(), seed + 3, kColumns), matrix.x_ids());
+      const HostVector<double> x =
+          collect(*open_vector("random", "x", matrix.cols(), seed + 3, kColumns), matrix.x_rows()->ids());
       xs[seed] = Buffer(context.device(), x.size() * size_of(c.type));
       to_device(xs[seed].data(), x, c.type, stream);
     }
@@ -385,7 +386,7 @@ VerifyResult verify_spoilt(const Case& c, std::optional<Spoilt::Fault> fault, Ve
   const auto x = open_vector("random", "x", matrix.cols(), 3);
   Stream& stream = context.stream();
   Buffer y(context.device(), static_cast<std::size_t>(matrix.local_rows()) * size_of(c.type));
-  to_device(product->x().data, collect(*x, matrix.x_ids()), c.type, stream);
+  to_device(product->x().data, collect(*x, matrix.x_rows()->ids()), c.type, stream);
   product->multiply(1, 0, product->y_view(y.data()), stream);
   product->wait(stream);
   const HostVector<double> result = to_host(y.data(), matrix.local_rows(), c.type, stream);

@@ -433,7 +433,7 @@ void takes_new_values(const Case& c) {
     b.fill(1, stream);
     const auto values_times = [&](double factor) {
       const HostCsr whole = whole_matrix("elasticity:n=4,clamp=0.3");
-      const auto& starts = a.row_starts();
+      const auto& starts = a.y_rows()->starts();
       const auto rank = static_cast<std::size_t>(world().rank());
       const auto from = whole.row_ptr[static_cast<std::size_t>(starts[rank])],
                  to = whole.row_ptr[static_cast<std::size_t>(starts[rank + 1])];

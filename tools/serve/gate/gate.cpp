@@ -9,12 +9,6 @@
 namespace shardmat::serve {
 namespace {
 
-Problem make_problem(int status, std::string code, std::string text) {
-  Problem problem;
-  problem.status = status, problem.code = std::move(code), problem.text = std::move(text);
-  return problem;
-}
-
 bool is_same(const std::string& a, const std::string& b) { return strcasecmp(a.c_str(), b.c_str()) == 0; }
 
 bool changes_something(const std::string& method) { return method != "GET" && method != "HEAD" && method != "OPTIONS"; }
