@@ -64,6 +64,13 @@ std::shared_ptr<const RowMap> RowMap::make(RowMapParts parts, Context& context) 
   return made;
 }
 
+HostVector<std::int64_t> RowMap::places_of_rows() const {
+  if (!in_source_order()) return parts_.places;
+  HostVector<std::int64_t> places(parts_.ids.size());
+  std::iota(places.begin(), places.end(), std::int64_t{0});
+  return places;
+}
+
 HostVector<std::int64_t> RowMap::rows_by_place() const {
   HostVector<std::int64_t> rows(parts_.ids.size());
   for (std::size_t i = 0; i < rows.size(); ++i) rows[static_cast<std::size_t>(place(i))] = static_cast<std::int64_t>(i);

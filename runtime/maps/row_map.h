@@ -52,10 +52,11 @@ class RowMap {
   std::int64_t local_rows() const { return std::ssize(parts_.ids); }         ///< of this rank
   const std::vector<std::int64_t>& starts() const { return parts_.starts; }  ///< as RowMapParts, and so are the next five
   const HostVector<std::int64_t>& ids() const { return parts_.ids; }
-  const HostVector<std::int64_t>& places() const { return parts_.places; }
+  const HostVector<std::int64_t>& places() const { return parts_.places; }  ///< empty on ranks whose rows lie in order
   std::int64_t place(std::size_t row) const { return parts_.place(row); }
   HostVector<std::int64_t> ids_by_place() const { return parts_.ids_by_place(); }
-  /// Of each place, the row that has it.
+  /// Of each row its place, and of each place its row.
+  HostVector<std::int64_t> places_of_rows() const;
   HostVector<std::int64_t> rows_by_place() const;
   const RangeRoute* route() const { return parts_.route.get(); }
   /// The rows of this rank lie in the order of the source.
