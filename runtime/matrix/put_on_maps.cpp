@@ -25,9 +25,10 @@ void require_map(const char* name, const RowMap* map, std::int64_t size, const c
 }
 
 /// Where the rows of the map are among those of the part.
-HostVector<std::int64_t> find_rows(const HostVector<std::int64_t>& of_part, const HostVector<std::int64_t>& of_map,
-                                   int rank) {
+HostVector<std::int64_t> find_rows(const HostVector<std::int64_t>& of_part, const RowMap& map, int rank) {
+  const HostVector<std::int64_t>& of_map = map.ids();
   require_host_memory(24 * std::ssize(of_part), "the order of this rank's rows");
+  if (of_part == map.ids_by_place()) return map.places_of_rows();  // no search in what came in the order of the source
   const auto sorted = [](const HostVector<std::int64_t>& ids) {
     HostVector<std::int64_t> order(ids.size());
     std::iota(order.begin(), order.end(), std::int64_t{0});
@@ -57,7 +58,7 @@ HostVector<std::int64_t> find_rows(const HostVector<std::int64_t>& of_part, cons
 void order_rows(LoadedPart& part, const RowMap& map, Communicator& communicator) {
   communicator.together([&] {
     if (part.y.ids != map.ids()) {
-      const HostVector<std::int64_t> order = find_rows(part.y.ids, map.ids(), communicator.rank());
+      const HostVector<std::int64_t> order = find_rows(part.y.ids, map, communicator.rank());
       part.value_starts = in_order(part.value_starts, order);
       reorder_rows(part.csr, order);
       part.y.ids = map.ids();
