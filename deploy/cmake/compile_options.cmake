@@ -33,3 +33,10 @@ function(shardmat_library layer)
   set_target_properties(shardmat_${layer} PROPERTIES EXPORT_NAME ${layer})
   shardmat_precompile(shardmat_${layer})
 endfunction()
+
+# shardmat_objects(limits a.cpp b.cpp): target shardmat_limits, for $<TARGET_OBJECTS:shardmat_limits> in several programs.
+function(shardmat_objects name)
+  add_library(shardmat_${name} OBJECT ${ARGN})
+  target_include_directories(shardmat_${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(shardmat_${name} PRIVATE fmt::fmt nlohmann_json::nlohmann_json shardmat_options)
+endfunction()

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "runtime/context/context.h"
-#include "runtime/service/engine.h"
+#include "runtime/service/engine/engine.h"
 #include "tools/cli/command.h"
 #include "tools/cli/run_ranks.h"
 

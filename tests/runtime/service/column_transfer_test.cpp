@@ -1,5 +1,5 @@
 // Columns of a client's memory become a block, and back, wherever a rank's entries of them lie.
-#include "runtime/service/column_transfer.h"
+#include "runtime/service/engine/column_transfer.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "runtime/service/memories.h"
+#include "runtime/service/engine/memories.h"
 #include "tests/runtime/contexts.h"
 
 namespace shardmat::service {

@@ -1,4 +1,4 @@
-#include "runtime/service/frames.h"
+#include "runtime/service/wire/frames.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "kernels/base/error.h"
-#include "runtime/service/arena.h"
+#include "runtime/service/wire/arena.h"
 
 namespace shardmat::service {
 namespace {

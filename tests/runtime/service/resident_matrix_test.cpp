@@ -1,4 +1,4 @@
-#include "runtime/service/resident_matrix.h"
+#include "runtime/service/engine/resident_matrix.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <random>
 
 #include "kernels/base/error.h"
-#include "runtime/service/shared_arena.h"
+#include "runtime/service/engine/shared_arena.h"
 #include "runtime/source/matrix_source.h"
 #include "tests/runtime/contexts.h"
 

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/service/frames.h"
+#include "runtime/service/wire/frames.h"
 #include "tools/serve/http/head_parser.h"
 #include "tools/serve/http/header_scan.h"
 #include "tools/serve/http/http_stream.h"

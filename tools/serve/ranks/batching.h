@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/service/command.h"
+#include "runtime/service/wire/command.h"
 
 namespace shardmat::serve {
 

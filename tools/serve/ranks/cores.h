@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/service/command.h"
+#include "runtime/service/wire/command.h"
 
 namespace shardmat::serve {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/service/command.h"
+#include "runtime/service/wire/command.h"
 #include "tools/serve/ranks/batching.h"
 #include "tools/serve/ranks/request_queue.h"
 #include "tools/serve/state/state_directory.h"

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "kernels/base/parallel.h"
-#include "runtime/service/arena.h"
-#include "runtime/service/command.h"
-#include "runtime/service/frames.h"
+#include "runtime/service/wire/arena.h"
+#include "runtime/service/wire/command.h"
+#include "runtime/service/wire/frames.h"
 #include "tools/serve/http/event_loop.h"
 #include "tools/serve/ranks/child_process.h"
 #include "tools/serve/ranks/worker_log.h"

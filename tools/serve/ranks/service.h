@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/service/arena.h"
+#include "runtime/service/wire/arena.h"
 #include "tools/serve/http/background.h"
 #include "tools/serve/ranks/dispatcher.h"
 #include "tools/serve/ranks/matrix.h"

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/service/arena.h"
+#include "runtime/service/wire/arena.h"
 #include "tools/serve/http/http_message.h"
 
 namespace shardmat::serve {

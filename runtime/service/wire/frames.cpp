@@ -1,4 +1,4 @@
-#include "runtime/service/frames.h"
+#include "runtime/service/wire/frames.h"
 
 #include <sys/socket.h>
 #include <sys/uio.h>

@@ -1,4 +1,4 @@
-#include "runtime/service/library.h"
+#include "runtime/service/wire/library.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

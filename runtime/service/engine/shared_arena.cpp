@@ -1,4 +1,4 @@
-#include "runtime/service/shared_arena.h"
+#include "runtime/service/engine/shared_arena.h"
 
 #include <unistd.h>
 

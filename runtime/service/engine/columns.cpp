@@ -1,4 +1,4 @@
-#include "runtime/service/columns.h"
+#include "runtime/service/engine/columns.h"
 
 #include <algorithm>
 

@@ -12,9 +12,9 @@
 #include "kernels/base/device.h"
 #include "runtime/context/context.h"
 #include "runtime/maps/row_map.h"
-#include "runtime/service/column_transfer.h"
-#include "runtime/service/command.h"
-#include "runtime/service/memories.h"
+#include "runtime/service/engine/column_transfer.h"
+#include "runtime/service/engine/memories.h"
+#include "runtime/service/wire/command.h"
 
 namespace shardmat::service {
 

@@ -1,4 +1,4 @@
-#include "runtime/service/new_values.h"
+#include "runtime/service/engine/new_values.h"
 
 #include <fmt/format.h>
 

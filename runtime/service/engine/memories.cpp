@@ -1,4 +1,4 @@
-#include "runtime/service/memories.h"
+#include "runtime/service/engine/memories.h"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
-#include "runtime/service/column_transfer.h"
+#include "runtime/service/engine/column_transfer.h"
 
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "kernels/base/parallel.h"
-#include "runtime/service/columns.h"
+#include "runtime/service/engine/columns.h"
 
 namespace shardmat::service {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/service/control.h"
+#include "runtime/service/engine/control.h"
 
 #include <fmt/format.h>
 #include <poll.h>

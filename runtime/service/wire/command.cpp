@@ -1,4 +1,4 @@
-#include "runtime/service/command.h"
+#include "runtime/service/wire/command.h"
 
 #include <cstring>
 #include <type_traits>

@@ -1,4 +1,4 @@
-#include "runtime/service/engine.h"
+#include "runtime/service/engine/engine.h"
 
 #include <fmt/format.h>
 #include <malloc.h>
@@ -15,12 +15,12 @@
 #include "kernels/base/parallel.h"
 #include "partition/source/partitioner.h"
 #include "runtime/maps/row_map.h"
-#include "runtime/service/background_load.h"
-#include "runtime/service/control.h"
-#include "runtime/service/library.h"
-#include "runtime/service/memories.h"
-#include "runtime/service/resident_matrix.h"
-#include "runtime/service/resident_vectors.h"
+#include "runtime/service/engine/background_load.h"
+#include "runtime/service/engine/control.h"
+#include "runtime/service/engine/memories.h"
+#include "runtime/service/engine/resident_matrix.h"
+#include "runtime/service/engine/resident_vectors.h"
+#include "runtime/service/wire/library.h"
 #include "runtime/source/matrix_source.h"
 
 namespace shardmat::service {

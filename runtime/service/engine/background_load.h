@@ -10,8 +10,8 @@
 
 #include "comm/communicator.h"
 #include "runtime/context/context.h"
-#include "runtime/service/command.h"
-#include "runtime/service/resident_matrix.h"
+#include "runtime/service/engine/resident_matrix.h"
+#include "runtime/service/wire/command.h"
 
 namespace shardmat::service {
 

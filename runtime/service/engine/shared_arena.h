@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "comm/communicator.h"
-#include "runtime/service/arena.h"
+#include "runtime/service/wire/arena.h"
 
 namespace shardmat::service {
 

@@ -13,9 +13,9 @@
 #include <string>
 #include <thread>
 
-#include "runtime/service/arena.h"
-#include "runtime/service/command.h"
-#include "runtime/service/frames.h"
+#include "runtime/service/wire/arena.h"
+#include "runtime/service/wire/command.h"
+#include "runtime/service/wire/frames.h"
 
 namespace shardmat::service {
 

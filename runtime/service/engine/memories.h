@@ -13,8 +13,8 @@
 #include <span>
 
 #include "kernels/base/page_lock.h"
-#include "runtime/service/arena.h"
-#include "runtime/service/command.h"
+#include "runtime/service/wire/arena.h"
+#include "runtime/service/wire/command.h"
 
 namespace shardmat::service {
 

@@ -1,4 +1,4 @@
-#include "runtime/service/background_load.h"
+#include "runtime/service/engine/background_load.h"
 
 #include <fmt/format.h>
 #include <sched.h>

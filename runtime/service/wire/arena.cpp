@@ -1,4 +1,4 @@
-#include "runtime/service/arena.h"
+#include "runtime/service/wire/arena.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

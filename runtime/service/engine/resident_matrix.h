@@ -20,12 +20,12 @@
 #include "runtime/maps/row_map.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
-#include "runtime/service/arena.h"
-#include "runtime/service/column_transfer.h"
-#include "runtime/service/command.h"
-#include "runtime/service/memories.h"
-#include "runtime/service/new_values.h"
-#include "runtime/service/resident_vectors.h"
+#include "runtime/service/engine/column_transfer.h"
+#include "runtime/service/engine/memories.h"
+#include "runtime/service/engine/new_values.h"
+#include "runtime/service/engine/resident_vectors.h"
+#include "runtime/service/wire/arena.h"
+#include "runtime/service/wire/command.h"
 
 namespace shardmat::service {
 

@@ -1,4 +1,4 @@
-#include "runtime/service/resident_vectors.h"
+#include "runtime/service/engine/resident_vectors.h"
 
 #include <fmt/format.h>
 

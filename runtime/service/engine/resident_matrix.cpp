@@ -1,4 +1,4 @@
-#include "runtime/service/resident_matrix.h"
+#include "runtime/service/engine/resident_matrix.h"
 
 #include <fmt/format.h>
 
