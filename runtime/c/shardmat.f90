@@ -115,7 +115,7 @@ module shardmat
   ! rtol: 0 means 1e-8, for a matrix in f32 1e-5; less than 0 means none.
   ! monitor: c_funloc of a function of a module, with the interface shardmat_monitor.
   type, bind(c) :: shardmat_solver_options
-    integer(c_size_t) :: size_ = 136
+    integer(c_size_t) :: size_ = 144
     type(c_ptr) :: solver = c_null_ptr, preconditioner = c_null_ptr, null_space = c_null_ptr, residual_norm = c_null_ptr
     real(c_double) :: rtol = 0, atol = 0
     integer(c_int64_t) :: max_iterations = 0, restart = 0
@@ -124,7 +124,7 @@ module shardmat
     type(c_funptr) :: monitor = c_null_funptr
     type(c_ptr) :: user = c_null_ptr, variant = c_null_ptr
     real(c_double) :: divergence_tolerance = 0
-    type(c_ptr) :: penalty_rows = c_null_ptr
+    type(c_ptr) :: penalty_rows = c_null_ptr, settings = c_null_ptr
   end type
 
   type, bind(c) :: shardmat_solve_result
@@ -384,6 +384,12 @@ module shardmat
       type(shardmat_pagerank_options), intent(in), optional, target :: options
       type(shardmat_pagerank_result), intent(inout), target :: ranked
       integer(c_int) :: status
+    end function
+
+    ! A text of C that lists the options by name, for settings.
+    pure function shardmat_solver_settings() bind(c) result(text)
+      import :: c_ptr
+      type(c_ptr) :: text
     end function
 
     function shardmat_solver_create(matrix, options, solver) bind(c) result(status)

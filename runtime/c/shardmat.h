@@ -81,12 +81,11 @@ typedef struct shardmat_context shardmat_context;
 
 typedef struct {
   size_t size;
-  const char* backend; /* "auto", "host" or "cuda"; NULL: auto, which takes a GPU if every rank has one */
-  int threads;         /* host threads of each rank; 0: OMP_NUM_THREADS, or its share of the cores */
-  double
-      timeout_seconds; /* the longest wait for other ranks; 0: 60. Below MPI_THREAD_MULTIPLE files may take ten times this */
-  int owners;          /* on the host: ranks of each host that own rows; 0: all */
-  int no_feeders;      /* 1: more ranks than GPUs are refused */
+  const char* backend;    /* "auto", "host" or "cuda"; NULL: auto, which takes a GPU if every rank has one */
+  int threads;            /* host threads of each rank; 0: OMP_NUM_THREADS, or its share of the cores */
+  double timeout_seconds; /* longest wait for other ranks; 0: 60. Below MPI_THREAD_MULTIPLE files may take ten times this */
+  int owners;             /* on the host: ranks of each host that own rows; 0: all */
+  int no_feeders;         /* 1: more ranks than GPUs are refused */
 } shardmat_context_options;
 
 /* This process alone. Makes no MPI call, now or later. `options` may be NULL. */
@@ -356,7 +355,13 @@ typedef struct {
    * method solves for the other rows, if such rows matter little to others; "known": all of them, and a matrix without any
    * is refused; "keep": rows like others. NULL: auto. */
   const char* penalty_rows;
+  /* Any options by name: "gram_schmidt=modified degree=3". They go before the fields above; shardmat_solver_settings() lists
+   * them. NULL: none. */
+  const char* settings;
 } shardmat_solver_options;
+
+/* The options of solvers, a line each: name, what its values do, and its default. Valid for ever. */
+const char* shardmat_solver_settings(void);
 
 typedef struct {
   size_t size;

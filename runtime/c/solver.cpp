@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/c/handles.h"
+#include "runtime/solvers/solver_settings.h"
 
 struct shardmat_solver {
   shardmat::c::Tag<shardmat::c::Kind::solver> tag;
@@ -19,12 +21,7 @@ namespace {
 
 SolverOptions solver_options(const shardmat_solver_options& given) {
   require(std::isfinite(given.rtol), "rtol is not finite");
-  require(std::isfinite(given.atol) && given.atol >= 0, "atol is negative or no number");
-  require(given.max_iterations >= 0, "max_iterations is negative");
-  require(given.restart >= 0, "restart is negative");
   require(given.columns >= 0, "the number of columns is negative");
-  require(given.node_block_size >= 0, "node_block_size is negative");
-  require(given.degree >= 0 && given.degree <= 100, "degree must be 1 to 100, or 0 for the default");
   SolverOptions options;
   options.solver = text(given.solver, options.solver);
   options.preconditioner = text(given.preconditioner, options.preconditioner);
@@ -41,26 +38,16 @@ SolverOptions solver_options(const shardmat_solver_options& given) {
   if (given.degree != 0) options.preconditioning.degree = given.degree;
   options.assume_symmetric = given.assume_symmetric != 0;
   if (given.columns != 0) options.columns = given.columns;
+  if (given.settings != nullptr) take_settings(given.settings, options);
   return options;
 }
 
 /// Of the caller's options: what all ranks must give alike.
-std::vector<Given> listed(const shardmat_solver_options& o) {
-  return {option("solver", o.solver),
-          option("preconditioner", o.preconditioner),
-          option("null_space", o.null_space),
-          option("residual_norm", o.residual_norm),
-          option("variant", o.variant),
-          option("rtol", o.rtol),
-          option("atol", o.atol),
-          option("divergence_tolerance", o.divergence_tolerance),
-          option("max_iterations", static_cast<double>(o.max_iterations)),
-          option("restart", static_cast<double>(o.restart)),
-          option("node_block_size", static_cast<double>(o.node_block_size)),
-          option("degree", static_cast<double>(o.degree)),
-          option("assume_symmetric", o.assume_symmetric),
-          option("penalty_rows", o.penalty_rows),
-          option("columns", static_cast<double>(o.columns))};
+std::vector<Given> listed(const shardmat_solver_options& given) {
+  const SolverOptions options = solver_options(given);
+  std::vector<Given> all = all_settings(options);
+  all.push_back(option("columns", static_cast<double>(options.columns)));
+  return all;
 }
 
 SolveControl control(Monitor& monitor) {
@@ -129,6 +116,11 @@ int status_of(int status, bool converged, const shardmat_solver* solver) {
 
 using namespace shardmat;
 using namespace shardmat::c;
+
+const char* shardmat_solver_settings(void) {
+  static const std::string text = describe_settings();
+  return text.c_str();
+}
 
 int shardmat_solver_create(shardmat_matrix* matrix, const shardmat_solver_options* options, shardmat_solver** solver) {
   if (solver != nullptr) *solver = nullptr;

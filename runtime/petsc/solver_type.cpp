@@ -24,6 +24,7 @@ struct Settings {
   PetscInt node_block_size, restart, max_it;
   PetscReal rtol, atol, dtol;
   bool symmetric;
+  std::array<char, 512> further;  ///< shardmat_solver_options::settings
   bool operator==(const Settings&) const = default;
 };
 
@@ -31,6 +32,7 @@ struct Solver {
   PetscInt method;   ///< among kMethods, as the options say
   PetscInt penalty;  ///< among kPenaltyRows
   PetscInt restart;
+  std::array<char, 512> further;  ///< settings by name
   shardmat_solver* solver;
   // For which `solver` was made:
   Settings settings;
@@ -148,6 +150,7 @@ PetscErrorCode read_settings(KSP ksp, Mat a, Settings& settings) {
   const bool none = ksp->normtype == KSP_NORM_NONE || ksp->converged == KSPConvergedSkip;
   settings.penalty_rows = kPenaltyRows[static_cast<std::size_t>(data(ksp).penalty)];
   settings.restart = data(ksp).restart;
+  settings.further = data(ksp).further;
   settings.max_it = ksp->max_it;
   settings.rtol = none || ksp->rtol == 0 ? -1 : ksp->rtol;
   settings.atol = none ? 0 : ksp->abstol;
@@ -171,6 +174,7 @@ PetscErrorCode make_solver(KSP ksp, const AijCopy& copy, const Settings& setting
   options.max_iterations = settings.max_it, options.restart = settings.restart;
   if (settings.preconditioner == "block_jacobi") options.node_block_size = static_cast<int>(settings.node_block_size);
   options.assume_symmetric = settings.symmetric ? 1 : 0;
+  options.settings = settings.further.data();
   PetscCall(check(PetscObjectComm(object(ksp)), shardmat_solver_create(copy.matrix, &options, &solver.solver),
                   " (other methods: -ksp_shardmat_method)"));
   solver.settings = settings;
@@ -311,6 +315,8 @@ PetscErrorCode set_from_options(KSP ksp, PetscOptionItems* PetscOptionsObject) {
   PetscCall(PetscOptionsEList("-ksp_shardmat_penalty_rows", "rows that state a known value by a huge diagonal", "",
                               kPenaltyRows.data(), static_cast<PetscInt>(kPenaltyRows.size()),
                               kPenaltyRows[static_cast<std::size_t>(solver.penalty)], &solver.penalty, nullptr));
+  PetscCall(PetscOptionsString("-ksp_shardmat_settings", "further options by name: \"gram_schmidt=modified\"", "",
+                               solver.further.data(), solver.further.data(), solver.further.size(), nullptr));
   PetscOptionsHeadEnd();
   PetscFunctionReturn(kDone);
 }

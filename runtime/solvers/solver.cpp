@@ -16,6 +16,7 @@
 #include "runtime/solvers/loop/solve_loop.h"
 #include "runtime/solvers/loop/symmetry.h"
 #include "runtime/solvers/method_choice.h"
+#include "runtime/solvers/solver_settings.h"
 
 namespace shardmat {
 namespace {
@@ -26,13 +27,7 @@ void require_sensible(const SolverOptions& o, const DistributedMatrix& matrix) {
     refuse(fmt::format("a solver needs a square matrix; this one is {} × {}", matrix.rows(), matrix.cols()), "matrix");
   if (is_half(matrix.type()))
     refuse(fmt::format("a solver needs values in f64 or f32, not in {}", name(matrix.type())), "type");
-  if (o.rtol && !(*o.rtol >= 0)) refuse("the relative tolerance must be 0 or more", "rtol");
-  if (!(o.atol >= 0)) refuse("the absolute tolerance must be 0 or more", "atol");
-  if (!(o.divergence_tolerance > 1)) refuse("the divergence tolerance must be above 1", "divergence_tolerance");
-  if (o.max_iterations < 0) refuse("the most iterations must be 0 or more", "max_iterations");
-  constexpr std::int64_t kMostRestart = 100000;
-  if (o.restart < 1 || o.restart > kMostRestart)
-    refuse(fmt::format("the restart must be from 1 to {}", kMostRestart), "restart");
+  require_good_settings(o);
   if (o.columns < 1 || o.columns > std::numeric_limits<int>::max() / 1024)
     refuse("the number of right-hand sides must be 1 or more, and at most two million", "right_hand_sides");
 }
@@ -79,29 +74,12 @@ void require_symmetric_enough(const MethodEntry& method, const SolverOptions& o,
   });
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<Given> listed(const SolverOptions& o) {
-  return {{"solver", o.solver, {}},
-          {"preconditioner", o.preconditioner, {}},
-          given_number("node_block_size", o.preconditioning.node_block_size),
-          given_number("degree", o.preconditioning.degree),
-          given_number("own_preconditioner", o.own_preconditioner ? 1 : 0),
-          given_number("rtol", o.rtol.value_or(-1)),
-          given_number("atol", o.atol),
-          given_number("divergence_tolerance", o.divergence_tolerance),
-          given_number("max_iterations", static_cast<double>(o.max_iterations)),
-          given_number("restart", static_cast<double>(o.restart)),
-          given_number("gram_schmidt", static_cast<int>(o.gram_schmidt)),
-          {"variant", std::string(name(o.variant)), {}},
-          {"residual_norm", std::string(name(o.residual_norm)), {}},
-          {"null_space", std::string(name(o.null_space)), {}},
-          given_number("penalty_rows", static_cast<int>(o.penalty_rows)),
-          given_number("assume_symmetric", o.assume_symmetric),
-          given_number("columns", static_cast<double>(o.columns)),
-          given_number("graph", o.graph)};
+  std::vector<Given> all = all_settings(o);
+  all.push_back(given_number("own_preconditioner", o.own_preconditioner ? 1 : 0));
+  all.push_back(given_number("columns", static_cast<double>(o.columns)));
+  all.push_back(given_number("graph", o.graph));
+  return all;
 }
 
 }  // namespace

@@ -224,8 +224,23 @@ static void solves(shardmat_context* context) {
   CHECK(count == 4 && norms[0] > 0);
   shardmat_solver_destroy(solver);
   options.divergence_tolerance = 0.5;
-  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "divergence tolerance");
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "divergence_tolerance must be above 1");
   options.divergence_tolerance = 0;
+  options.settings = "rtol=1e-9 gram_schmidt=modified,restart=7";
+  OK(shardmat_solver_create(a, &options, &solver));
+  shardmat_solver_destroy(solver);
+  const char* const wrong[][2] = {{"restart=0", "restart must be a whole number from 1 to 100000, not \"0\""},
+                                  {"restrat=5", "restart"},
+                                  {"restart", "name=value"},
+                                  {"restart=5 restart=6", "twice"},
+                                  {"atol=nan", "atol must be 0 or more"},
+                                  {"variant=fast", "fast"}};
+  for (int i = 0; i < 6; ++i) {
+    options.settings = wrong[i][0];
+    REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, wrong[i][1]);
+  }
+  options.settings = NULL;
+  CHECK(strstr(shardmat_solver_settings(), "\nrestart: ") != NULL);
   options.solver = "nonsense";
   REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "nonsense");
   CHECK(strstr(shardmat_last_error(), "auto, cg, ") != NULL);
@@ -446,7 +461,7 @@ static void refuses_restarts(shardmat_context* context) {
   for (int i = 0; i < 4; ++i)
     for (int s = 0; s < 2; ++s) {
       const shardmat_solver_options options = {.size = sizeof options, .solver = solvers[s], .restart = restarts[i]};
-      REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "the restart must be from 1 to 100000");
+      REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "restart must be a whole number from 1 to 100000");
       CHECK(solver == NULL);
     }
   shardmat_matrix_destroy(a);

@@ -83,7 +83,7 @@ class DifferentRanks(CliTest):
 
     def test_every_option_that_names_a_file_to_write(self):
         """What lies there before is no input. The program knows these options by name; the help tells them by their first words."""
-        source = (ROOT / "tools" / "given_options.cpp").read_text()
+        source = (ROOT / "tools" / "cli" / "given_options.cpp").read_text()
         known = set(re.findall(r'"([^"]+)"', re.search(r"kOutputs\[\] = \{(.*?)\}", source, re.DOTALL).group(1)))
         found = set()
         benches = [f"bench {name}" for name in re.findall(r"^  (\w+)  ", self.succeed("help", "bench").out, re.MULTILINE)]

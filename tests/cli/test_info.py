@@ -232,7 +232,7 @@ class Spy(CliTest):
 @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "this Python has no matplotlib")
 class Plot(CliTest):
     def plot(self, *arguments):
-        return run([sys.executable, ROOT / "tools" / "plot_matrix.py", *arguments], self.directory)
+        return run([sys.executable, ROOT / "tools" / "plots" / "plot_matrix.py", *arguments], self.directory)
 
     def test_charts_of_row_and_run_lengths(self):
         self.write("a.json", self.succeed("info", "elasticity:n=5", "--json").out)

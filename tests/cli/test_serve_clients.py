@@ -148,7 +148,7 @@ class CurlPage(ServiceTest):
                                 env=dict(environment(), STATE=str(service.state), URL=f"http://127.0.0.1:{service.port()}"))
         self.assertEqual(result.returncode, 0, result.stdout[-2000:] + result.stderr)
         self.assertEqual(self.path("y.bin").read_bytes(), bytes(7800))
-        self.assertEqual(self.path("openapi.json").read_bytes(), (ROOT / "tools" / "serve" / "paths" / "openapi.json").read_bytes())
+        self.assertEqual(self.path("openapi.json").read_bytes(), (ROOT / "tools" / "serve" / "handlers" / "openapi.json").read_bytes())
         self.assertEqual(service.get("/v1/matrices").json, {"matrices": []})
 
 

@@ -138,7 +138,7 @@ class Solve(CliTest):
                 self.assertEqual("badly scaled" in report.get("note", ""), name != "spread")
 
     def test_restarts_that_are_too_large(self):
-        most = "it must be a whole number from 1 to 100000"
+        most = "must be a whole number from 1 to 100000"
         for restart in (0, -1, 100001, 2**61, 2**63 - 1, 2**64 + 30):
             for solver in ("gmres", "fgmres"):
                 for ranks in (0, 2) if restart == 2**61 else (0,):
@@ -529,7 +529,7 @@ class Solve(CliTest):
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmress", says="did you mean gmres?")
         self.fail_with(USAGE, "solve", "a.h5", "--preconditioner", "jacob", says="did you mean jacobi?")
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--restart", 0, says="--restart")
-        self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--variant", "classic", says=["no variants", "--variant"])
+        self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--variant", "classic", says=["of no use", "--variant"])
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--residual-norm", "natural", says="--residual-norm")
         for option, value, user in (("--restart", 10, "gmres, fgmres or auto"), ("--gram-schmidt", "modified", "gmres, fgmres or auto"),
                                     ("--degree", 3, "chebyshev")):

@@ -118,7 +118,7 @@ class Help(unittest.TestCase):
     def test_options_are_listed(self):
         done = run(own("petsc_program"), 1, "-help", "-mat_type", "shardmat", "-ksp_type", "shardmat", "-pc_type", "jacobi")
         self.assertEqual(done.returncode, 0, done.stderr)
-        for option in ("-ksp_shardmat_method", "-ksp_shardmat_restart", "-mat_shardmat_kernel", "-mat_shardmat_storage",
+        for option in ("-ksp_shardmat_method", "-ksp_shardmat_restart", "-ksp_shardmat_settings", "-mat_shardmat_kernel", "-mat_shardmat_storage",
                        "-mat_shardmat_products", "-shardmat_backend", "-shardmat_threads", "-shardmat_timeout"):
             self.assertTrue(option in done.stdout, option)
 

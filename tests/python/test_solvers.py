@@ -26,10 +26,12 @@ class Solvers(unittest.TestCase):
 
     def test_help_lists_the_options(self):
         m = shardmat.Matrix.from_scipy(tridiagonal(60) + tridiagonal(60).T)
+        names = re.findall(r"^(\w+):", shardmat.solver_settings(), re.M)
         given = {"solver": "cg", "preconditioner": "jacobi", "rtol": 1e-3, "atol": 1e-9, "divergence_tolerance": 10.0,
-                 "max_iterations": 7, "restart": 5, "columns": 2, "node_block_size": 1, "degree": 3, "null_space": "none",
+                 "max_iterations": 7, "restart": 5, "gram_schmidt": "modified", "columns": 2, "node_block_size": 1, "degree": 3, "null_space": "none",
                  "residual_norm": "preconditioned", "assume_symmetric": True, "variant": "classic", "penalty_rows": "keep",
                  "monitor": print}
+        self.assertEqual(sorted(names + ["columns", "monitor"]), sorted(given))
         for documented in (shardmat.Solver, m.solve, m.solver):
             self.assertEqual(sorted(re.findall(r"^ *(\w+): ", documented.__doc__, re.M)), sorted(given))
         for name, value in given.items():
@@ -78,7 +80,7 @@ class Solvers(unittest.TestCase):
             a.solve(np.ones(512), max_iterations=2)
         self.assertEqual(caught.exception.results[0]["iterations"], 2)
         self.assertTrue(np.any(caught.exception.x))
-        with self.assertRaisesRegex(shardmat.UsageError, "divergence tolerance"):
+        with self.assertRaisesRegex(shardmat.UsageError, "divergence_tolerance must be above 1"):
             a.solver(divergence_tolerance=0.5)
         with self.assertRaisesRegex(shardmat.UsageError, "bicgstab.*choose among auto, cg"):
             a.solve(np.ones(512), solver="bicgstb")

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,6 @@
 #include "kernels/base/text.h"
 #include "partition/readers/replaceable.h"
 #include "runtime/solvers/loop/method.h"
-#include "runtime/solvers/loop/preconditioner.h"
-#include "runtime/solvers/method_choice.h"
 #include "tools/bench/plot.h"
 #include "tools/cli/checks.h"
 #include "tools/cli/command.h"
@@ -26,6 +25,7 @@
 #include "tools/cli/progress_bar.h"
 #include "tools/cli/report_option.h"
 #include "tools/cli/run_owners.h"
+#include "tools/cli/solver_settings.h"
 #include "tools/cli/stop_signal.h"
 
 namespace shardmat::tools {
@@ -33,8 +33,8 @@ namespace {
 
 struct Options : LoadChoices {
   SolveOptions solve;
-  std::string backend = "auto", residual_norm = "unpreconditioned", gram_schmidt = "classical", variant = "auto",
-              null_space = "none", penalty_rows = "auto", json, plot;
+  std::optional<SolverSettingOptions> settings;
+  std::string backend = "auto", json, plot;
   bool force = false, monitor = false;
 };
 
@@ -65,69 +65,9 @@ void add_vector_options(const CommandLine& app, Options& o) {
   app.add_flag("--force", o.force, "replace the output file even if it is of another kind, or has other datasets");
 }
 
-/// Which method and preconditioner, and when it ends.
-void add_method_options(const CommandLine& app, SolverOptions& s) {
-  app.add_option(
-         "--solver", s.solver,
-         "the method; auto takes cg if the matrix is symmetric and its diagonal positive, minres if it is symmetric, "
-         "else gmres" +
-             choices("Choices", names_of(methods(), {std::string(kAutomaticMethod)})))
-      ->capture_default_str();
-  app.add_option("--preconditioner", s.preconditioner,
-                 "what is applied to the residual" + choices("Choices", names_of(preconditioners())))
-      ->capture_default_str();
-  app.add_option("--rtol", s.rtol,
-                 "ends when the residual is at most X times the norm of b (default: 1e-8, with --type f32 1e-5)")
-      ->check(finite_number());
-  app.add_option("--atol", s.atol, "ends when the residual is at most X")->check(finite_number())->capture_default_str();
-  app.add_option("--divergence-tolerance", s.divergence_tolerance,
-                 "ends when the residual is above X times the norm of b (or the first residual, if that is larger)")
-      ->check(finite_number())
-      ->capture_default_str();
-  app.add_option("--max-iterations", s.max_iterations, "ends after N iterations")
-      ->check(whole_number(0, 1'000'000'000))
-      ->capture_default_str();
-}
-
-/// What is particular to some methods and matrices, and what is told meanwhile.
+/// How it is solved, and what is told meanwhile.
 void add_solver_options(const CommandLine& app, Options& o) {
-  SolverOptions& s = o.solve.solver;
-  add_method_options(app, s);
-  app.add_option("--degree", s.preconditioning.degree, "preconditioner chebyshev: products an application")
-      ->check(whole_number(1, 100))
-      ->capture_default_str();
-  app.add_option("--restart", s.restart, "gmres, fgmres: steps until the method begins anew; N vectors are kept")
-      ->check(whole_number(1, 100'000))
-      ->capture_default_str();
-  app.add_option("--gram-schmidt", o.gram_schmidt,
-                 "gmres, fgmres: classical: twice, with two sums over the ranks a step; modified: once, with a sum for each "
-                 "vector kept")
-      ->check(one_of({"classical", "modified"}))
-      ->capture_default_str();
-  app.add_option(
-         "--variant", o.variant,
-         "cg: classic: two sums over the ranks an iteration; single_reduction: one, for the price of a further vector "
-         "to read and write; auto measures which is faster (with --reproducible the size of the vectors decides)")
-      ->check(one_of({"auto", "classic", "single_reduction"}))
-      ->capture_default_str();
-  app.add_option("--residual-norm", o.residual_norm,
-                 "the norm of the residual r that decides: unpreconditioned |r|, preconditioned |Mr|, natural sqrt(r'Mr)")
-      ->check(one_of({"unpreconditioned", "preconditioned", "natural"}))
-      ->capture_default_str();
-  app.add_option("--null-space", o.null_space,
-                 "constant: A maps constant vectors to 0, as a Laplacian with Neumann conditions only. The mean of b is "
-                 "removed, and the x of mean 0 is found")
-      ->check(one_of({"none", "constant"}))
-      ->capture_default_str();
-  app.add_option(
-         "--penalty-rows", o.penalty_rows,
-         "rows that state a known value by a diagonal above 1e8 times all else, as FreeFEM's tgv: auto takes x = b / "
-         "diagonal there and solves for the other unknowns, if such rows matter little to others; "
-         "known takes them all and refuses a matrix without any; keep takes them as rows like others")
-      ->check(one_of({"keep", "known", "auto"}))
-      ->capture_default_str();
-  app.add_flag("--assume-symmetric", s.assume_symmetric,
-               "do not check that the matrix is symmetric, for methods that need it");
+  o.settings.emplace(app);
   app.add_flag(
       "!--no-advice", o.solve.advice,
       "after 200 iterations or more with --preconditioner none or jacobi, do not try whether jacobi or block_jacobi "
@@ -187,25 +127,6 @@ void add_options(const CommandLine& app, Options& o) {
       "  shardmat solve bar.h5 --rhs 8 --b loads.h5:/cases --output x.h5\n");
 }
 
-/// Options of one method or preconditioner are not left out silently where another one was chosen.
-void require_used_options(const CommandLine& app, const SolverOptions& s) {
-  struct Use {
-    const char *option, *chooser;
-    const std::string& chosen;
-    std::vector<std::string> users;
-  };
-  const std::string automatic(kAutomaticMethod);
-  const Use uses[] = {{"--restart", "--solver", s.solver, {"gmres", "fgmres", automatic}},
-                      {"--gram-schmidt", "--solver", s.solver, {"gmres", "fgmres", automatic}},
-                      {"--degree", "--preconditioner", s.preconditioner, {"chebyshev"}}};
-  find_method(s.solver == automatic ? "cg" : s.solver);  // a wrong name goes first
-  find_preconditioner(s.preconditioner);
-  for (const Use& use : uses)
-    if (app.count(use.option) > 0 && std::find(use.users.begin(), use.users.end(), use.chosen) == use.users.end())
-      throw Error(ErrorKind::usage, fmt::format("{} is of no use with {} {}; leave it out, or take {}", use.option,
-                                                use.chooser, use.chosen, join_choices(use.users)));
-}
-
 void finish_options(Options& o) {
   if (const auto names = names_of(methods()); std::find(names.begin(), names.end(), o.load.method) != names.end())
     throw Error(ErrorKind::usage,
@@ -215,11 +136,7 @@ void finish_options(Options& o) {
   s.load = o.load;
   s.load.plan.products = 1000;  // a solve takes hundreds of products: measuring pays
   s.backend = parse_backend_choice(o.backend);
-  s.solver.residual_norm = parse_residual_norm(o.residual_norm);
-  s.solver.null_space = parse_null_space(o.null_space);
-  s.solver.penalty_rows = parse_penalty_rows(o.penalty_rows);
-  s.solver.gram_schmidt = o.gram_schmidt == "modified" ? GramSchmidt::modified : GramSchmidt::classical;
-  s.solver.variant = parse_cg_variant(o.variant);
+  o.settings->take(s.solver);
   s.solver.graph = !o.no_graph;
   s.control.progress = make_progress_bar();
 }
@@ -281,7 +198,6 @@ std::function<int()> add_solve(const CommandLine& program) {
   auto options = std::make_shared<Options>();
   add_options(app, *options);
   return [app, options] {
-    require_used_options(app, options->solve.solver);
     finish_options(*options);
     return run_owners(app, options->timeout, options->sharing, options->backend,
                       [&](Communicator& communicator) { return run(*options, communicator); });

@@ -28,6 +28,7 @@ PYBIND11_MODULE(_shardmat, module) {
     }
   });
   module.def("version", &shardmat_version);
+  module.def("solver_settings", &shardmat_solver_settings);
   shardmat::python::add_ending(module);
   shardmat::python::add_array(module);
   shardmat::python::add_batch(module);

@@ -13,28 +13,14 @@ class NativeSolver {
       : place_(matrix.place()), monitor_(std::make_unique<Monitor>()) {
     shardmat_solver_options options{};
     options.size = sizeof options;
-    std::map<std::string, std::string> texts;
-    const std::map<std::string, const char**> text_fields{
-        {"solver", &options.solver},         {"preconditioner", &options.preconditioner},
-        {"null_space", &options.null_space}, {"residual_norm", &options.residual_norm},
-        {"variant", &options.variant},       {"penalty_rows", &options.penalty_rows}};
-    const std::map<std::string, double*> numbers{
-        {"rtol", &options.rtol}, {"atol", &options.atol}, {"divergence_tolerance", &options.divergence_tolerance}};
-    const std::map<std::string, std::int64_t*> counts{
-        {"max_iterations", &options.max_iterations}, {"restart", &options.restart}, {"columns", &options.columns}};
-    const std::map<std::string, int*> small{{"node_block_size", &options.node_block_size},
-                                            {"degree", &options.degree},
-                                            {"assume_symmetric", &options.assume_symmetric}};
-    for (const auto& [key, setting] : settings) {
+    std::string texts;
+    for (const auto& [key, value] : settings) {
       const auto name = key.cast<std::string>();
-      if (setting.is_none()) continue;
-      if (name == "monitor") monitor_->call = py::reinterpret_borrow<py::object>(setting);
-      else if (text_fields.count(name) != 0) *text_fields.at(name) = (texts[name] = setting.cast<std::string>()).c_str();
-      else if (numbers.count(name) != 0) *numbers.at(name) = setting.cast<double>();
-      else if (counts.count(name) != 0) *counts.at(name) = setting.cast<std::int64_t>();
-      else if (small.count(name) != 0) *small.at(name) = setting.cast<int>();
-      else throw py::type_error("there is no option '" + name + "' of a solver; help(shardmat.Solver) lists them");
+      if (name == "monitor") monitor_->call = py::reinterpret_borrow<py::object>(value);
+      else if (name == "columns") options.columns = value.cast<std::int64_t>();
+      else texts += (texts.empty() ? "" : " ") + name + "=" + value.cast<std::string>();
     }
+    options.settings = texts.c_str();
     options.monitor = &Monitor::called;
     options.user = monitor_.get();
     columns_ = options.columns == 0 ? 1 : options.columns;

@@ -10,11 +10,13 @@ from .batch import Batch
 from .context import Context, empty
 from .errors import (Error, InputError, InternalError, NotConvergedError, RankLostError, ResourcesError, UsageError,
                      VerificationError)
-from .matrix import Matrix, Product, Solver
+from .matrix import Matrix, Product
 from .pagerank import pagerank
+from .solver import Solver, solver_settings
 
 __all__ = ["Batch", "Context", "Error", "InputError", "InternalError", "Matrix", "NotConvergedError", "Product", "RankLostError",
-           "ResourcesError", "Solver", "UsageError", "VerificationError", "empty", "pagerank", "version"]
+           "ResourcesError", "Solver", "UsageError", "VerificationError", "empty", "pagerank", "solver_settings",
+           "version"]
 
 
 def __getattr__(name):

@@ -1,7 +1,7 @@
 """Batches of many small matrices, all multiplied in one launch."""
 
+from .arrays import csr_of, on_gpu, real, values_of
 from .context import context_for, native
-from .matrix import _csr, _values, on_gpu, real
 
 
 class Batch:
@@ -20,7 +20,7 @@ class Batch:
         """Sparse matrices of SciPy with any shapes. dtype: float32, float64 or float16; None: that of the first, if it is one."""
         import numpy
 
-        csrs = [_csr(matrix) for matrix in matrices]
+        csrs = [csr_of(matrix) for matrix in matrices]
         if dtype is None:
             dtype = csrs[0].dtype if csrs and csrs[0].dtype in (numpy.float32, numpy.float64) else numpy.float64
 
@@ -38,7 +38,7 @@ class Batch:
         row_ptr = joined([csr.indptr[:-1] + begin for csr, begin in zip(csrs, first_entry)] + [first_entry[-1:]], numpy.int32)
         columns = joined([csr.indices[:csr.nnz] for csr in csrs], numpy.int32)
         with numpy.errstate(over="ignore"):
-            values = joined([_values(csr.data[:csr.nnz]) for csr in csrs], numpy.dtype(dtype))
+            values = joined([values_of(csr.data[:csr.nnz]) for csr in csrs], numpy.dtype(dtype))
         if not numpy.isfinite(values).all():
             raise ValueError(f"a value is not finite, or too large for {values.dtype}")
         return cls((first_row, first_col, first_entry, row_ptr, columns, values), context_for(context, None))

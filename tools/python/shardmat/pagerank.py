@@ -1,8 +1,8 @@
 """PageRank of a graph."""
 
+from .arrays import csr_arrays, csr_of, indices_of, real
 from .context import context_for, native
 from .errors import NotConvergedError
-from .matrix import _csr, _csr_arrays, _indices, real
 
 
 def pagerank(graph, *, damping=0.85, restarts=None, seeds=None, tolerance=1e-10, max_iterations=1000, unweighted=False,
@@ -29,10 +29,10 @@ def pagerank(graph, *, damping=0.85, restarts=None, seeds=None, tolerance=1e-10,
             raise ValueError(f"the matrix of a graph has two dimensions; this array has {graph.ndim}")
         graph = scipy.sparse.csr_matrix(graph)
     if hasattr(graph, "tocsr"):
-        csr = _csr(graph)
+        csr = csr_of(graph)
         if csr.shape[0] != csr.shape[1]:
             raise ValueError(f"the matrix of a graph is square; this one is {csr.shape[0]}×{csr.shape[1]}")
-        vertices, given = csr.shape[0], _csr_arrays(csr)
+        vertices, given = csr.shape[0], csr_arrays(csr)
     elif isinstance(graph, (str, os.PathLike)):
         given = os.fspath(graph)
         vertices = native().file_shape(context._open(), given)[0]
@@ -40,7 +40,7 @@ def pagerank(graph, *, damping=0.85, restarts=None, seeds=None, tolerance=1e-10,
         raise TypeError(f"a graph is a matrix of SciPy or NumPy, or the name of a matrix file, not {type(graph).__name__}")
     columns, shape = 1, (vertices,)
     if seeds is not None:
-        seeds = _indices(seeds).reshape(-1)
+        seeds = indices_of(seeds).reshape(-1)
         columns, shape = len(seeds), (vertices, len(seeds))
         if columns == 0:
             raise ValueError("seeds is empty; name a vertex, or leave it out")

@@ -1,0 +1,232 @@
+#include "runtime/solvers/solver_settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <set>
+#include <type_traits>
+
+#include "kernels/base/error.h"
+#include "kernels/base/text.h"
+#include "runtime/solvers/loop/method.h"
+#include "runtime/solvers/loop/named.h"
+#include "runtime/solvers/method_choice.h"
+
+namespace shardmat {
+namespace {
+
+[[noreturn]] void refuse(const std::string& name, const std::string& wanted, const std::string& given) {
+  throw Error(ErrorKind::usage, fmt::format("{} must be {}, not \"{}\"", name, wanted, given), name);
+}
+
+/// One of the names of an enumeration. `parse` refuses others.
+template <class Get, class Parse>
+SolverSetting word(std::string name, std::string help, std::vector<std::string> choices, Get get, Parse parse) {
+  SolverSetting s{std::move(name), std::move(help), std::move(choices)};
+  s.get = [get](const SolverOptions& o) { return std::string(get(o)); };
+  s.set = [parse](SolverOptions& o, const std::string& text) { parse(o, text); };
+  return s;
+}
+
+template <class T>
+std::optional<T> value_in(const std::string& text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::vector<std::string> names(const auto& list, std::vector<std::string> all = {}) {
+  for (const auto& entry : list) all.emplace_back(entry.name);
+  return all;
+}
+
+/// `in(options)`: the variable. `least`: itself allowed, unless `above`; then infinity is, too.
+template <class In>
+SolverSetting number(std::string name, std::string help, double least, bool above, In in) {
+  SolverSetting s{std::move(name), std::move(help)};
+  const std::string wanted = above ? fmt::format("above {:g}", least) : fmt::format("{:g} or more", least);
+  s.get = [in](const SolverOptions& o) { return fmt::format("{}", in(const_cast<SolverOptions&>(o))); };
+  s.set = [in, least, above, wanted, label = s.name](SolverOptions& o, const std::string& text) {
+    const std::optional<double> value = value_in<double>(text);
+    if (!value || (above ? !(*value > least) : !(*value >= least) || std::isinf(*value))) refuse(label, wanted, text);
+    in(o) = *value;
+  };
+  return s;
+}
+
+template <class In>
+SolverSetting count(std::string name, std::string help, std::int64_t least, std::int64_t most, In in) {
+  SolverSetting s{std::move(name), std::move(help)};
+  s.whole = true;
+  s.get = [in](const SolverOptions& o) { return fmt::format("{}", in(const_cast<SolverOptions&>(o))); };
+  s.set = [in, least, most, label = s.name](SolverOptions& o, const std::string& text) {
+    const std::optional<std::int64_t> value = value_in<std::int64_t>(text);
+    if (!value || *value < least || *value > most)
+      refuse(label, fmt::format("a whole number from {} to {}", least, most), text);
+    in(o) = static_cast<std::remove_reference_t<decltype(in(o))>>(*value);
+  };
+  return s;
+}
+
+template <class In>
+SolverSetting flag(std::string name, std::string help, In in) {
+  SolverSetting s{std::move(name), std::move(help)};
+  s.flag = true;
+  s.get = [in](const SolverOptions& o) { return in(const_cast<SolverOptions&>(o)) ? "1" : "0"; };
+  s.set = [in, label = s.name](SolverOptions& o, const std::string& text) {
+    const bool yes = text == "1" || text == "true" || text == "True";
+    if (!yes && text != "0" && text != "false" && text != "False") refuse(label, "0 or 1", text);
+    in(o) = yes;
+  };
+  return s;
+}
+
+SolverSetting used_by(SolverSetting setting, std::string of, std::vector<std::string> users) {
+  setting.of = std::move(of), setting.users = std::move(users);
+  return setting;
+}
+
+/// None: as the type of the matrix says.
+SolverSetting relative_tolerance() {
+  SolverSetting s = number("rtol", "ends when the residual is at most X times the norm of b (default: 1e-8, in f32 1e-5)", 0,
+                           false, [](SolverOptions& o) -> double& { return o.rtol ? *o.rtol : o.rtol.emplace(0); });
+  s.unset = "auto";
+  s.get = [](const SolverOptions& o) { return o.rtol ? fmt::format("{}", *o.rtol) : std::string("auto"); };
+  s.set = [set = s.set](SolverOptions& o, const std::string& text) {
+    if (text == "auto") o.rtol.reset();
+    else set(o, text);
+  };
+  return s;
+}
+
+std::vector<SolverSetting> make_settings() {
+  using O = SolverOptions;
+  const std::vector<std::string> restarting{"gmres", "fgmres", std::string(kAutomaticMethod)};
+  std::vector<SolverSetting> all{
+      word(
+          "solver",
+          "the method; auto takes cg if the matrix is symmetric and its diagonal positive, minres if it is symmetric, else "
+          "gmres",
+          names(methods(), {std::string(kAutomaticMethod)}), [](const O& o) { return o.solver; },
+          [](O& o, const std::string& text) {
+            if (text != kAutomaticMethod) find_method(text);
+            o.solver = text;
+          }),
+      word(
+          "preconditioner", "what is applied to the residual", names(preconditioners()),
+          [](const O& o) { return o.preconditioner; },
+          [](O& o, const std::string& text) { find_preconditioner(text), o.preconditioner = text; }),
+      relative_tolerance(),
+      number("atol", "ends when the residual is at most X", 0, false, [](O& o) -> double& { return o.atol; }),
+      number("divergence_tolerance",
+             "ends when the residual is above X times the norm of b (or the first residual, if that is larger)", 1, true,
+             [](O& o) -> double& { return o.divergence_tolerance; }),
+      count("max_iterations", "ends after N iterations", 0, std::numeric_limits<std::int64_t>::max(),
+            [](O& o) -> std::int64_t& { return o.max_iterations; }),
+      used_by(count("degree", "products an application", 1, 100, [](O& o) -> int& { return o.preconditioning.degree; }),
+              "preconditioner", {"chebyshev"}),
+      used_by(count("node_block_size", "unknowns a node; 0: as the matrix has them", 0, 1 << 20,
+                    [](O& o) -> int& { return o.preconditioning.node_block_size; }),
+              "preconditioner", {"block_jacobi"}),
+      used_by(count("restart", "steps until the method begins anew; N vectors are kept", 1, 100'000,
+                    [](O& o) -> std::int64_t& { return o.restart; }),
+              "solver", restarting),
+      used_by(word(
+                  "gram_schmidt",
+                  "classical: twice, with two sums over the ranks a step; modified: once, with a sum for each vector kept",
+                  {"classical", "modified"}, [](const O& o) { return name(o.gram_schmidt); },
+                  [](O& o, const std::string& text) { o.gram_schmidt = parse_gram_schmidt(text); }),
+              "solver", restarting),
+      used_by(
+          word(
+              "variant",
+              "classic: two sums over the ranks an iteration; single_reduction: one, for the price of a further vector to "
+              "read and write; auto measures which is faster (if results must be reproducible, the size of the vectors "
+              "decides)",
+              {"auto", "classic", "single_reduction"}, [](const O& o) { return name(o.variant); },
+              [](O& o, const std::string& text) { o.variant = parse_cg_variant(text); }),
+          "solver", {"cg", std::string(kAutomaticMethod)}),
+      word(
+          "residual_norm",
+          "the norm of the residual r that decides: unpreconditioned |r|, preconditioned |Mr|, natural sqrt(r'Mr)",
+          {"unpreconditioned", "preconditioned", "natural"}, [](const O& o) { return name(o.residual_norm); },
+          [](O& o, const std::string& text) { o.residual_norm = parse_residual_norm(text); }),
+      word(
+          "null_space",
+          "constant: A maps constant vectors to 0, as a Laplacian with Neumann conditions only. The mean of b is removed, "
+          "and "
+          "the x of mean 0 is found",
+          {"none", "constant"}, [](const O& o) { return name(o.null_space); },
+          [](O& o, const std::string& text) { o.null_space = parse_null_space(text); }),
+      word(
+          "penalty_rows",
+          "rows that state a known value by a diagonal above 1e8 times all else, as FreeFEM's tgv: auto takes x = b / "
+          "diagonal there and solves for the other unknowns, if such rows matter little to others; known takes them all and "
+          "refuses a matrix without any; keep takes them as rows like others",
+          {"keep", "known", "auto"}, [](const O& o) { return name(o.penalty_rows); },
+          [](O& o, const std::string& text) { o.penalty_rows = parse_penalty_rows(text); }),
+      flag("assume_symmetric", "do not check that the matrix is symmetric, for methods that need it",
+           [](O& o) -> bool& { return o.assume_symmetric; }),
+  };
+  return all;
+}
+
+}  // namespace
+
+const std::vector<SolverSetting>& solver_settings() {
+  static const std::vector<SolverSetting> all = make_settings();
+  return all;
+}
+
+const SolverSetting& find_solver_setting(const std::string& name) {
+  return find_named(solver_settings(), "option of a solver", name, "settings");
+}
+
+void take_settings(const std::string& text, SolverOptions& options) {
+  std::set<std::string> seen;
+  for (std::size_t at = text.find_first_not_of(" ,"); at != std::string::npos;) {
+    const std::size_t end = std::min(text.find_first_of(" ,", at), text.size());
+    const std::string entry = text.substr(at, end - at);
+    const std::size_t equals = entry.find('=');
+    if (equals == std::string::npos)
+      throw Error(ErrorKind::usage, fmt::format("\"{}\" among the settings is not of the form name=value", entry),
+                  "settings");
+    const SolverSetting& setting = find_solver_setting(entry.substr(0, equals));
+    if (!seen.insert(setting.name).second)
+      throw Error(ErrorKind::usage, fmt::format("{} comes twice among the settings", setting.name), "settings");
+    setting.set(options, entry.substr(equals + 1));
+    at = text.find_first_not_of(" ,", end);
+  }
+}
+
+void require_good_settings(const SolverOptions& options) {
+  SolverOptions copy;
+  for (const SolverSetting& setting : solver_settings()) setting.set(copy, setting.get(options));
+}
+
+std::vector<Given> all_settings(const SolverOptions& options) {
+  std::vector<Given> all;
+  for (const SolverSetting& setting : solver_settings()) all.push_back({setting.name, setting.get(options), {}});
+  return all;
+}
+
+std::string describe_settings() {
+  std::string text;
+  const SolverOptions defaults;
+  for (const SolverSetting& s : solver_settings()) {
+    text += s.name + ": ";
+    if (!s.users.empty()) text += fmt::format("of the {} {}: ", s.of, join_choices(s.users));
+    text += s.help;
+    if (!s.choices.empty()) text += fmt::format(". One of {}", join_choices(s.choices));
+    if (s.unset.empty()) text += fmt::format(". Default: {}", s.get(defaults));
+    text += ".\n";
+  }
+  return text;
+}
+
+}  // namespace shardmat

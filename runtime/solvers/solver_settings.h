@@ -1,0 +1,45 @@
+// The options of solvers as one table: name, values, default, help. The command, C, Fortran, Python, PETSc's plug-in, the
+// checks and the reports take them from here, so that a new option is one entry of solver_settings.cpp.
+//
+// Threads: any thread. Nothing here is collective.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/same_on_all_ranks.h"
+#include "runtime/solvers/loop/solver_options.h"
+
+namespace shardmat {
+
+struct SolverSetting {
+  std::string name;                       ///< "restart"; the command calls it --restart
+  std::string help;                       ///< what its values do
+  std::vector<std::string> choices = {};  ///< the words that it takes; empty: a number, or a flag
+  bool flag = false, whole = false;       ///< "0" or "1"; a whole number
+  /// Methods or preconditioners that look at it; empty: all do.
+  std::string of = {};  ///< "solver" or "preconditioner"
+  std::vector<std::string> users = {};
+  std::string unset = {};                                     ///< what get() says where the default depends on the matrix
+  std::function<std::string(const SolverOptions&)> get = {};  ///< as text that set() takes
+  /// Throws Error(usage) for another value, naming those that it takes.
+  std::function<void(SolverOptions&, const std::string&)> set = {};
+};
+
+const std::vector<SolverSetting>& solver_settings();
+/// Throws Error(usage) for an unknown name, with the nearest one.
+const SolverSetting& find_solver_setting(const std::string& name);
+
+/// Takes "restart=50 variant=classic": entries apart by spaces or commas. Throws Error(usage), also for an entry without '='
+/// and for a name that comes twice.
+void take_settings(const std::string& text, SolverOptions& options);
+/// Throws Error(usage) for values that no setting takes.
+void require_good_settings(const SolverOptions& options);
+/// For require_same_on_all_ranks().
+std::vector<Given> all_settings(const SolverOptions& options);
+/// A line for each setting: name, values, default, help.
+std::string describe_settings();
+
+}  // namespace shardmat

@@ -1,0 +1,79 @@
+#include "tools/cli/solver_settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/base/error.h"
+#include "kernels/base/text.h"
+#include "runtime/solvers/method_choice.h"
+#include "tools/cli/help_text.h"
+
+namespace shardmat::tools {
+namespace {
+
+std::string option_of(const std::string& setting) {
+  std::string option = "--" + setting;
+  std::replace(option.begin(), option.end(), '_', '-');
+  return option;
+}
+
+std::string help_of(const SolverSetting& setting) {
+  std::string users;
+  for (const std::string& user : setting.users)
+    if (user != kAutomaticMethod) users += (users.empty() ? "" : ", ") + user;
+  if (!users.empty()) users = (setting.of == "solver" ? "" : setting.of + " ") + users + ": ";
+  return users + setting.help + (setting.choices.empty() ? "" : choices("Choices", setting.choices));
+}
+
+ValueCheck check_of(const SolverSetting& setting) {
+  return ValueCheck([&setting](std::string& text) -> std::string {
+    SolverOptions scratch;
+    try {
+      setting.set(scratch, text);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  });
+}
+
+}  // namespace
+
+SolverSettingOptions::SolverSettingOptions(const CommandLine& command)
+    : command_(command),
+      texts_(std::make_shared<std::map<std::string, std::string>>()),
+      flags_(std::make_shared<std::map<std::string, bool>>()) {
+  const SolverOptions defaults;
+  for (const SolverSetting& setting : solver_settings()) {
+    const std::string name = option_of(setting.name);
+    if (setting.name == "node_block_size") continue;  // the command has it for the matrix
+    if (setting.flag) {
+      command.add_flag(name, (*flags_)[setting.name], help_of(setting));
+      continue;
+    }
+    std::string& text = (*texts_)[setting.name] = setting.unset.empty() ? setting.get(defaults) : "";
+    const Option option = command.add_option(name, text, help_of(setting))->check(check_of(setting));
+    if (setting.unset.empty()) option.capture_default_str();
+    option.type_name(setting.whole ? "N" : setting.choices.empty() ? "X" : "NAME");
+  }
+}
+
+void SolverSettingOptions::take(SolverOptions& options) const {
+  const auto given = [&](const SolverSetting& setting) {
+    return (texts_->count(setting.name) + flags_->count(setting.name)) > 0 && command_.count(option_of(setting.name)) > 0;
+  };
+  for (const SolverSetting& setting : solver_settings())
+    if (given(setting)) setting.set(options, setting.flag ? "1" : texts_->at(setting.name));
+  // What one method or preconditioner looks at is not left out silently where another one was chosen.
+  for (const SolverSetting& setting : solver_settings()) {
+    if (!given(setting) || setting.users.empty()) continue;
+    const std::string chosen = setting.of == "solver" ? options.solver : options.preconditioner;
+    if (std::find(setting.users.begin(), setting.users.end(), chosen) == setting.users.end())
+      throw Error(ErrorKind::usage,
+                  fmt::format("{} is of no use with {} {}; leave it out, or take {}", option_of(setting.name),
+                              option_of(setting.of), chosen, join_choices(setting.users)));
+  }
+}
+
+}  // namespace shardmat::tools

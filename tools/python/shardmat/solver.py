@@ -1,0 +1,112 @@
+"""Solvers, and their options."""
+
+import operator
+import re
+
+from .arrays import in_library_of, on_gpu, real
+from .context import empty, native
+from .errors import NotConvergedError
+from .handle import Handle
+
+_OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", or "auto" (by the matrix).
+    preconditioner: "none", "jacobi", "block_jacobi" or "chebyshev".
+
+    Options, by keyword:
+    rtol: of the norm of b. 1e-8, for a matrix in float32 1e-5.
+    atol: of the residual. 0.
+    divergence_tolerance: a residual so many times the first one ends the solve. 1e5.
+    max_iterations: 10000.
+    restart: iterations of gmres and fgmres until they begin anew. 30.
+    gram_schmidt: of gmres and fgmres: "classical" (twice), or "modified" with a sum over the ranks for each vector.
+    columns: right-hand sides that are solved at once. 1; Matrix.solve takes those of b.
+    node_block_size: the unknowns a node, for block_jacobi. Found in the pattern.
+    degree: of the polynomial of chebyshev. 4.
+    null_space: "none", or "constant" for a matrix with A·1 = 0.
+    residual_norm: "unpreconditioned" or "preconditioned", for the test of convergence.
+    assume_symmetric: True skips the test that cg, minres and chebyshev make.
+    variant: of cg: "auto", "classic", or "single_reduction" with one sum over the ranks an iteration.
+    penalty_rows: rows that state a known value by a diagonal above 1e8 times all else, as FreeFEM's tgv. "auto": they give
+        x = b / diagonal, and the others are solved for; "known": all such rows, and one at least; "keep": rows like
+        others. ``results`` tell how many; norm_of_b, residual and true_residual are those of the other rows.
+    monitor: called now and then with the iterations and the norm of each column's residual; True ends the solve. Ctrl-C ends
+        it, too."""
+
+
+def lists_options(documented):
+    """Puts the options of a solver into a docstring, so that help() shows them."""
+    documented.__doc__ = documented.__doc__.replace("{options}", _OPTIONS)
+    return documented
+
+
+def solver_settings():
+    """The options of solvers, a line each: name, what its values do, and its default."""
+    return native().solver_settings()
+
+
+def _as_text(name, value):
+    """An option of a solver as the library takes it by name."""
+    if isinstance(value, str):
+        if not value or set(value) & set(" ,="):
+            raise ValueError(f"{name} is {value!r}; it must be one word")
+        return value
+    try:
+        return str(int(operator.index(value)))
+    except TypeError:
+        return repr(float(value))
+
+
+def _options(given):
+    """What was given, with all but columns and monitor as text."""
+    known = {name: value for name, value in given.items() if value is not None}
+    columns = operator.index(known.get("columns", 1))
+    if not 1 <= columns < 2**63:
+        raise ValueError(f"columns is {columns}; it must be at least 1")
+    names = re.findall(r"^(\w+):", solver_settings(), re.MULTILINE)
+    for name in known:
+        if name not in names and name not in ("columns", "monitor"):
+            raise TypeError(f"there is no option '{name}' of a solver; help(shardmat.Solver) lists them")
+    return {name: value if name in ("columns", "monitor") else _as_text(name, value) for name, value in known.items()}
+
+
+@lists_options
+class Solver(Handle):
+    """Solves A·X = B by Krylov methods; all vectors and sums stay on the devices.
+
+    {options}
+    """
+
+    def __init__(self, matrix, solver="cg", preconditioner="none", **options):
+        self._matrix = matrix
+        self._sum_type = matrix.info()["sum_type"]
+        self._native = native().Solver(matrix._open(),
+                                       _options({"solver": solver, "preconditioner": preconditioner, **options}))
+        self.results = []
+
+    def refresh(self):
+        """Takes the new values of the matrix into the preconditioner. Collective."""
+        self._open().refresh()
+
+    def solve(self, b, x0=None):
+        """x with A·x = b, begun from x0 or zeros. Collective. ``results`` then has a dict for each column.
+
+        A column converged if its true_residual meets the tolerance, or with the reason "converged_attainable" if it is at most
+        ``floor``, which rounding errors allow: 2 ε ‖ |A|·|x| ‖. Then ``backward_error``, ‖b − A·x‖ / ‖ |A|·|x| ‖, is told, too.
+
+        For a b on the matrix's GPU, x lies there, too, as an array of the library that b is of.
+
+        Raises NotConvergedError, which has the last x.
+        """
+        import numpy
+
+        if on_gpu(b):
+            x = in_library_of(b, empty(b.shape, self._sum_type, context=self._matrix.context))
+            x[...] = 0 if x0 is None else x0
+        else:
+            b = real(b, "b")
+            x = numpy.zeros(numpy.shape(b), self._sum_type) if x0 is None else numpy.array(real(x0, "x0"), self._sum_type)
+            b = numpy.ascontiguousarray(b, x.dtype)
+        self.results = self._open().solve(b, x)
+        failed = [result for result in self.results if not result["converged"]]
+        if failed:
+            raise NotConvergedError(failed[0]["explanation"], x, self.results)
+        return x
