@@ -31,7 +31,7 @@ template <class T, std::size_t Width>
 std::vector<std::array<T, Width>> read_table(const Hdf5File& file, const char* name, bool floating) {
   if (!file.has(name))
     reject(file.path(),
-           fmt::format("there is no dataset {}; a mesh has /points and /tetrahedra (tools/commands/convert_mesh.py makes "
+           fmt::format("there is no dataset {}; a mesh has /points and /tetrahedra (tools/plots/convert_mesh.py makes "
                        "such a file from Gmsh's and other formats)",
                        name));
   const Hdf5Dataset dataset = file.dataset(name);
@@ -103,7 +103,7 @@ void take_tetrahedra(TetMesh& mesh, const std::vector<std::array<std::int64_t, 4
   const auto unused = std::find(used.begin(), used.end(), false);
   if (unused != used.end())
     reject(path,
-           fmt::format("point {} belongs to no tetrahedron, which would make an empty row; tools/commands/convert_mesh.py "
+           fmt::format("point {} belongs to no tetrahedron, which would make an empty row; tools/plots/convert_mesh.py "
                        "drops such points",
                        unused - used.begin()));
 }
@@ -119,7 +119,7 @@ TetMesh read_tet_mesh(const std::string& path) {
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::input) throw;
     throw Error(ErrorKind::input,
-                fmt::format("mesh {}; tools/commands/convert_mesh.py makes meshes from Gmsh's and other formats", e.what()));
+                fmt::format("mesh {}; tools/plots/convert_mesh.py makes meshes from Gmsh's and other formats", e.what()));
   }
   TetMesh mesh;
   mesh.points = read_table<double, 3>(file, kPoints, true);

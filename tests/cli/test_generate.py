@@ -83,7 +83,7 @@ $EndElements
 """
 
     def convert(self, *arguments):
-        return run([sys.executable, ROOT / "tools" / "commands" / "convert_mesh.py", *arguments], self.directory)
+        return run([sys.executable, ROOT / "tools" / "plots" / "convert_mesh.py", *arguments], self.directory)
 
     def test_gmsh_file_to_matrix(self):
         self.write("part.msh", self.MESH)

@@ -12,7 +12,7 @@ import sys
 import interpreter
 
 EXAMPLE = """example:
-  tools/commands/convert_mesh.py part.msh part.h5
+  tools/plots/convert_mesh.py part.msh part.h5
   shardmat generate elasticity --mesh part.h5 --degree 2 --clamp 0.03 part-matrix.h5
 
 needs the Python packages meshio, h5py and numpy (Debian: python3-meshio python3-h5py python3-numpy)"""
