@@ -1,4 +1,4 @@
-// The benchmarks of `shardmat bench`: one file each and one line in the list of commands/bench.cpp.
+// The benchmarks of `shardmat bench`: one file each and one line in the list of main.cpp.
 #pragma once
 
 #include <functional>

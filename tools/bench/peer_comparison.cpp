@@ -12,6 +12,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "tools/cli/checks.h"
+#include "tools/cli/other_programs.h"
 
 namespace shardmat::tools {
 namespace {
@@ -144,7 +145,7 @@ PeerComparison::Programs& PeerComparison::programs(int threads) {
   std::unique_ptr<Programs>& made = programs_[threads];
   if (made) return *made;
   made = std::make_unique<Programs>();
-  const std::string folder = program_folder(), program = peer_program();
+  const std::string program = peer_program();
   const bool one = threads == 1;
   made->add({program}, 1, threads, one, "threads");
   const auto unless_it_fails = [&](const char* what, const auto& start) {
@@ -156,7 +157,9 @@ PeerComparison::Programs& PeerComparison::programs(int threads) {
     }
   };
   if (one) {
-    unless_it_fails("SciPy", [&] { made->add({"python3", folder + "/scipy_peer.py"}, 1, threads, one, "threads"); });
+    unless_it_fails("SciPy", [&] {
+      made->add({"python3", (program_folder() / "scipy_peer.py").string()}, 1, threads, one, "threads");
+    });
   } else {
     report_.notes.push_back(fmt::format("DUNE and SciPy multiply in one thread: left out with {} threads", threads));
     const auto all = made->processes.front()->list();

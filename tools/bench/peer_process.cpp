@@ -17,8 +17,6 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <sstream>
 #include <string_view>
@@ -27,6 +25,7 @@
 #include "kernels/base/parallel.h"
 #include "kernels/base/timer.h"
 #include "tools/cli/environment.h"
+#include "tools/cli/other_programs.h"
 
 namespace shardmat::tools {
 namespace {
@@ -101,16 +100,14 @@ void write_arrays(const CsrView& matrix, std::byte* block, const peers::Operands
 
 }  // namespace
 
-std::string program_folder() { return std::filesystem::read_symlink("/proc/self/exe").parent_path().string(); }
-
-std::string peer_program() { return program_folder() + "/" + kPeerProgram; }
+std::string peer_program() { return (program_folder() / kPeerProgram).string(); }
 
 void require_peer_program() {
   if (std::filesystem::exists(peer_program())) return;
   throw Error(ErrorKind::resources,
               fmt::format("there is no {} in {}: it is built with the libraries that it compares, and never installed. "
                           "Install some of them ({}; or deploy/install-dependencies.sh --peers), configure and build again",
-                          kPeerProgram, program_folder(), kPackages));
+                          kPeerProgram, program_folder().string(), kPackages));
 }
 
 void let_waiting_threads_sleep() {
@@ -118,10 +115,9 @@ void let_waiting_threads_sleep() {
   std::transform(policy.begin(), policy.end(), policy.begin(), [](unsigned char c) { return std::tolower(c); });
   if (policy == "passive") return;
   ::setenv("OMP_WAIT_POLICY", "passive", 1);
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::string> own = own_words();
   std::vector<char*> words;
-  for (std::size_t at = 0; at < text.size(); at = text.find('\0', at) + 1) words.push_back(text.data() + at);
+  for (std::string& word : own) words.push_back(word.data());
   words.push_back(nullptr);
   ::execv("/proc/self/exe", words.data());
   throw Error(ErrorKind::resources, "cannot start anew with OMP_WAIT_POLICY=passive; set this variable yourself");

@@ -106,9 +106,7 @@ class PeerProcess {
   std::vector<Rank> ranks_;
 };
 
-/// The folder of this program, in which the peer programs lie.
-std::string program_folder();
-/// The program of the libraries that CMake found; it may not be there.
+/// The program of the libraries that CMake found, beside this one; it may not be there.
 std::string peer_program();
 /// Throws Error(resources) with what to install if it is not there.
 void require_peer_program();

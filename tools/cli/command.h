@@ -1,4 +1,4 @@
-// A subcommand of the program: one file in commands/ and one line in the list of main.cpp.
+// A subcommand of a program: one file in commands/ and one line in the list of tools/main.cpp.
 #pragma once
 
 #include <functional>

@@ -13,6 +13,7 @@
 #include "partition/vectors/vector_file.h"
 #include "tools/bench/service/load.h"
 #include "tools/cli/input_matrix.h"
+#include "tools/cli/other_programs.h"
 
 namespace shardmat::tools::service_bench {
 
@@ -43,7 +44,7 @@ std::vector<std::string> multiply_command(const Library& library, const Resident
   std::vector<std::string> command{"mpirun",
                                    "-n",
                                    std::to_string(ranks),
-                                   fs::read_symlink("/proc/self/exe").string(),
+                                   (program_folder() / "shardmat").string(),
                                    "multiply",
                                    (library.path() / matrix.source).string(),
                                    "--backend",
