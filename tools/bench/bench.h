@@ -18,7 +18,6 @@ std::function<int()> add_bench_kernels(const CommandLine& bench);
 std::function<int()> add_bench_papers(const CommandLine& bench);
 std::function<int()> add_bench_scaling(const CommandLine& bench);
 std::function<int()> add_bench_service(const CommandLine& bench);
-std::function<int()> add_bench_slices(const CommandLine& bench);
 std::function<int()> add_bench_solve(const CommandLine& bench);
 std::function<int()> add_bench_spmm(const CommandLine& bench);
 
