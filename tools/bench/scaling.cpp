@@ -273,9 +273,7 @@ void add_product_options(const CommandLine& app, Options& o) {
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--kernel", o.kernel, "kernel by name, or auto; see shardmat help multiply")->capture_default_str();
-  app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
-      ->check(one_of({"auto", "host", "cuda"}))
-      ->capture_default_str();
+  add_backend_option(app, o.backend);
   app.add_option("--iterations", o.iterations, "number of products to time")
       ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
