@@ -514,7 +514,7 @@ class Pictures(CliTest):
 
     def draw(self, script, report, python=sys.executable, **more):
         self.write("r.json", json.dumps(report))
-        return run([python, ROOT / "tools" / script, "r.json", "--output", "r.svg"], self.directory, **more)
+        return run([python, ROOT / "tools" / "plots" / script, "r.json", "--output", "r.svg"], self.directory, **more)
 
     def kernels(self, ratio, min_s=1):
         times = {"median_s": 1, "min_s": min_s}
@@ -567,7 +567,7 @@ class Pictures(CliTest):
                     "plot_matrix": "info", "plot_papers": "bench papers", "plot_peers": "bench kernels|spmm|batched --peers",
                     "plot_reports": "multiply", "plot_scaling": "bench scaling", "plot_service": "bench service", "plot_solve": "bench solve",
                     "plot_spmm": "bench spmm", "scaling_html": "bench scaling", "papers_html": "bench papers"}
-        scripts = [*(ROOT / "tools").glob("plot_*.py"), *(ROOT / "tools").glob("*_html.py")]
+        scripts = [*(ROOT / "tools" / "plots").glob("plot_*.py"), *(ROOT / "tools" / "plots").glob("*_html.py")]
         self.assertEqual(set(commands), {path.stem for path in scripts})
         pagerank = {"matrix": {"name": "m"}, "columns": [], "iterations": 3}
         features = {"machine": self.MACHINE, "cases": [{"matrix": {"name": "m"}}]}
@@ -581,7 +581,7 @@ class Pictures(CliTest):
                                   f"Write one with: shardmat {command} … --json FILE"):
                         self.assertIn(words, result.err)
         self.write("r.json", "{")
-        result = run([sys.executable, ROOT / "tools" / "plot_solve.py", "r.json", "--output", "r.svg"], self.directory)
+        result = run([sys.executable, ROOT / "tools" / "plots" / "plot_solve.py", "r.json", "--output", "r.svg"], self.directory)
         self.assertEqual(result.code, USAGE, result)
         self.assertIn("it is not JSON", result.err)
 
