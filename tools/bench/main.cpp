@@ -37,7 +37,7 @@ std::function<int()> add_benchmarks(const CommandLine& program) {
 
 int main(int argc, char** argv) {
   using namespace shardmat::tools;
-  constexpr Command kCommands[] = {add_benchmarks, add_help};
+  constexpr AddCommand kCommands[] = {add_benchmarks, add_help};
   std::vector<char*> words(argv, argv + argc);
   std::string bench = "bench";
   if (argc > 0 && std::filesystem::path(argv[0]).filename() == "shardmat-bench")

@@ -9,7 +9,7 @@ namespace shardmat::tools {
 
 /// Adds a subcommand with its options to the program. The function it returns does the work after parsing, and returns the
 /// exit code; errors are thrown as shardmat::Error.
-using Command = std::function<int()> (*)(const CommandLine& program);
+using AddCommand = std::function<int()> (*)(const CommandLine& program);
 
 std::function<int()> add_batch(const CommandLine& program);
 std::function<int()> add_bench(const CommandLine& program);

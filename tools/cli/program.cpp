@@ -165,7 +165,7 @@ void refuse_empty_items(const CLI::App& app, const std::vector<std::string>& wor
           check(dashed, words[i].substr(dashed.size() + 1), option->get_delimiter());
 }
 
-int parse_and_run(int argc, char** argv, std::span<const Command> commands) {
+int parse_and_run(int argc, char** argv, std::span<const AddCommand> commands) {
   CLI::App program{"Multiplies sparse matrices that are too big or too slow for one GPU, on many GPUs.", "shardmat"};
   program.formatter(std::make_shared<HelpFormatter>());
   program.set_version_flag("--version", version_text(), "print the version, the compiler and the libraries of this program");
@@ -175,7 +175,7 @@ int parse_and_run(int argc, char** argv, std::span<const Command> commands) {
                  "\nFor help on a command: shardmat COMMAND --help, or shardmat help COMMAND\n");
   std::vector<std::function<int()>> runs;
   std::vector<const CLI::App*> apps;
-  for (const Command add : commands) {
+  for (const AddCommand add : commands) {
     runs.push_back(add(CommandLine(program)));
     apps.push_back(program.get_subcommands([](CLI::App*) { return true; }).back());
   }
@@ -227,7 +227,7 @@ void leave_no_unfinished_files() {
 
 }  // namespace
 
-int run_program(int argc, char** argv, std::span<const Command> commands) {
+int run_program(int argc, char** argv, std::span<const AddCommand> commands) {
   open_standard_streams(ClosedOutput::fails);
   leave_no_unfinished_files();
   constexpr int kResources = static_cast<int>(ErrorKind::resources);

@@ -9,6 +9,6 @@
 namespace shardmat::tools {
 
 /// The whole of main(): runs the one of `commands` that the command line names, and returns the exit code.
-int run_program(int argc, char** argv, std::span<const Command> commands);
+int run_program(int argc, char** argv, std::span<const AddCommand> commands);
 
 }  // namespace shardmat::tools

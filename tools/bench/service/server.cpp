@@ -67,7 +67,7 @@ double Resident::most_per_second() const {
   return most;
 }
 
-Server::Server(const Library& library, int ranks, const std::vector<std::string>& more)
+Server::Server(const MatrixFolder& library, int ranks, const std::vector<std::string>& more)
     : state_(make_state_directory(library.path())), socket_((state_ / "http.sock").string()), ranks_(ranks) {
   std::vector<std::string> command{(program_folder() / "shardmat").string(),
                                    "serve",

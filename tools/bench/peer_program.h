@@ -53,15 +53,15 @@ class SharedOperands {
 };
 
 /// One program, running on one or more ranks.
-class PeerProcess {
+class PeerProgram {
  public:
   /// `command` with the socket's name and the clock as its last words. `threads`: of OpenMP, in each rank. `cpu_clock`:
   /// times are CPU time of the one thread, not wall time. Throws Error(resources) if it does not start.
-  PeerProcess(std::vector<std::string> command, int ranks, int threads, bool cpu_clock);
+  PeerProgram(std::vector<std::string> command, int ranks, int threads, bool cpu_clock);
   /// Closes the connection and waits for the end.
-  ~PeerProcess();
-  PeerProcess(const PeerProcess&) = delete;
-  PeerProcess& operator=(const PeerProcess&) = delete;
+  ~PeerProgram();
+  PeerProgram(const PeerProgram&) = delete;
+  PeerProgram& operator=(const PeerProgram&) = delete;
 
   // Each of these throws Error(resources) if the program has ended.
   std::vector<PeerName> list();
@@ -107,7 +107,7 @@ class PeerProcess {
 };
 
 /// The program of the libraries that CMake found, beside this one; it may not be there.
-std::string peer_program();
+std::string peer_program_path();
 /// Throws Error(resources) with what to install if it is not there.
 void require_peer_program();
 
