@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# deploy/build.sh [--build DIR] [--prefix DIR] [--tests]
-# Configures and builds a release in DIR (build), says what was found and left out, and shows the log only if a step fails.
+# deploy/build.sh [--build DIR] [--prefix DIR] [--tests] [--target NAME]…
+# Configures a release in DIR (build) and builds all of it, or the named targets. Says what was found and left out, and shows
+# the log only if a step fails.
 set -euo pipefail
 
-prefix="" dir=build tests=OFF
+prefix="" dir=build tests=OFF targets=()
 while [ $# -gt 0 ]; do
   case $1 in
     --build) dir=$(realpath -m "${2:?--build wants a directory}"); shift 2 ;;
     --prefix) prefix=$(realpath "${2:?--prefix wants a directory}"); shift 2 ;;
     --tests) tests=ON; shift ;;
-    -h | --help) sed -n '2,3p' "$0"; exit 0 ;;
-    *) echo "build.sh: unknown option $1 (there are --build DIR, --prefix DIR and --tests)" >&2; exit 2 ;;
+    --target) targets+=("${2:?--target wants a name}"); shift 2 ;;
+    -h | --help) sed -n '2,4p' "$0"; exit 0 ;;
+    *) echo "build.sh: unknown option $1 (there are --build DIR, --prefix DIR, --tests and --target NAME)" >&2; exit 2 ;;
   esac
 done
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -64,7 +66,7 @@ show_progress() {
   done
   if [ "$drawn" = 1 ]; then printf '\r\033[K'; fi
 }
-if ! cmake --build "$dir" --parallel "$(nproc)" 2>&1 | show_progress; then
+if ! cmake --build "$dir" --parallel "$(nproc)" ${targets[@]:+--target "${targets[@]}"} 2>&1 | show_progress; then
   echo "The build failed; the end of $log:" >&2
   { grep -E -A 12 '(error|Error)[: ]' "$log" || tail -n 50 "$log"; } | head -n 80 >&2
   exit 1

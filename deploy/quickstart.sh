@@ -22,7 +22,7 @@ echo "== 1. Dependencies"
 deploy/install-dependencies.sh ${prefix:+--prefix "$prefix"}
 
 echo "== 2. Build (some minutes on two cores, more with CUDA)"
-deploy/build.sh --build "$dir" ${prefix:+--prefix "$prefix"}
+deploy/build.sh --build "$dir" --target shardmat --target shardmat-serve ${prefix:+--prefix "$prefix"}
 shardmat=$dir/tools/shardmat work=$dir/quickstart
 mkdir -p "$work"
 
@@ -51,3 +51,4 @@ echo
 deploy/quickstart-service.sh "$shardmat" "$work" "$ranks"
 echo
 echo "Next: $shardmat --help"
+echo "The benchmarks, the Python package and the libraries for C and Fortran: cmake --build $dir"

@@ -20,7 +20,7 @@ install(CODE "
   set(SHARDMAT_HEADERS \"${SHARDMAT_PUBLIC_HEADERS}\")
   include(\"${PROJECT_SOURCE_DIR}/deploy/cmake/install_headers.cmake\")")
 
-install(TARGETS shardmat shardmat-serve RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS shardmat shardmat-bench shardmat-serve RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plots/plot_batched.py ${PROJECT_SOURCE_DIR}/tools/plots/plot_convergence.py
         ${PROJECT_SOURCE_DIR}/tools/plots/plot_kernels.py
         ${PROJECT_SOURCE_DIR}/tools/plots/papers_html.py ${PROJECT_SOURCE_DIR}/tools/plots/plot_papers.py

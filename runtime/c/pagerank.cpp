@@ -6,7 +6,7 @@
 #include "partition/files/file_digest.h"
 #include "partition/source/row_source.h"
 #include "runtime/c/handles.h"
-#include "runtime/shared_gpu/answer.h"
+#include "runtime/shared_gpu/answer_bytes.h"
 
 namespace shardmat::c {
 namespace {
@@ -119,17 +119,17 @@ int rank(shardmat_context* context, const shardmat_pagerank_options* given, cons
       return run(state.own(), graph, options.unweighted != 0, chosen, monitor, restarts, scores);
     };
     if (state.context.has_feeders()) {
-      Answer(state.context.group().call(
-                 "PageRank",
-                 [&] {
-                   prepare();
-                   return std::vector<Operand>();
-                 },
-                 [&](std::span<const GroupOperand>) {
-                   Answer made;
-                   made.put(on_owners());
-                   return made.text();
-                 }))
+      AnswerBytes(state.context.group().call(
+                      "PageRank",
+                      [&] {
+                        prepare();
+                        return std::vector<Operand>();
+                      },
+                      [&](std::span<const GroupOperand>) {
+                        AnswerBytes made;
+                        made.put(on_owners());
+                        return made.text();
+                      }))
           .get(found);
     } else {
       state.communicator.together(prepare);

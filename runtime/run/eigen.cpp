@@ -12,20 +12,18 @@
 #include "kernels/base/timer.h"
 #include "partition/vectors/vector_file.h"
 #include "runtime/base/break_on_error.h"
-#include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/penalty_rows.h"
+#include "runtime/run/reported_run.h"
 #include "runtime/run/time_product.h"
 #include "runtime/source/matrix_source.h"
 
 namespace shardmat {
 namespace {
 
-/// One run; keeps what its steps share.
-class EigenRun {
+class EigenRun : ReportedRun<EigenOptions, EigenReport> {
  public:
-  EigenRun(Context& context, const EigenOptions& options)
-      : context_(context), communicator_(context.communicator()), options_(options), settings_(options.settings) {}
+  EigenRun(Context& context, const EigenOptions& options) : ReportedRun(context, options), settings_(options.settings) {}
 
   EigenReport operator()() {
     return break_on_error(communicator_, [&] {
@@ -39,13 +37,6 @@ class EigenRun {
   }
 
  private:
-  template <class F>
-  void phase(const char* name, F&& work) {
-    const Timer timer;
-    work();
-    report_.phases.push_back({name, over_ranks(timer.seconds(), communicator_)});
-  }
-
   void open() {
     communicator_.together([&] {
       const auto refuse = [](const char* text, const char* setting) { throw Error(ErrorKind::usage, text, setting); };
@@ -139,14 +130,10 @@ class EigenRun {
     r.host_peak_bytes = over_ranks(static_cast<double>(peak_host_memory()), communicator_);
   }
 
-  Context& context_;
-  Communicator& communicator_;
-  const EigenOptions& options_;
   LanczosOptions settings_;
   MatrixSource source_;
   std::unique_ptr<DistributedMatrix> matrix_;
   std::optional<DistributedVector> vectors_;
-  EigenReport report_;
 };
 
 }  // namespace

@@ -6,16 +6,15 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
-#include "kernels/base/timer.h"
 #include "kernels/choose/registry.h"
 #include "kernels/spmm.h"
 #include "partition/files/atomic_files.h"
 #include "partition/vectors/vector_file.h"
 #include "runtime/base/break_on_error.h"
-#include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/row_plan.h"
+#include "runtime/run/reported_run.h"
 #include "runtime/source/hdf5_on_ranks.h"
 #include "runtime/source/matrix_source.h"
 #include "runtime/timing/iterate.h"
@@ -23,11 +22,9 @@
 namespace shardmat {
 namespace {
 
-/// One run; keeps what its steps share.
-class MultiplyRun {
+class MultiplyRun : ReportedRun<MultiplyOptions, MultiplyReport> {
  public:
-  MultiplyRun(Context& context, const MultiplyOptions& options)
-      : context_(context), communicator_(context.communicator()), options_(options) {}
+  MultiplyRun(Context& context, const MultiplyOptions& options) : ReportedRun(context, options) {}
 
   MultiplyReport operator()() {
     return break_on_error(communicator_, [&] { return steps(); });
@@ -63,13 +60,6 @@ class MultiplyRun {
     }
     describe();
     return std::move(report_);
-  }
-
-  template <class F>
-  void phase(const char* name, F&& work) {
-    const Timer timer;
-    work();
-    report_.phases.push_back({name, over_ranks(timer.seconds(), communicator_)});
   }
 
   void check_options() {
@@ -207,9 +197,6 @@ class MultiplyRun {
     return peak > peak_with_copy_ ? peak : peak_before_copy_;
   }
 
-  Context& context_;
-  Communicator& communicator_;
-  const MultiplyOptions& options_;
   MatrixSource source_;
   std::int64_t peak_before_copy_ = 0, peak_with_copy_ = 0;
   std::unique_ptr<DistributedMatrix> matrix_;
@@ -218,7 +205,6 @@ class MultiplyRun {
   Buffer y_;
   HostVector<double> result_;
   IterateResult iterated_;
-  MultiplyReport report_;
 };
 
 }  // namespace

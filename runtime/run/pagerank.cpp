@@ -11,13 +11,12 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
-#include "kernels/base/timer.h"
 #include "partition/source/partitioner.h"
 #include "partition/vectors/vector_file.h"
 #include "runtime/base/break_on_error.h"
-#include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/run/reported_run.h"
 #include "runtime/run/seeds.h"
 #include "runtime/run/time_product.h"
 #include "runtime/solvers/eigen/transition.h"
@@ -27,11 +26,9 @@
 namespace shardmat {
 namespace {
 
-/// One run; keeps what its steps share.
-class PageRankRun {
+class PageRankRun : ReportedRun<PageRankOptions, PageRankReport> {
  public:
-  PageRankRun(Context& context, const PageRankOptions& options)
-      : context_(context), communicator_(context.communicator()), options_(options), load_(options.load) {}
+  PageRankRun(Context& context, const PageRankOptions& options) : ReportedRun(context, options), load_(options.load) {}
 
   PageRankReport operator()() {
     return break_on_error(communicator_, [&] {
@@ -46,13 +43,6 @@ class PageRankRun {
   }
 
  private:
-  template <class F>
-  void phase(const char* name, F&& work) {
-    const Timer timer;
-    work();
-    report_.phases.push_back({name, over_ranks(timer.seconds(), communicator_)});
-  }
-
   std::int64_t columns() const { return load_.right_hand_sides; }
 
   void check_options() {
@@ -170,9 +160,6 @@ class PageRankRun {
     r.host_peak_bytes = over_ranks(static_cast<double>(peak_host_memory()), communicator_);
   }
 
-  Context& context_;
-  Communicator& communicator_;
-  const PageRankOptions& options_;
   LoadOptions load_;
   Seeds seeds_;
   Transition links_;
@@ -180,7 +167,6 @@ class PageRankRun {
   std::unique_ptr<PageRank> pagerank_;
   std::unique_ptr<VectorSource> weights_;
   std::optional<DistributedVector> restarts_, scores_;
-  PageRankReport report_;
 };
 
 }  // namespace

@@ -13,10 +13,10 @@
 #include "partition/files/atomic_files.h"
 #include "partition/vectors/vector_file.h"
 #include "runtime/base/break_on_error.h"
-#include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/run/reported_run.h"
 #include "runtime/solvers/method_choice.h"
 #include "runtime/source/hdf5_on_ranks.h"
 #include "runtime/source/matrix_source.h"
@@ -24,11 +24,9 @@
 namespace shardmat {
 namespace {
 
-/// One run; keeps what its steps share.
-class SolveRun {
+class SolveRun : ReportedRun<SolveOptions, SolveReport> {
  public:
-  SolveRun(Context& context, const SolveOptions& options)
-      : context_(context), communicator_(context.communicator()), options_(options) {}
+  SolveRun(Context& context, const SolveOptions& options) : ReportedRun(context, options) {}
 
   SolveReport operator()() {
     return break_on_error(communicator_, [&] {
@@ -44,13 +42,6 @@ class SolveRun {
   }
 
  private:
-  template <class F>
-  void phase(const char* name, F&& work) {
-    const Timer timer;
-    work();
-    report_.phases.push_back({name, over_ranks(timer.seconds(), communicator_)});
-  }
-
   std::int64_t columns() const { return options_.load.right_hand_sides; }
 
   void open() {
@@ -165,9 +156,6 @@ class SolveRun {
     measure_copy();  // its arrays are not of the solve's peak
   }
 
-  Context& context_;
-  Communicator& communicator_;
-  const SolveOptions& options_;
   MatrixSource source_;
   std::unique_ptr<DistributedMatrix> matrix_;
   std::unique_ptr<Solver> solver_;
@@ -175,7 +163,6 @@ class SolveRun {
   std::optional<DistributedVector> b_, x_;
   bool keeps_rows_ = false;  ///< of the matrix, for advice, the residual of a matrix in f32, and what rounding errors allow
   bool may_advise_ = false;
-  SolveReport report_;
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "runtime/shared_gpu/answer.h"
+#include "runtime/shared_gpu/answer_bytes.h"
 
 namespace shardmat {
 namespace {
@@ -37,13 +37,13 @@ GroupContext::GroupContext(Communicator& ranks, const GroupContextOptions& optio
         const auto& places = context_->placement().ranks;
         const bool on_gpu = context_->device().backend == Backend::cuda;
         const DeviceProperties gpu = on_gpu ? properties(context_->device()) : DeviceProperties();
-        Answer made;
+        AnswerBytes made;
         made.put(context_->device().backend);
         made.put(places[static_cast<std::size_t>(group_->owners().rank())].device);
         made.put(gpu.id), made.put(gpu.uuid);
         return made.text();
       });
-  Answer from(answer);
+  AnswerBytes from(answer);
   std::string uuid;
   from.get(backend_), from.get(device_name_), from.get(gpu_), from.get(uuid);
   if (backend_ == Backend::cuda) device_ = {backend_, ordinal_of(uuid)};

@@ -12,7 +12,7 @@
 #include "kernels/base/memory_limits.h"
 #include "partition/source/partitioner.h"
 #include "runtime/matrix/dense_copy.h"
-#include "runtime/shared_gpu/answer.h"
+#include "runtime/shared_gpu/answer_bytes.h"
 #include "runtime/shared_gpu/hand_over.h"
 #include "runtime/source/matrix_source.h"
 
@@ -171,14 +171,14 @@ MatrixShape shape_of_file(GroupContext& context, const std::function<std::string
     name = context.ranks().together(give);
     return open();
   }
-  Answer from(context.group().call(
+  AnswerBytes from(context.group().call(
       "the size of a file",
       [&] {
         name = give();
         return std::vector<Operand>();
       },
       [&](std::span<const GroupOperand>) {
-        Answer made;
+        AnswerBytes made;
         made.put(open());
         return made.text();
       }));
@@ -315,12 +315,12 @@ void GroupMatrix::note(const DistributedMatrix& made) {
 }
 
 std::string GroupMatrix::answer() const {
-  Answer made;
+  AnswerBytes made;
   made.put(facts_);
   return made.text();
 }
 
-void GroupMatrix::take_answer(const std::string& text) { Answer(text).get(facts_); }
+void GroupMatrix::take_answer(const std::string& text) { AnswerBytes(text).get(facts_); }
 
 void GroupMatrix::share_x() {
   own_cols_ = square() ? own_rows_ : facts_.x_entries;
@@ -369,7 +369,7 @@ GroupProduct GroupMatrix::product(const std::function<ProductOptions()>& give) {
     make(options);
     return made;
   }
-  Answer from(context_.group().call(
+  AnswerBytes from(context_.group().call(
       "making a product",
       [&] {
         options = give();
@@ -378,7 +378,7 @@ GroupProduct GroupMatrix::product(const std::function<ProductOptions()>& give) {
       [&](std::span<const GroupOperand> all) {
         context_.group().owners().together([&] { require_same_columns(all[0].as<std::int64_t>()); });
         make(options);
-        Answer text;
+        AnswerBytes text;
         text.put(made.kernel), text.put(made.why), text.put(made.exchange);
         return text.text();
       }));
@@ -456,7 +456,8 @@ void GroupMatrix::zero(DistributedMatrix& of, const ZeroedRows& given, std::span
   if (owners.all_reduce(given.with_vectors ? 1 : 0, Reduction::max) == 0)
     return of.zero_rows_columns(rows, given.diagonal, nullptr, nullptr, context.stream());
   owners.together([&] {
-    if (!given.with_vectors && of.y_rows()->own_rows() > 0) throw Error(ErrorKind::usage, "x and b are given on other ranks");
+    if (!given.with_vectors && of.y_rows()->own_rows() > 0)
+      throw Error(ErrorKind::usage, "x and b are given on other ranks");
   });
   const ValueType type = sum_type(of.type());
   DistributedVector known(of, VectorLayout::rows, type), right(of, VectorLayout::rows, type);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/matrix/dense_copy.h"
-#include "runtime/shared_gpu/answer.h"
+#include "runtime/shared_gpu/answer_bytes.h"
 #include "runtime/shared_gpu/hand_over.h"
 #include "runtime/shared_gpu/solve_news.h"
 
@@ -12,7 +12,7 @@ namespace shardmat {
 namespace {
 
 std::string to_text(const SolveResult& result) {
-  Answer made;
+  AnswerBytes made;
   made.put(result.seconds), made.put(result.iterations), made.put(result.graph), made.put(result.why_f32);
   made.put(result.f32), made.put(result.maps_constants_to_zero), made.put(result.maps_more_to_zero);
   made.put(result.penalty_rows), made.put(result.penalty_ratio), made.put(result.penalty_note);
@@ -27,7 +27,7 @@ std::string to_text(const SolveResult& result) {
 }
 
 SolveResult result_of(const std::string& text) {
-  Answer from(text);
+  AnswerBytes from(text);
   SolveResult result;
   std::size_t columns = 0;
   from.get(result.seconds), from.get(result.iterations), from.get(result.graph), from.get(result.why_f32);

@@ -11,11 +11,10 @@
 #include <string_view>
 #include <tuple>
 
-#include "comm/exchange/sum_over_ranks.h"
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
-#include "kernels/vector.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/solvers/eigen/power.h"
 
 namespace shardmat {
 namespace {
@@ -154,49 +153,11 @@ IterationTimes slowest_of_ranks(std::vector<double> seconds, Communicator& commu
   return times;
 }
 
-/// Dot products over all ranks, between products.
-class Dots {
- public:
-  /// Collective over the ranks of the product.
-  explicit Dots(const Product& product)
-      : product_(product), matrix_(product.matrix()), sum_(matrix_.context().exchange_context(matrix_.type(), 1), 2) {
-    matrix_.context().communicator().together([&] {
-      products_.emplace(matrix_.context().device());
-      values_ = Buffer(matrix_.context().device(), 2 * sizeof(double));
-    });
-  }
-
-  /// xᵀy and yᵀy.
-  void add(const void* x, const void* y, Stream& stream) {
-    products_->compute(matrix_.type(), matrix_.local_rows(), x, y, values_.as<double>(), stream);
-    sum_(values_.as<double>(), stream);
-  }
-  /// x ← y / ‖y‖
-  void normalise_x(const void* y, Stream& stream) {
-    add(y, y, stream);
-    normalise(matrix_.type(), matrix_.local_rows(), y, values_.as<double>() + 1, product_.x().data, stream);
-  }
-  /// xᵀy and yᵀy on the host.
-  std::pair<double, double> of_product(const void* y, Stream& stream) {
-    add(product_.x().data, y, stream);
-    product_.wait(stream);
-    double values[2];
-    copy_to_host(values, values_.data(), sizeof values, stream);
-    return {values[0], values[1]};
-  }
-  std::string_view summed_by() const { return sum_.name(); }
-
- private:
-  const Product& product_;
-  const DistributedMatrix& matrix_;
-  SumOverRanks sum_;
-  std::optional<DotProducts> products_;
-  Buffer values_;
-};
-
-/// Throws if x, normalised again and again, is lost: y was 0, or the sum of its squares was not a finite normal number.
-void require_normalised(const Iterated& one, Dots& dots, Stream& stream) {
-  const double xx = dots.of_product(one.product->x().data, stream).first;
+/// The eigenvalue and its relative residual for the last normalised x. Throws if x was lost: y was 0, or the sum of its
+/// squares was not a finite normal number.
+IterationEstimate estimate_eigenvalue(const Iterated& one, PowerStep& step, Stream& stream) {
+  void* x = one.product->x().data;
+  const double xx = step.dots(x, x, stream).first;
   one.product->matrix().context().communicator().together([&] {
     if (xx > 0.5 && xx < 2) return;
     throw Error(ErrorKind::input,
@@ -205,14 +166,12 @@ void require_normalised(const Iterated& one, Dots& dots, Stream& stream) {
                 "begin with another x",
                 "x");
   });
-}
-
-/// λ = xᵀy for the last normalised x, and how far (λ, x) is from an eigenpair: ‖y - λx‖² = yᵀy - λ² for ‖x‖ = 1.
-IterationEstimate estimate_eigenvalue(const Iterated& one, Dots& dots, Stream& stream) {
   one.product->multiply(1, 0, one.y, stream);
-  const auto [xy, yy] = dots.of_product(one.y.data, stream);
-  const double distance = std::sqrt(std::max(0.0, yy - xy * xy));
-  return {xy, yy, xy, distance == 0 ? 0 : distance / std::abs(xy)};  // infinite if λ is 0 and y is not
+  IterationEstimate estimate;
+  double distance = 0;
+  std::tie(estimate.eigenvalue, distance) = step.eigenvalue(x, one.y.data, stream);
+  if (distance != 0) estimate.residual = distance / std::abs(estimate.eigenvalue);  // infinite if λ is 0
+  return estimate;
 }
 
 /// A copy of the x of each matrix, to start again from.
@@ -267,8 +226,8 @@ class Iteration {
                                             [](const Iterated& one) { return one.product->exchange().capturable(); });
     if (options.mode == Mode::repeat) return;
     require_square(several, options.mode);
-    for (const Iterated& one : several) dots_.push_back(std::make_unique<Dots>(*one.product));
-    if (!dots_.empty()) result_.sums = dots_[0]->summed_by();
+    for (const Iterated& one : several) steps_.push_back(std::make_unique<PowerStep>(*one.product));
+    if (!steps_.empty()) result_.sums = steps_[0]->summed_by();
   }
 
   IterateResult operator()() {
@@ -299,11 +258,11 @@ class Iteration {
   void prepare() {
     for (std::size_t i = 0; i < several_.size(); ++i) {
       const auto& [product, y] = several_[i];
-      if (options_.mode == Mode::dots) dots_[i]->of_product(y.data, stream_);  // connects the ranks
+      if (options_.mode == Mode::dots) steps_[i]->dots(product->x().data, y.data, stream_);  // connects the ranks
       if (options_.mode != Mode::power) continue;
       // x is normalised before the first product, so that the result does not depend on its length.
       copy_on_device(y.data, product->x().data, SavedX::bytes(several_[i]), stream_);
-      dots_[i]->normalise_x(y.data, stream_);
+      steps_[i]->normalise(y.data, product->x().data, stream_);
     }
     watch_.wait();
   }
@@ -313,8 +272,8 @@ class Iteration {
       const auto& [product, y] = several_[i];
       product->multiply(options_.alpha, options_.beta, y, stream_);
       if (options_.mode == Mode::dots)
-        dots_[i]->add(product->x().data, y.data, stream_), dots_[i]->add(y.data, y.data, stream_);
-      if (options_.mode == Mode::power) dots_[i]->normalise_x(y.data, stream_);
+        steps_[i]->add(product->x().data, y.data, stream_), steps_[i]->add(y.data, y.data, stream_);
+      if (options_.mode == Mode::power) steps_[i]->normalise(y.data, product->x().data, stream_);
     }
   }
 
@@ -335,11 +294,11 @@ class Iteration {
   void estimate() {
     for (std::size_t i = 0; i < several_.size(); ++i) {
       if (options_.mode == Mode::power) {
-        require_normalised(several_[i], *dots_[i], stream_);
-        result_.estimates[i] = estimate_eigenvalue(several_[i], *dots_[i], stream_);
+        result_.estimates[i] = estimate_eigenvalue(several_[i], *steps_[i], stream_);
       }
       if (options_.mode == Mode::dots)
-        std::tie(result_.estimates[i].xy, result_.estimates[i].yy) = dots_[i]->of_product(several_[i].y.data, stream_);
+        std::tie(result_.estimates[i].xy, result_.estimates[i].yy) =
+            steps_[i]->dots(several_[i].product->x().data, several_[i].y.data, stream_);
     }
   }
 
@@ -359,7 +318,7 @@ class Iteration {
   Stream& stream_;
   Stopwatch watch_;
   bool records_;  ///< work of this rank alone is recorded in graphs
-  std::vector<std::unique_ptr<Dots>> dots_;
+  std::vector<std::unique_ptr<PowerStep>> steps_;
   IterateResult result_;
 };
 

@@ -322,6 +322,7 @@ class Kernels(CliTest):
         self.fail_on_every_rank(USAGE, "bench", "kernels", ranks=2, says=["bench kernels", "without mpirun"])
 
 
+BENCH = pathlib.Path(PROGRAM).parent / "shardmat-bench"
 PEERS = pathlib.Path(PROGRAM).parent / "shardmat-peers"
 HAS_PEERS = PEERS.exists()
 
@@ -368,6 +369,27 @@ for line in lines:
 """
 
 
+class Program(CliTest):
+    """shardmat bench becomes shardmat-bench."""
+
+    def test_is_missing(self):
+        shutil.copy2(PROGRAM, self.directory)
+        for words in (["bench", "kernels"], ["bench", "--help"], ["help", "bench", "kernels"]):
+            result = run([self.path("shardmat"), *words], self.directory)
+            self.assertEqual((result.code, len(result.messages)), (RESOURCES, 1), result)
+            self.assertIn("cmake --build build --target shardmat-bench", result.messages[0])
+        self.assertIn("bench", run([self.path("shardmat"), "--help"], self.directory).out)
+
+    def test_by_its_own_name(self):
+        for words in ([], ["--help"], ["kernels", "--help"], ["kernls"], ["kernels", "--backend", "gpu"]):
+            own, usual = (run([*start, *words], self.directory) for start in ([BENCH], [PROGRAM, "bench"]))
+            self.assertEqual((own.code, own.out, own.messages), (usual.code, usual.out, usual.messages), words)
+
+    def test_errors_name_the_whole_command(self):
+        self.fail_with(USAGE, "bench", "kernls", says=["did you mean kernels?", "see: shardmat bench --help"])
+        self.fail_with(USAGE, "bench", "kernels", "--type", "f32,", says=["empty item", "see: shardmat bench kernels --help"])
+
+
 class Peers(CliTest):
     """--peers: with a program in place of the libraries, and with those that are there."""
 
@@ -379,7 +401,8 @@ class Peers(CliTest):
         folder = self.path("bin")
         if not folder.exists():
             folder.mkdir()
-            shutil.copy2(PROGRAM, folder / "shardmat")
+            for program in (PROGRAM, BENCH):
+                shutil.copy2(program, folder)
         if peers:
             (folder / "shardmat-peers").write_text(STAND_IN.format(python=sys.executable, peers=peers))
             (folder / "shardmat-peers").chmod(0o755)

@@ -13,7 +13,7 @@ import unittest
 from support import PROGRAM, USAGE, CliTest, environment
 
 COMMANDS = ("generate", "partition", "convert", "info", "multiply", "eigen", "pagerank", "serve", "client", "worker", "predict", "verify-file")
-BENCHMARKS = ("batched", "features", "feeders", "io", "kernels", "papers", "scaling", "slices", "spmm")
+BENCHMARKS = ("batched", "features", "feeders", "io", "kernels", "papers", "scaling", "spmm")
 ALL = ((), *((c,) for c in (*COMMANDS, "batch", "bench", "help")), *(("bench", b) for b in BENCHMARKS), ("generate", "elasticity"))
 
 

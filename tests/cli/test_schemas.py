@@ -5,7 +5,7 @@ import json
 import pathlib
 import unittest
 
-from support import PROGRAM, ROOT, USAGE, CliTest
+from support import PROGRAM, ROOT, CliTest
 
 SCHEMAS = ROOT / "tools" / "schemas"
 KEYWORDS = {"$schema", "$id", "$ref", "$defs", "title", "description", "type", "enum", "anyOf", "items", "properties",
@@ -188,14 +188,6 @@ class Schemas(CliTest):
                 self.assertEqual(report["bench"], bench)
         self.check("bench-io", "bench", "io", "--matrix", "poisson7:n=4", "--repetitions", 1)
         self.check("bench-feeders", "bench", "feeders", "--bytes", "1MB", "--repetitions", 1, "--idle", 0.1, ranks=2)
-
-    def test_slices_of_vectors(self):
-        report = self.check("bench-slices", "bench", "slices", "--backend", "host", "--entries", "3,100001", "--repetitions", 1, ranks=2)
-        self.assertEqual([(row["entries"], row["direction"]) for row in report["vectors"]],
-                         [(3, "x"), (3, "y"), (100001, "x"), (100001, "y")])
-        for row in report["vectors"]:
-            self.assertGreater(min(row["slices_s"], row["mpi_s"], row["ratio"]), 0)
-        self.fail_with(USAGE, "bench", "slices", "--backend", "host", says="one rank")
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ class GemmBatched final : public BatchedPeer {
   bool strided_;
   ValueType type_;
   int rows_, cols_, columns_, count_;
-  cublas::Library library_;
+  cublas::Handle library_;
   Buffer workspace_, a_, pointers_;
   HostBuffer staging_;
 };

@@ -49,9 +49,9 @@ bool takes(const Algorithm& algorithm, std::int64_t columns, int count) {
 std::int64_t rounded_up(std::int64_t count) { return (count + kEntriesAligned - 1) / kEntriesAligned * kEntriesAligned; }
 std::size_t rounded_up(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-class Library {
+class CusparseHandle {
  public:
-  explicit Library(Stream& stream) : library_(stream.device()) { use(stream); }
+  explicit CusparseHandle(Stream& stream) : library_(stream.device()) { use(stream); }
   void use(Stream& stream) const {
     check(cusparseSetStream(library_.handle, static_cast<cudaStream_t>(stream.native())), "cusparseSetStream");
   }
@@ -88,7 +88,7 @@ class Spmm {
     check(cusparseDnMatSetStridedBatch(y_.handle, a.count, a.rows * columns), "cusparseDnMatSetStridedBatch");
   }
 
-  std::size_t buffer_bytes(const Library& library) const {
+  std::size_t buffer_bytes(const CusparseHandle& library) const {
     std::size_t bytes = 0;
     const Scalar one(1, type_), zero(0, type_);
     check(cusparseSpMM_bufferSize(library.handle(), kPlain, kPlain, one.data(), a_.handle, x_.handle, zero.data(), y_.handle,
@@ -97,14 +97,14 @@ class Spmm {
     return bytes + 16;
   }
   /// `buffer` belongs to this from now on.
-  void preprocess(const Library& library, void* buffer) {
+  void preprocess(const CusparseHandle& library, void* buffer) {
     buffer_ = buffer;
     const Scalar one(1, type_), zero(0, type_);
     check(cusparseSpMM_preprocess(library.handle(), kPlain, kPlain, one.data(), a_.handle, x_.handle, zero.data(), y_.handle,
                                   type_, algorithm_, buffer_),
           "cusparseSpMM_preprocess");
   }
-  void run(const Library& library) const {
+  void run(const CusparseHandle& library) const {
     const Scalar one(1, type_), zero(0, type_);
     check(cusparseSpMM(library.handle(), kPlain, kPlain, one.data(), a_.handle, x_.handle, zero.data(), y_.handle, type_,
                        algorithm_, buffer_),
@@ -211,7 +211,7 @@ class EachMatrix {
   }
 
   std::size_t size() const { return calls_.size(); }
-  void run(std::size_t i, const Library& library) const { calls_[i].run(library); }
+  void run(std::size_t i, const CusparseHandle& library) const { calls_[i].run(library); }
   /// Matrices without nonzeros, which the library does not take.
   void clear_empty(Stream& stream) const {
     for (const std::size_t i : empty_)
@@ -279,7 +279,7 @@ class EachMatrix {
   PeerInput input_;
   bool in_graph_;
   SeparateMatrices matrices_;
-  Library library_;
+  CusparseHandle library_;
   Buffer buffers_;
   std::deque<Spmm> calls_;
   std::vector<std::size_t> empty_;
@@ -300,7 +300,7 @@ class OneByOne final : public BatchedPeer {
 
  private:
   std::shared_ptr<const EachMatrix> each_;
-  Library library_;
+  CusparseHandle library_;
 };
 
 /// Matrices side by side in several streams, which fork from the given one and join it.
@@ -326,7 +326,7 @@ class Forked final : public BatchedPeer {
   struct Branch {
     explicit Branch(Device device) : stream(device), library(stream), done(device) {}
     Stream stream;
-    Library library;
+    CusparseHandle library;
     Event done;
   };
 
@@ -357,7 +357,7 @@ class OneCall final : public BatchedPeer {
 
  private:
   std::shared_ptr<const void> arrays_;
-  Library library_;
+  CusparseHandle library_;
   Spmm call_;
   Buffer buffer_;
 };

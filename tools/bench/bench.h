@@ -1,4 +1,4 @@
-// The benchmarks of `shardmat bench`: one file each and one line in the list of commands/bench.cpp.
+// The benchmarks of `shardmat bench`: one file each and one line in the list of main.cpp.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,6 @@ std::function<int()> add_bench_kernels(const CommandLine& bench);
 std::function<int()> add_bench_papers(const CommandLine& bench);
 std::function<int()> add_bench_scaling(const CommandLine& bench);
 std::function<int()> add_bench_service(const CommandLine& bench);
-std::function<int()> add_bench_slices(const CommandLine& bench);
 std::function<int()> add_bench_solve(const CommandLine& bench);
 std::function<int()> add_bench_spmm(const CommandLine& bench);
 

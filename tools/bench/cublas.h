@@ -42,11 +42,11 @@ const Functions& functions();
 /// Throws what `status` means, unless it is success. `call` is the function's name.
 void check(cublasStatus_t status, const char* call);
 
-struct Library {
-  Library() { check(functions().create(&handle), "cublasCreate"); }
-  ~Library() { functions().destroy(handle); }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
+struct Handle {
+  Handle() { check(functions().create(&handle), "cublasCreate"); }
+  ~Handle() { functions().destroy(handle); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
   cublasHandle_t handle = nullptr;
 };
 

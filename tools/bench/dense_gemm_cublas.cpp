@@ -28,7 +28,7 @@ class CublasGemm final : public DenseGemm {
  private:
   int rows_, in_, out_;
   bool tf32_;
-  cublas::Library library_;
+  cublas::Handle library_;
   Buffer workspace_;
 };
 

@@ -24,9 +24,7 @@ Option add_list(const CommandLine& app, const std::string& name, std::vector<std
 
 void add_run_options(const CommandLine& app, RunOptions& o, const std::vector<std::string>& types) {
   add_list(app, "--type", o.types, "types of the values, as a list, e.g. f32,f64")->check(one_of(types));
-  app.add_option("--backend", o.backend, "where to run; auto takes the first GPU if there is one")
-      ->check(one_of({"auto", "host", "cuda"}))
-      ->capture_default_str();
+  add_backend_option(app, o.backend, "where to run; auto takes the first GPU if there is one");
   app.add_option(
          "--repetitions", o.repetitions,
          "take the median of N products (default 21 on a GPU, 5 on the host); fewer, but at least 3, if they would take "

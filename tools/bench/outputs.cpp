@@ -9,8 +9,8 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/print_error.h"
-#include "tools/bench/plot.h"
 #include "tools/cli/checks.h"
+#include "tools/cli/plot.h"
 #include "tools/cli/write_report.h"
 
 namespace shardmat::tools {

@@ -12,6 +12,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "tools/cli/checks.h"
+#include "tools/cli/other_programs.h"
 
 namespace shardmat::tools {
 namespace {
@@ -37,7 +38,7 @@ TimedProducts timed(const std::function<void()>& product, int threads) {
   };
 }
 
-TimedProducts timed(PeerProcess& process) {
+TimedProducts timed(PeerProgram& process) {
   return [&process](std::int64_t products) { return process.run(products); };
 }
 
@@ -100,16 +101,16 @@ std::int64_t PeerTrial::count_wrong(const void* y) const {
 struct PeerComparison::Programs {
   struct Listed {
     PeerName peer;
-    PeerProcess* process;
+    PeerProgram* process;
   };
 
-  std::vector<std::unique_ptr<PeerProcess>> processes;
+  std::vector<std::unique_ptr<PeerProgram>> processes;
   std::vector<Listed> peers;
 
   /// Takes the peers that run so: with one thread all of them.
   void add(std::vector<std::string> command, int ranks, int threads, bool one_thread, const std::string& parallel) {
-    PeerProcess& process =
-        *processes.emplace_back(std::make_unique<PeerProcess>(std::move(command), ranks, threads, one_thread));
+    PeerProgram& process =
+        *processes.emplace_back(std::make_unique<PeerProgram>(std::move(command), ranks, threads, one_thread));
     for (const PeerName& peer : process.list())
       if (!peer.solves && (one_thread || peer.parallel == parallel)) peers.push_back({peer, &process});
   }
@@ -144,7 +145,7 @@ PeerComparison::Programs& PeerComparison::programs(int threads) {
   std::unique_ptr<Programs>& made = programs_[threads];
   if (made) return *made;
   made = std::make_unique<Programs>();
-  const std::string folder = program_folder(), program = peer_program();
+  const std::string program = peer_program_path();
   const bool one = threads == 1;
   made->add({program}, 1, threads, one, "threads");
   const auto unless_it_fails = [&](const char* what, const auto& start) {
@@ -156,7 +157,9 @@ PeerComparison::Programs& PeerComparison::programs(int threads) {
     }
   };
   if (one) {
-    unless_it_fails("SciPy", [&] { made->add({"python3", folder + "/scipy_peer.py"}, 1, threads, one, "threads"); });
+    unless_it_fails("SciPy", [&] {
+      made->add({"python3", (program_folder() / "scipy_peer.py").string()}, 1, threads, one, "threads");
+    });
   } else {
     report_.notes.push_back(fmt::format("DUNE and SciPy multiply in one thread: left out with {} threads", threads));
     const auto all = made->processes.front()->list();
@@ -179,7 +182,7 @@ std::pair<int, int> PeerComparison::choose(PeerCase& one, PeerTrial& trial, Prog
   for (const auto& [peer, process] : programs.peers) {
     PeerResult& result = one.peers.emplace_back();
     result.peer = peer;
-    const PeerProcess::Prepared prepared = process->prepare(peer.name);
+    const PeerProgram::Prepared prepared = process->prepare(peer.name);
     result.detail = prepared.detail, result.refused = prepared.refused;
     if (!result.refused.empty()) continue;
     const Pairs pairs = measure_pairs(timed(own.multiply, one.threads), timed(*process),

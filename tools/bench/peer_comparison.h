@@ -13,7 +13,7 @@
 #include "kernels/matrix/csr.h"
 #include "tools/bench/options.h"
 #include "tools/bench/outputs.h"
-#include "tools/bench/peer_process.h"
+#include "tools/bench/peer_program.h"
 #include "tools/bench/peer_report.h"
 #include "tools/bench/product_check.h"
 #include "tools/bench/repeated_table.h"

@@ -11,7 +11,7 @@
 #include "kernels/spmm.h"
 #include "tools/bench/machine.h"
 #include "tools/bench/peer_pairs.h"
-#include "tools/bench/peer_process.h"
+#include "tools/bench/peer_program.h"
 
 namespace shardmat::tools {
 

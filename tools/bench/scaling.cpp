@@ -29,7 +29,6 @@
 #include "tools/bench/machine.h"
 #include "tools/bench/options.h"
 #include "tools/bench/outputs.h"
-#include "tools/bench/plot.h"
 #include "tools/bench/scaling_forecast.h"
 #include "tools/bench/scaling_report.h"
 #include "tools/cli/checks.h"
@@ -37,6 +36,7 @@
 #include "tools/cli/growing_matrix.h"
 #include "tools/cli/help_text.h"
 #include "tools/cli/input_matrix.h"
+#include "tools/cli/plot.h"
 #include "tools/cli/progress_bar.h"
 #include "tools/cli/report_option.h"
 #include "tools/cli/run_ranks.h"
@@ -273,9 +273,7 @@ void add_product_options(const CommandLine& app, Options& o) {
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--kernel", o.kernel, "kernel by name, or auto; see shardmat help multiply")->capture_default_str();
-  app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
-      ->check(one_of({"auto", "host", "cuda"}))
-      ->capture_default_str();
+  add_backend_option(app, o.backend);
   app.add_option("--iterations", o.iterations, "number of products to time")
       ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();

@@ -51,7 +51,7 @@ class Run {
     setenv("OMP_WAIT_POLICY", "passive", 0);  // of all ranks, as the service sets it for its own
     const service_bench::Scratch scratch;
     const bool on_gpus = machine_.device.backend == Backend::cuda;
-    service_bench::Library library(scratch.path() / "library", on_gpus ? "cuda" : "host");
+    service_bench::MatrixFolder library(scratch.path() / "library", on_gpus ? "cuda" : "host");
     const service_bench::Setup setup{options_.size == "small", options_.ranks, options_.matrix, library,
                                      on_gpus ? cuda_device_count() : std::numeric_limits<int>::max()};
     std::fflush(stdout);
@@ -123,9 +123,7 @@ std::function<int()> add_bench_service(const CommandLine& bench) {
   app.add_option("--size", o->size, "small: seconds each, to try whether all works; full: minutes, for figures")
       ->check(one_of({"small", "full"}))
       ->capture_default_str();
-  app.add_option("--backend", o->backend, "where the ranks multiply; auto takes the GPUs if there is one")
-      ->check(one_of({"auto", "host", "cuda"}))
-      ->capture_default_str();
+  add_backend_option(app, o->backend, "where the ranks multiply; auto takes the GPUs if there is one");
   app.add_option("--ranks", o->ranks,
                  "number of ranks of every server (default: one or two, as suits each; on GPUs no more than there are)")
       ->check(whole_number(1, 1 << 10));

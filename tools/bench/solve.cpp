@@ -26,7 +26,7 @@
 #include "tools/bench/options.h"
 #include "tools/bench/outputs.h"
 #include "tools/bench/peer_pairs.h"
-#include "tools/bench/peer_process.h"
+#include "tools/bench/peer_program.h"
 #include "tools/bench/result_table.h"
 #include "tools/bench/solve_trial.h"
 #include "tools/bench/textbook_cg.h"
@@ -78,20 +78,20 @@ struct Options {
 
 /// PETSc's solvers, in processes of their own that are older than our MPI: mpirun cannot be started from a rank.
 struct Peers {
-  std::unique_ptr<PeerProcess> process;
+  std::unique_ptr<PeerProgram> process;
   std::vector<PeerName> names;
   std::string missing;  ///< a note why there are none
 };
 
 Peers start_peers(int threads) {
   Peers peers;
-  if (!std::filesystem::exists(peer_program())) {
+  if (!std::filesystem::exists(peer_program_path())) {
     peers.missing = "without PETSc: it was not found when Shardmat was built (package petsc-dev)";
     return peers;
   }
-  std::vector<std::string> command{peer_program()};
-  if (threads > 1) command = {"mpirun", "-n", std::to_string(threads), "--bind-to", "none", peer_program()};
-  peers.process = std::make_unique<PeerProcess>(command, threads, 1, false);
+  std::vector<std::string> command{peer_program_path()};
+  if (threads > 1) command = {"mpirun", "-n", std::to_string(threads), "--bind-to", "none", peer_program_path()};
+  peers.process = std::make_unique<PeerProgram>(command, threads, 1, false);
   for (const PeerName& peer : peers.process->list())
     if (peer.solves) peers.names.push_back(peer);
   return peers;
@@ -351,9 +351,7 @@ std::function<int()> add_bench_solve(const CommandLine& bench) {
       ->check(whole_number(1, 1000))
       ->capture_default_str();
   app.add_flag("!--no-peers", o->peers, "measure Shardmat alone");
-  app.add_option("--backend", o->backend, "where to run; auto takes the GPUs if there is one for every rank")
-      ->check(one_of({"auto", "host", "cuda"}))
-      ->capture_default_str();
+  add_backend_option(app, o->backend);
   app.add_option("--threads", o->threads,
                  "host threads of each rank (default: its share of the cores); PETSc runs on as many ranks")
       ->check(whole_number(1, 4096));

@@ -153,7 +153,7 @@ class CudaTextbookCg final : public TextbookCg {
   Stream& stream_;
   int n_, block_ = 0;  ///< block_: rows of a block of the preconditioner; 0 without one
   cuda::CusparseLibrary sparse_;
-  cublas::Library dense_;
+  cublas::Handle dense_;
   Buffer row_ptr_, col_idx_, values_, inverses_, buffer_, b_, x_, r_, p_, q_, z_;
   Matrix a_;
   Vector of_p_, of_q_;

@@ -1,4 +1,4 @@
-// A subcommand of the program: one file in commands/ and one line in the list of main.cpp.
+// A subcommand of a program: one file in commands/ and one line in the list of tools/main.cpp.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@ namespace shardmat::tools {
 
 /// Adds a subcommand with its options to the program. The function it returns does the work after parsing, and returns the
 /// exit code; errors are thrown as shardmat::Error.
-using Command = std::function<int()> (*)(const CommandLine& program);
+using AddCommand = std::function<int()> (*)(const CommandLine& program);
 
 std::function<int()> add_batch(const CommandLine& program);
 std::function<int()> add_bench(const CommandLine& program);

@@ -1,4 +1,4 @@
-// The help that CLI11 asks for, in the form of help_text.h. Only main.cpp needs it.
+// The help that CLI11 asks for, in the form of help_text.h. Only program.cpp needs it.
 #pragma once
 
 #include <CLI/CLI.hpp>

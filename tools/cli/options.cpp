@@ -71,6 +71,9 @@ Option CommandLine::add_flag_callback(const std::string& names, const std::funct
   return Option(app_->add_flag_callback(names, given, help));
 }
 void CommandLine::footer(const std::string& text) const { app_->footer(text); }
+void CommandLine::when_met(const std::function<void()>& met) const {
+  app_->preparse_callback([met](std::size_t) { met(); });
+}
 void CommandLine::require_subcommand() const { app_->require_subcommand(1); }
 
 std::vector<CommandLine> CommandLine::subcommands() const {

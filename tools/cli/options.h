@@ -1,5 +1,6 @@
 // How commands declare their options. CLI11 stays behind this header: parsing and instantiating it takes 4 to 8 s a file, so
-// only options.cpp, main.cpp and the help do. All types here are handles; what they stand for lives as long as the program.
+// only options.cpp, program.cpp and the help do. All types here are handles; what they stand for lives as long as the
+// program.
 #pragma once
 
 #include <functional>
@@ -79,6 +80,8 @@ class CommandLine {
   Option add_flag_callback(const std::string& names, const std::function<void()>& given, const std::string& help) const;
   /// Text behind the options in --help.
   void footer(const std::string& text) const;
+  /// Calls `met` when parsing comes to the name of this command, before it looks at what follows.
+  void when_met(const std::function<void()>& met) const;
   /// One of the subcommands has to be named.
   void require_subcommand() const;
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "partition/generators/generator.h"
 #include "tools/cli/checks.h"
@@ -42,6 +43,16 @@ Option add_json_option(const CommandLine& app, std::string& json, const std::str
       ->option_text("[FILE]")
       ->check(output_name())
       ->check(no_matrix());
+}
+
+Option add_backend_option(const CommandLine& app, std::string& backend, const std::string& help) {
+  return app.add_option("--backend", backend, help)->check(one_of({"auto", "host", "cuda"}))->capture_default_str();
+}
+
+Option add_seed_option(const CommandLine& app, std::uint64_t& seed, const std::string& help) {
+  return app.add_option("--seed", seed, help)
+      ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
+      ->capture_default_str();
 }
 
 }  // namespace shardmat::tools

@@ -1,6 +1,7 @@
-// The option --json, which means the same for every command that has a report.
+// Options that mean the same for every command that has them: --json, --backend, --seed.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "tools/cli/options.h"
@@ -11,5 +12,9 @@ namespace shardmat::tools {
 /// file's name. With "-" a command prints its JSON in place of its text. `what` is added to the help, as ", anew after every
 /// case". A name that can only be a matrix is refused, as that is what "--json a.h5" would overwrite.
 Option add_json_option(const CommandLine& app, std::string& json, const std::string& what = "");
+
+Option add_backend_option(const CommandLine& app, std::string& backend,
+                          const std::string& help = "where to run; auto takes the GPUs if there is one for every rank");
+Option add_seed_option(const CommandLine& app, std::uint64_t& seed, const std::string& help = "seed of random vectors");
 
 }  // namespace shardmat::tools

@@ -81,9 +81,7 @@ void add_product_options(const CommandLine& app, Options& o) {
          "the X of all matrices, stacked: ones, zeros, random, or a file: FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy "
          "or FILE.mtx (an array)")
       ->capture_default_str();
-  app.add_option("--seed", b.seed, "seed of random X and bias")
-      ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
-      ->capture_default_str();
+  add_seed_option(app, b.seed, "seed of random X and bias");
 }
 
 void add_run_options(const CommandLine& app, Options& o) {
@@ -118,9 +116,7 @@ void add_run_options(const CommandLine& app, Options& o) {
       ->type_name("FILE");
   app.add_flag("--force", o.force, "replace the files of --output and --save even if they are of another kind");
   add_json_option(app, o.json);
-  app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
-      ->check(one_of({"auto", "host", "cuda"}))
-      ->capture_default_str();
+  add_backend_option(app, o.backend);
   app.add_option("--timeout", o.timeout, "stop if a rank has not answered for X seconds")
       ->check(positive_number())
       ->capture_default_str();

@@ -24,6 +24,7 @@
 #include "tools/cli/environment.h"
 #include "tools/cli/input_matrix.h"
 #include "tools/cli/progress_bar.h"
+#include "tools/cli/report_option.h"
 #include "tools/commands/write_file.h"
 
 namespace shardmat::tools {
@@ -243,9 +244,7 @@ std::function<int()> add_convert(const CommandLine& program) {
   app.add_option("--type", options->type, "type of the values, with --format")
       ->check(one_of({"f32", "f64"}))
       ->capture_default_str();
-  app.add_option("--backend", options->backend, "where to convert with --format; auto takes a GPU if there is one")
-      ->check(one_of({"auto", "host", "cuda"}))
-      ->capture_default_str();
+  add_backend_option(app, options->backend, "where to convert with --format; auto takes a GPU if there is one");
   add_input_options(app, options->choices);
   add_files_option(app, options->files).excludes(format);
   app.add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");

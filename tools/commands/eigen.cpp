@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <limits>
 #include <memory>
 
 #include "comm/communicator.h"
@@ -56,9 +55,7 @@ void add_method_options(const CommandLine& app, Options& o) {
                  "lanczos: vectors until a restart; more need more memory and fewer products (default: twice the wanted "
                  "eigenvalues and 40 more)")
       ->check(whole_number(1, 4096));
-  app.add_option("--seed", s.seed, "seed of random vectors")
-      ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
-      ->capture_default_str();
+  add_seed_option(app, s.seed);
   app.add_flag("--no-confirm", o.no_confirm,
                "lanczos: do not search for further copies of multiple eigenvalues afterwards; takes fewer products");
   app.add_flag("--assume-symmetric", s.assume_symmetric, "lanczos: do not check that the matrix is symmetric");
@@ -86,9 +83,7 @@ void add_options(const CommandLine& app, Options& o) {
   app.add_option("--type", o.type, "type of the values of matrix and vectors")
       ->check(one_of({"f32", "f64"}))
       ->capture_default_str();
-  app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
-      ->check(one_of({"auto", "host", "cuda"}))
-      ->capture_default_str();
+  add_backend_option(app, o.backend);
   add_input_options(app, o.eigen.choices);
   add_kernel_options(app, o);
   add_rank_options(app, o, "--partition");

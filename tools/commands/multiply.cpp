@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <limits>
 #include <memory>
 #include <optional>
 
@@ -45,9 +44,7 @@ void add_vector_options(const CommandLine& app, Options& o) {
       ->capture_default_str();
   app.add_option("--y0", m.y0, "y before the product, for --beta: zeros, ones, random or a file as for --x (dataset /y)")
       ->capture_default_str();
-  app.add_option("--seed", m.seed, "seed of random vectors")
-      ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
-      ->capture_default_str();
+  add_seed_option(app, m.seed);
   const Option output =
       app.add_option(
              "--output", m.output,
@@ -90,9 +87,7 @@ void add_product_options(const CommandLine& app, Options& o) {
       ->option_text("[=HOW]")
       ->check(one_of({"auto", "full", "sampled"}));
   add_json_option(app, o.json);
-  app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
-      ->check(one_of({"auto", "host", "cuda"}))
-      ->capture_default_str();
+  add_backend_option(app, o.backend);
 }
 
 void add_options(const CommandLine& app, Options& o) {

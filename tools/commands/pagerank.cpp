@@ -78,9 +78,7 @@ void add_options(const CommandLine& app, Options& o) {
   app.add_option("--type", o.type, "type of the values of matrix and scores")
       ->check(one_of({"f32", "f64"}))
       ->capture_default_str();
-  app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
-      ->check(one_of({"auto", "host", "cuda"}))
-      ->capture_default_str();
+  add_backend_option(app, o.backend);
   add_input_options(app, o.pagerank.choices);
   add_kernel_options(app, o);
   add_rank_options(app, o);

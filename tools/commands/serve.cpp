@@ -2,35 +2,20 @@
 // help and their errors are like those of all commands.
 #include "tools/serve/words/serve_options.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "kernels/base/error.h"
 #include "tools/cli/command.h"
 #include "tools/cli/environment.h"
+#include "tools/cli/other_programs.h"
 
 namespace shardmat::tools {
 namespace {
 
-/// The words of this process's command line behind the command's name.
-std::vector<std::string> words_behind(const std::string& command) {
-  std::ifstream file("/proc/self/cmdline");
-  std::vector<std::string> words;
-  bool behind = false;
-  for (std::string word; std::getline(file, word, '\0');) {
-    if (behind) words.push_back(word);
-    behind = behind || word == command;
-  }
-  return words;
-}
+constexpr const char* kServer = "shardmat-serve";
 
 }  // namespace
 
@@ -41,13 +26,10 @@ std::function<int()> add_serve(const CommandLine& program) {
   serve::add_serve_options(app, *options);
   return [options]() -> int {  // which the parser writes to
     require_single_process("serve");
-    const std::string server = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "shardmat-serve").string();
-    std::vector<std::string> words = words_behind("serve");
-    std::vector<char*> arguments{const_cast<char*>(server.c_str())};
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    execv(server.c_str(), arguments.data());
-    throw Error(ErrorKind::resources, fmt::format("{} cannot be started: {}", server, std::strerror(errno)));
+    std::vector<std::string> words = own_words();
+    words.erase(words.begin(), std::find(words.begin() + 1, words.end(), "serve"));
+    words.front() = kServer;
+    become(kServer, std::move(words));
   };
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,12 +14,12 @@
 #include "kernels/base/text.h"
 #include "partition/readers/replaceable.h"
 #include "runtime/solvers/loop/method.h"
-#include "tools/bench/plot.h"
 #include "tools/cli/checks.h"
 #include "tools/cli/command.h"
 #include "tools/cli/help_text.h"
 #include "tools/cli/input_matrix.h"
 #include "tools/cli/load_choices.h"
+#include "tools/cli/plot.h"
 #include "tools/cli/print_report.h"
 #include "tools/cli/progress_bar.h"
 #include "tools/cli/report_option.h"
@@ -50,9 +49,7 @@ void add_vector_options(const CommandLine& app, Options& o) {
       ->capture_default_str();
   app.add_option("--initial-guess", s.initial_guess, "where x begins: zeros, ones, random or a file as for --b (dataset /x)")
       ->capture_default_str();
-  app.add_option("--seed", s.seed, "seed of random vectors")
-      ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
-      ->capture_default_str();
+  add_seed_option(app, s.seed);
   const Option output =
       app.add_option(
              "--output", s.output,
@@ -98,9 +95,7 @@ void add_options(const CommandLine& app, Options& o) {
                  "with --monitor-true-residual the true one, too")
       ->check(plot_name())
       ->type_name("FILE");
-  app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
-      ->check(one_of({"auto", "host", "cuda"}))
-      ->capture_default_str();
+  add_backend_option(app, o.backend);
   add_input_options(app, o.solve.choices);
   add_kernel_options(app, o);
   add_rank_options(app, o);

@@ -6,6 +6,7 @@
 #include "runtime/context/context.h"
 #include "runtime/service/engine/engine.h"
 #include "tools/cli/command.h"
+#include "tools/cli/report_option.h"
 #include "tools/cli/run_ranks.h"
 
 namespace shardmat::tools {
@@ -34,9 +35,7 @@ std::function<int()> add_worker(const CommandLine& program) {
   auto o = std::make_shared<Options>();
   app.add_option("--control", o->engine.control, "the service's socket for commands")->required()->type_name("PATH");
   app.add_option("--library", o->library, "directory of the matrix files that may be loaded")->required()->type_name("DIR");
-  app.add_option("--backend", o->backend, "as for shardmat serve")
-      ->check(one_of({"auto", "host", "cuda"}))
-      ->capture_default_str();
+  add_backend_option(app, o->backend, "as for shardmat serve");
   app.footer("\nExample:\n  mpirun -n 2 shardmat worker --control PATH --library DIR\n");
   return [app, o] {
     keep_one_heap();

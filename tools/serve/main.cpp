@@ -108,7 +108,7 @@ int run(const ServeOptions& o) {
   HttpServer server(
       loop, http_limits(o), [&](RequestHead& head) { return api.route(head); }, Api::check_again, record);
   bool draining = false, second = false;
-  Timer leaving(loop);
+  Alarm leaving(loop);
   const auto drain = [&] {
     log_line("ending: requests that were accepted are answered first");
     service.drain();

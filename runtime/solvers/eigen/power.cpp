@@ -4,12 +4,14 @@
 
 #include <cmath>
 #include <span>
+#include <tuple>
 
 #include "comm/communicator.h"
 #include "comm/same_on_all_ranks.h"
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "runtime/context/context.h"
+#include "runtime/matrix/vector_operations.h"
 #include "runtime/solvers/loop/random_entries.h"
 #include "runtime/solvers/loop/square_underflow.h"
 #include "runtime/solvers/loop/stop_vote.h"
@@ -28,6 +30,43 @@ void require_eigen_matrix(std::string_view method, const DistributedMatrix& matr
                 "type");
 }
 
+PowerStep::PowerStep(const Product& product)
+    : product_(product), sum_(product.matrix().context().exchange_context(product.matrix().type(), 1), 2) {
+  Context& context = product.matrix().context();
+  context.communicator().together([&] {
+    products_.emplace(context.device());
+    values_ = Buffer(context.device(), 2 * sizeof(double));
+  });
+}
+
+void PowerStep::add(const void* x, const void* y, Stream& stream) {
+  const DistributedMatrix& matrix = product_.matrix();
+  products_->compute(matrix.type(), matrix.local_rows(), x, y, values_.as<double>(), stream);
+  sum_(values_.as<double>(), stream);
+}
+
+std::pair<double, double> PowerStep::dots(const void* x, const void* y, Stream& stream) {
+  add(x, y, stream);
+  product_.wait(stream);
+  double values[2];
+  copy_to_host(values, values_.data(), sizeof values, stream);
+  return {values[0], values[1]};
+}
+
+void PowerStep::normalise(const void* y, void* x, Stream& stream) {
+  const DistributedMatrix& matrix = product_.matrix();
+  add(y, y, stream);
+  shardmat::normalise(matrix.type(), matrix.local_rows(), y, values_.as<double>() + 1, x, stream);
+}
+
+std::pair<double, double> PowerStep::eigenvalue(const void* x, void* y, Stream& stream) {
+  const DistributedMatrix& matrix = product_.matrix();
+  const auto [xy, xx] = dots(y, x, stream);  // in f32 xᵀx is 1 up to rounding only
+  const double value = xy / xx;
+  combine(matrix.type(), matrix.local_rows(), 1, {-value}, x, {1}, y, stream);
+  return {value, std::sqrt(dots(y, y, stream).first)};
+}
+
 PowerMethod::PowerMethod(DistributedMatrix& matrix, const PowerOptions& options) : matrix_(matrix), options_(options) {
   Context& context = matrix.context();
   const ContextScope scope(context);
@@ -43,26 +82,17 @@ PowerMethod::PowerMethod(DistributedMatrix& matrix, const PowerOptions& options)
                              given_number("seed", static_cast<double>(options.seed))});
   options_.product.columns = 1;
   product_ = matrix.product(options_.product);
-  sums_.emplace(context, 1);
+  step_.emplace(*product_);
   y_.emplace(matrix, VectorLayout::rows, sum_type(matrix.type()));
   r_.emplace(matrix, VectorLayout::rows, sum_type(matrix.type()));
-  context.communicator().together([&] { scalar_ = Buffer(context.device(), sizeof(double)); });
 }
 
 std::int64_t PowerMethod::device_bytes() const {
   return product_->device_bytes() + 2 * static_cast<std::int64_t>(product_->y_bytes());
 }
 
-double PowerMethod::dot(const DistributedVector& x, const DistributedVector& y, Stream& stream) {
-  sums_->dot(x, y, scalar_.as<double>(), stream);
-  product_->wait(stream);
-  double value = 0;
-  copy_to_host(&value, scalar_.data(), sizeof value, stream);
-  return value;
-}
-
 double PowerMethod::length(const DistributedVector& x, Stream& stream) {
-  const double squares = dot(x, x, stream);
+  const double squares = step_->dots(x.view().data, x.view().data, stream).first;
   // Without the squares of the largest entries, or of all, the length says nothing.
   const bool lost = squares_underflow(x, std::span(&squares, 1), *product_, stream);
   matrix_.context().communicator().together([&] {
@@ -88,22 +118,22 @@ EigenResult PowerMethod::run(DistributedVector& x, const EigenMonitor& monitor, 
   result.pairs.resize(1);
   Eigenpair& pair = result.pairs[0];
   fill_random(x, options_.seed, Entries::fractions, stream);
-  scale({1 / length(x, stream)}, x, stream);
+  length(x, stream);
+  copy(x, y, stream);
+  step_->normalise(y.view().data, x.view().data, stream);
   while (true) {
     product_->multiply(1, x.view(), 0, y.view(), stream);
     ++result.iterations;
     const double size = length(y, stream);
-    pair.value = dot(x, y, stream) / dot(x, x, stream);  // in f32 the length of x is 1 up to rounding only
     copy(y, *r_, stream);
-    axpy({-pair.value}, x, *r_, stream);
-    pair.residual = std::sqrt(dot(*r_, *r_, stream));
+    std::tie(pair.value, pair.residual) = step_->eigenvalue(x.view().data, r_->view().data, stream);
     pair.converged = pair.residual <= options_.tolerance * std::abs(pair.value);
     result.norm = std::abs(pair.value);
     if (monitor) monitor(result.iterations, result.pairs);
     if (pair.converged || size == 0 || result.iterations == options_.max_iterations) break;
     result.interrupted = vote();
     if (result.interrupted) break;
-    combine(x.type(), x.local_rows(), 1, {1 / size}, y.view().data, {0}, x.view().data, stream);
+    step_->normalise(y.view().data, x.view().data, stream);
   }
   product_->wait(stream);
   result.seconds = context.communicator().all_reduce(timer.seconds(), Reduction::max);

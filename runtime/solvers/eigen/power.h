@@ -8,10 +8,12 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
+#include "comm/exchange/sum_over_ranks.h"
+#include "kernels/vector.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
-#include "runtime/matrix/vector_operations.h"
 #include "runtime/solvers/eigen/eigenpairs.h"
 
 namespace shardmat {
@@ -21,6 +23,31 @@ struct PowerOptions {
   std::int64_t max_iterations = 10000;
   std::uint64_t seed = 1;  ///< of the first x
   ProductOptions product;  ///< its number of columns is set by PowerMethod
+};
+
+/// The step x ← A·x / ‖A·x‖ and what x and A·x tell about the eigenvalue, for PowerMethod and the timed iterations of
+/// iterate(). x and y are this rank's rows of one column, apart from each other on the device, of the matrix's type.
+class PowerStep {
+ public:
+  /// The product must outlive this object.
+  explicit PowerStep(const Product& product);
+
+  /// xᵀy and yᵀy on the device, in stream order. After a first call it can be recorded in a Graph.
+  void add(const void* x, const void* y, Stream& stream);
+  /// xᵀy and yᵀy on the host.
+  std::pair<double, double> dots(const void* x, const void* y, Stream& stream);
+  /// x ← y / ‖y‖, in stream order.
+  void normalise(const void* y, void* x, Stream& stream);
+  /// λ = xᵀy / xᵀx and the residual ‖y - λx‖ for y = A·x. y becomes y - λx.
+  std::pair<double, double> eigenvalue(const void* x, void* y, Stream& stream);
+  /// What sums over the ranks: SumOverRanks::name().
+  std::string_view summed_by() const { return sum_.name(); }
+
+ private:
+  const Product& product_;
+  SumOverRanks sum_;
+  std::optional<DotProducts> products_;
+  Buffer values_;
 };
 
 /// x ← A·x / ‖A·x‖ with the Rayleigh quotient xᵀ·A·x (Golub and Van Loan, Matrix Computations, 4th ed., 7.3.1). The error
@@ -38,20 +65,18 @@ class PowerMethod {
   EigenResult run(DistributedVector& vector, const EigenMonitor& monitor = {}, const std::function<bool()>& stop = {});
 
   const Product& product() const { return *product_; }
-  std::string_view summed_by() const { return sums_->summed_by(); }
+  std::string_view summed_by() const { return step_->summed_by(); }
   /// Device memory of the product and of the vectors of this object.
   std::int64_t device_bytes() const;
 
  private:
-  double dot(const DistributedVector& x, const DistributedVector& y, Stream& stream);
   double length(const DistributedVector& x, Stream& stream);
 
   DistributedMatrix& matrix_;
   PowerOptions options_;
   std::unique_ptr<Product> product_;
-  std::optional<VectorSums> sums_;
+  std::optional<PowerStep> step_;
   std::optional<DistributedVector> y_, r_;
-  Buffer scalar_;
 };
 
 /// Throws Error(usage or input), naming `method`, unless eigenvalues of the matrix can be computed: it is square, has rows,

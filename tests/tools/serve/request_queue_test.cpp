@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "tools/serve/ranks/schedule.h"
+#include "tools/serve/ranks/fair_schedule.h"
 
 namespace shardmat::serve {
 namespace {
@@ -34,9 +34,9 @@ TEST(WidthTable, TakesTheWidthThatFinishesTheMostColumnsASecond) {
 bool all(std::uint64_t) { return true; }
 
 /// The next product of a queue whose requests are all of one client.
-Schedule::Batch take(RequestQueue& queue, const WidthTable& table, double now,
-                     const RequestQueue::MayBegin& may_begin = all) {
-  return Schedule().take(queue, table, now, may_begin);
+FairSchedule::Batch take(RequestQueue& queue, const WidthTable& table, double now,
+                         const RequestQueue::MayBegin& may_begin = all) {
+  return FairSchedule().take(queue, table, now, may_begin);
 }
 
 constexpr int kLowest = kLevels;  ///< counts all

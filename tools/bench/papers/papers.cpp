@@ -23,10 +23,10 @@
 #include "tools/bench/papers/locality.h"
 #include "tools/bench/papers/packing.h"
 #include "tools/bench/papers/threads.h"
-#include "tools/bench/plot.h"
 #include "tools/bench/result_table.h"
 #include "tools/cli/checks.h"
 #include "tools/cli/environment.h"
+#include "tools/cli/plot.h"
 #include "tools/cli/progress_bar.h"
 #include "tools/cli/run_ranks.h"
 

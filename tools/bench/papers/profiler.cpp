@@ -8,8 +8,9 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
+
+#include "tools/cli/other_programs.h"
 
 namespace shardmat::tools {
 namespace {
@@ -65,7 +66,7 @@ Counted count_by_ncu(const std::string& metric, const std::string& kernel, const
                                  "regex:" + kernel,
                                  "--launch-count",
                                  "3",
-                                 std::filesystem::read_symlink("/proc/self/exe").string()};
+                                 (program_folder() / "shardmat").string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());

@@ -13,6 +13,7 @@
 #include "partition/vectors/vector_file.h"
 #include "tools/bench/service/load.h"
 #include "tools/cli/input_matrix.h"
+#include "tools/cli/other_programs.h"
 
 namespace shardmat::tools::service_bench {
 
@@ -38,12 +39,12 @@ void set_entry(HostVector<std::byte>& vectors, std::size_t at, bool f32, double 
   else std::memcpy(vectors.data() + at * sizeof value, &value, sizeof value);
 }
 
-std::vector<std::string> multiply_command(const Library& library, const Resident& matrix, int ranks,
+std::vector<std::string> multiply_command(const MatrixFolder& library, const Resident& matrix, int ranks,
                                           std::initializer_list<std::string> more) {
   std::vector<std::string> command{"mpirun",
                                    "-n",
                                    std::to_string(ranks),
-                                   fs::read_symlink("/proc/self/exe").string(),
+                                   (program_folder() / "shardmat").string(),
                                    "multiply",
                                    (library.path() / matrix.source).string(),
                                    "--backend",
@@ -57,7 +58,7 @@ std::vector<std::string> multiply_command(const Library& library, const Resident
 }
 
 /// By `shardmat multiply`.
-HostVector<std::byte> library_products(const Library& library, const Resident& matrix, int ranks,
+HostVector<std::byte> library_products(const MatrixFolder& library, const Resident& matrix, int ranks,
                                        const HostVector<std::byte>& x) {
   const bool f32 = matrix.type == "f32";
   const std::size_t n = static_cast<std::size_t>(matrix.cols), m = static_cast<std::size_t>(matrix.rows);
@@ -97,11 +98,11 @@ HostVector<std::byte> single_products(Server& server, const Resident& matrix, co
 
 }  // namespace
 
-Library::Library(const fs::path& path, std::string backend) : path_(path), backend_(std::move(backend)) {
+MatrixFolder::MatrixFolder(const fs::path& path, std::string backend) : path_(path), backend_(std::move(backend)) {
   fs::create_directory(path_);
 }
 
-std::string Library::add(const std::string& matrix) {
+std::string MatrixFolder::add(const std::string& matrix) {
   std::string& file = files_[matrix];
   if (!file.empty()) return file;
   const InputMatrix input = open_input(matrix, false, false);
@@ -163,12 +164,12 @@ bool are_right(Server& server, const ResidentProducts& resident, const Products&
   return true;
 }
 
-HostVector<std::byte> expected_products(const Library& library, Server& server, const Resident& matrix,
+HostVector<std::byte> expected_products(const MatrixFolder& library, Server& server, const Resident& matrix,
                                         const HostVector<std::byte>& x) {
   return library.on_gpus() ? single_products(server, matrix, x) : library_products(library, matrix, server.ranks(), x);
 }
 
-double bare_product_seconds(const Library& library, const Resident& matrix, int ranks, int products) {
+double bare_product_seconds(const MatrixFolder& library, const Resident& matrix, int ranks, int products) {
   const fs::path report = library.path() / "multiply.json";
   run_to_end(multiply_command(library, matrix, ranks, {"--iterations", std::to_string(products), "--json", report.string()}),
              library.path() / "multiply.log");

@@ -16,9 +16,9 @@
 namespace shardmat::tools::service_bench {
 
 /// A folder of shard files, and the backend on which they are multiplied.
-class Library {
+class MatrixFolder {
  public:
-  Library(const std::filesystem::path& path, std::string backend);
+  MatrixFolder(const std::filesystem::path& path, std::string backend);
 
   const std::filesystem::path& path() const { return path_; }
   const std::string& backend() const { return backend_; }
@@ -55,9 +55,9 @@ bool are_right(Server& server, const ResidentProducts& resident, const Products&
 
 /// Y for columns of X. On the host of the library: `shardmat multiply` with the service's exchange and number of ranks. The
 /// kernel is the model's choice, as in the service. On GPUs, where the choice is measured: the service's own, one by one.
-HostVector<std::byte> expected_products(const Library& library, Server& server, const Resident& matrix,
+HostVector<std::byte> expected_products(const MatrixFolder& library, Server& server, const Resident& matrix,
                                         const HostVector<std::byte>& x);
 /// Median seconds of one product of `shardmat multiply`, with the service's exchange and number of ranks.
-double bare_product_seconds(const Library& library, const Resident& matrix, int ranks, int products);
+double bare_product_seconds(const MatrixFolder& library, const Resident& matrix, int ranks, int products);
 
 }  // namespace shardmat::tools::service_bench

@@ -16,7 +16,7 @@ struct Setup {
   bool small = false;
   int ranks = 0;       ///< 0: as each scenario has it
   std::string matrix;  ///< empty: as each scenario has it
-  Library& library;
+  MatrixFolder& library;
   int most_ranks;  ///< that there may be without a wish of the user
 
   int ranks_or(int usual) const { return ranks > 0 ? ranks : std::min(usual, most_ranks); }

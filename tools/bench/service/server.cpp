@@ -11,6 +11,7 @@
 
 #include "kernels/base/error.h"
 #include "tools/bench/service/materials.h"
+#include "tools/cli/other_programs.h"
 
 namespace shardmat::tools::service_bench {
 
@@ -66,9 +67,9 @@ double Resident::most_per_second() const {
   return most;
 }
 
-Server::Server(const Library& library, int ranks, const std::vector<std::string>& more)
+Server::Server(const MatrixFolder& library, int ranks, const std::vector<std::string>& more)
     : state_(make_state_directory(library.path())), socket_((state_ / "http.sock").string()), ranks_(ranks) {
-  std::vector<std::string> command{fs::read_symlink("/proc/self/exe").string(),
+  std::vector<std::string> command{(program_folder() / "shardmat").string(),
                                    "serve",
                                    "--library",
                                    library.path().string(),

@@ -18,7 +18,7 @@
 
 namespace shardmat::tools::service_bench {
 
-class Library;
+class MatrixFolder;
 
 /// Runs a command and waits for its end. Throws Error(resources) with the last line that it printed if it fails.
 void run_to_end(const std::vector<std::string>& command, const std::filesystem::path& log);
@@ -50,7 +50,7 @@ class Server {
  public:
   /// Starts `shardmat serve` for the matrices of `library` and waits until it is ready. Throws Error(resources) if it is
   /// not ready in time, with the last line of its log. Its state is kept beside the library.
-  Server(const Library& library, int ranks, const std::vector<std::string>& more = {});
+  Server(const MatrixFolder& library, int ranks, const std::vector<std::string>& more = {});
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;

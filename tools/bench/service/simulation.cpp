@@ -5,8 +5,8 @@
 #include <queue>
 #include <utility>
 
+#include "tools/serve/ranks/fair_schedule.h"
 #include "tools/serve/ranks/request_queue.h"
-#include "tools/serve/ranks/schedule.h"
 
 namespace shardmat::tools::service_bench {
 namespace {
@@ -65,7 +65,8 @@ class Simulation {
 
   void start_product(double time) {
     if (!product_.empty() || queue_.empty()) return;
-    const serve::Schedule::Batch batch = schedule_.take(queue_, service_.table, time, [](std::uint64_t) { return true; });
+    const serve::FairSchedule::Batch batch =
+        schedule_.take(queue_, service_.table, time, [](std::uint64_t) { return true; });
     product_ = batch.requests;
     events_.push({time + service_.table.for_columns(batch.columns).seconds + service_.turn_seconds, Kind::product, 0});
   }
@@ -82,7 +83,7 @@ class Simulation {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::deque<Task> front_;
   serve::RequestQueue queue_;
-  serve::Schedule schedule_;
+  serve::FairSchedule schedule_;
   std::vector<std::uint64_t> product_;  ///< requests of the product under way
 };
 

@@ -69,16 +69,16 @@ void EventLoop::on_signals(std::initializer_list<int> numbers, std::function<voi
   impl_->wait_for(set, std::move(action));
 }
 
-struct Timer::Impl {
+struct Alarm::Impl {
   explicit Impl(asio::io_context& io) : timer(io) {}
   asio::steady_timer timer;
   std::uint64_t started = 0;  ///< tells an action that is already on its way that it was cancelled
 };
 
-Timer::Timer(EventLoop& loop) : impl_(std::make_shared<Impl>(loop.io())) {}
-Timer::~Timer() { cancel(); }
+Alarm::Alarm(EventLoop& loop) : impl_(std::make_shared<Impl>(loop.io())) {}
+Alarm::~Alarm() { cancel(); }
 
-void Timer::start(double seconds, std::function<void()> action) {
+void Alarm::start(double seconds, std::function<void()> action) {
   const std::uint64_t mine = ++impl_->started;
   impl_->timer.expires_after(
       std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds)));
@@ -87,7 +87,7 @@ void Timer::start(double seconds, std::function<void()> action) {
   });
 }
 
-void Timer::cancel() {
+void Alarm::cancel() {
   ++impl_->started;
   impl_->timer.cancel();
 }

@@ -42,12 +42,12 @@ class EventLoop {
 };
 
 /// Calls one action later. No action runs after cancel(), a new start(), or the end of the object.
-class Timer {
+class Alarm {
  public:
-  explicit Timer(EventLoop& loop);
-  ~Timer();
-  Timer(const Timer&) = delete;
-  Timer& operator=(const Timer&) = delete;
+  explicit Alarm(EventLoop& loop);
+  ~Alarm();
+  Alarm(const Alarm&) = delete;
+  Alarm& operator=(const Alarm&) = delete;
 
   void start(double seconds, std::function<void()> action);
   void cancel();

@@ -65,7 +65,7 @@ struct HttpServer::Door {
   Listener listener;
   const Tls* tls;
   std::unique_ptr<ReadWatch> watch;
-  Timer retry;
+  Alarm retry;
 };
 
 HttpServer::HttpServer(EventLoop& loop, const HttpLimits& limits, Router router, CheckAgain check_again, Recorder recorder)

@@ -34,7 +34,7 @@ class HttpServer {
   struct Door;
   std::shared_ptr<HttpShared> shared_;
   std::vector<std::unique_ptr<Door>> doors_;
-  Timer drain_timer_;
+  Alarm drain_timer_;
 };
 
 }  // namespace shardmat::serve

@@ -32,7 +32,7 @@ class Events {
   const Service& service_;
   std::vector<Listening> listening_;
   std::uint64_t last_ = 0;
-  Timer timer_;
+  Alarm timer_;
 };
 
 }  // namespace shardmat::serve

@@ -352,7 +352,7 @@ void Dispatcher::send(decltype(service::Command::what) what, Finished finished, 
 
 /// Takes the requests of the next product; those whose time or generation has passed are answered.
 Dispatcher::UnderWay Dispatcher::next_requests(Matrix& matrix, double time) {
-  const Schedule::Batch batch =
+  const FairSchedule::Batch batch =
       schedule_.take(matrix.queue, matrix.widths, time, [&](std::uint64_t request) { return claims_.may_begin(request); });
   for (const std::uint64_t number : batch.expired)
     if (const auto request = take(number)) reply(*request, failed(late()));

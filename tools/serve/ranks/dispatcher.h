@@ -21,9 +21,9 @@
 #include "tools/serve/http/http_message.h"
 #include "tools/serve/ranks/backlog.h"
 #include "tools/serve/ranks/claims.h"
+#include "tools/serve/ranks/fair_schedule.h"
 #include "tools/serve/ranks/matrix.h"
 #include "tools/serve/ranks/ranks.h"
-#include "tools/serve/ranks/schedule.h"
 #include "tools/serve/state/arena_space.h"
 #include "tools/serve/state/client_memories.h"
 
@@ -137,7 +137,7 @@ class Dispatcher {
   };
   struct UnderWay {
     std::vector<std::shared_ptr<MultiplyRequest>> requests;
-    std::vector<Schedule::Charge> charges;  ///< of each request
+    std::vector<FairSchedule::Charge> charges;  ///< of each request
     std::int64_t columns = 0, width = 0;
     double started = 0, expected = 0;
     std::uint64_t generation = 0;
@@ -176,7 +176,7 @@ class Dispatcher {
   std::optional<Finished> load_under_way_;  ///< of the load that they carry out so
   std::unordered_map<std::uint64_t, std::shared_ptr<MultiplyRequest>> requests_;  ///< all that wait
   std::deque<std::pair<std::uint64_t, Task>> tasks_;                              ///< by number
-  Schedule schedule_;
+  FairSchedule schedule_;
   Claims claims_;                   ///< of all requests and tasks that wait
   std::uint64_t last_request_ = 0;  ///< numbers of requests and tasks rise in the order of arrival
   std::uint64_t loading_ = 0;
@@ -189,7 +189,7 @@ class Dispatcher {
   UnderWay product_;                                                ///< that the ranks are at; no requests if there is none
   bool lone_ = false;                                               ///< the last product was for one request
   double next_deadline_ = std::numeric_limits<double>::infinity();  ///< at which the timer fires
-  Timer deadlines_;
+  Alarm deadlines_;
 };
 
 }  // namespace shardmat::serve

@@ -129,7 +129,7 @@ class Ranks {
   double ending_since_ = 0;
   bool hard_ = false;      ///< SIGKILL was sent
   Rank* ended_ = nullptr;  ///< a rank that has ended; how is being found out
-  Timer checks_, end_checks_, explains_;
+  Alarm checks_, end_checks_, explains_;
 };
 
 /// Seconds of a clock that never goes back.

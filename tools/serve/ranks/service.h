@@ -173,9 +173,9 @@ class Service {
   Dispatcher dispatcher_;
   Merging merging_;
   RestartPolicy policy_;
-  Timer restart_;
+  Alarm restart_;
   Background background_;  ///< after what its work keeps
-  Timer save_again_, drop_later_;
+  Alarm save_again_, drop_later_;
   std::optional<RankLoss> loss_;  ///< why the ranks are being started again
   std::uint64_t last_matrix_ = 0, last_upload_ = 0;
   double started_ = 0, start_seconds_ = 2;  ///< of the last start with its loads; a guess before the first

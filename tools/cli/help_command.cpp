@@ -10,6 +10,7 @@
 #include "kernels/base/text.h"
 #include "tools/cli/command.h"
 #include "tools/cli/environment.h"
+#include "tools/cli/other_programs.h"
 
 namespace shardmat::tools {
 namespace {
@@ -39,6 +40,7 @@ std::function<int()> add_help(const CommandLine& program) {
     for (const std::string& word : *words) {
       shown = &find_command(*shown, word, path);
       path += " " + word;
+      if (word == "bench" && shown->get_subcommands({}).empty()) become_bench();  // which has the help of the benchmarks
     }
     if (launch().rank != 0) return 0;
     fmt::print("{}", program.get_formatter()->make_help(shown, path, CLI::AppFormatMode::Normal));

@@ -16,7 +16,7 @@
 
 namespace shardmat::serve {
 
-class Schedule {
+class FairSchedule {
  public:
   using MayBegin = RequestQueue::MayBegin;
 

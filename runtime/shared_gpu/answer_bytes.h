@@ -10,10 +10,10 @@
 namespace shardmat {
 
 /// Values come back in the order in which they were put. REQUIRES: the same program on both sides.
-class Answer {
+class AnswerBytes {
  public:
-  Answer() = default;
-  explicit Answer(std::string text) : text_(std::move(text)) {}
+  AnswerBytes() = default;
+  explicit AnswerBytes(std::string text) : text_(std::move(text)) {}
   const std::string& text() const { return text_; }
 
   template <class T>

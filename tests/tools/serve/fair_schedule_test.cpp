@@ -1,5 +1,5 @@
 // Who is next: shares of the ranks' time by weights, priorities, and waiting that comes to an end. The clock is simulated.
-#include "tools/serve/ranks/schedule.h"
+#include "tools/serve/ranks/fair_schedule.h"
 
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ struct Simulated {
 };
 
 Simulated simulate(const std::vector<WidthTable>& tables, const std::vector<Tenant>& tenants, double until) {
-  Schedule schedule;
+  FairSchedule schedule;
   std::vector<RequestQueue> queues(tables.size());
   std::vector<const RequestQueue*> list;
   for (const RequestQueue& queue : queues) list.push_back(&queue);
@@ -97,7 +97,7 @@ Simulated simulate(const std::vector<WidthTable>& tables, const std::vector<Tena
 const std::vector<WidthTable> kCheapAndDear{
     WidthTable({{1, 1e-3}, {2, 1.2e-3}, {4, 1.5e-3}, {8, 2e-3}, {16, 3e-3}, {32, 5e-3}}), WidthTable({{1, 20e-3}})};
 
-TEST(Schedule, CostsAndConnectionsDoNotChangeTheShares) {
+TEST(FairSchedule, CostsAndConnectionsDoNotChangeTheShares) {
   for (const double weight : {1.0, 3.0}) {
     const Simulated run = simulate(kCheapAndDear, {{{"many", 1}, 0, 64}, {{"one", weight}, 1, 1}}, 20);
     EXPECT_NEAR(run.seconds.at("one") / run.seconds.at("many"), weight, 0.1 * weight);
@@ -107,8 +107,8 @@ TEST(Schedule, CostsAndConnectionsDoNotChangeTheShares) {
   EXPECT_EQ(run.seconds.size(), 2u);
 }
 
-TEST(Schedule, RequestsOfSeveralClientsShareAProduct) {
-  Schedule schedule;
+TEST(FairSchedule, RequestsOfSeveralClientsShareAProduct) {
+  FairSchedule schedule;
   RequestQueue queue;
   for (std::uint64_t id = 1; id <= 40; ++id) queue.add({id, 1, 0, 1e9, false, {"many", 1}});
   for (std::uint64_t id = 41; id <= 44; ++id) queue.add({id, 1, 0, 1e9, false, {"few", 1}});
@@ -120,8 +120,8 @@ TEST(Schedule, RequestsOfSeveralClientsShareAProduct) {
   EXPECT_NEAR(charged, 5e-3, 1e-9);
 }
 
-TEST(Schedule, UrgentOnesGoFirstAndOthersTakeOnlyPadding) {
-  Schedule schedule;
+TEST(FairSchedule, UrgentOnesGoFirstAndOthersTakeOnlyPadding) {
+  FairSchedule schedule;
   RequestQueue queue;
   for (std::uint64_t id = 1; id <= 40; ++id) queue.add({id, 1, 0, 1e9, false, {"a", 1}, Priority::low});
   for (std::uint64_t id = 41; id <= 43; ++id) queue.add({id, 1, 0, 1e9, false, {"a", 1}, Priority::high});
@@ -136,13 +136,13 @@ TEST(Schedule, UrgentOnesGoFirstAndOthersTakeOnlyPadding) {
 
 /// The products that a queue gives one after another, as the requests of each.
 std::vector<std::vector<std::uint64_t>> products_of(RequestQueue& queue, double now) {
-  Schedule schedule;
+  FairSchedule schedule;
   std::vector<std::vector<std::uint64_t>> products;
   while (!queue.empty()) products.push_back(schedule.take(queue, kCheapAndDear[0], now, all).requests);
   return products;
 }
 
-TEST(Schedule, OneThatRoseTakesYoungerOnesOfItsMatrixAlong) {
+TEST(FairSchedule, OneThatRoseTakesYoungerOnesOfItsMatrixAlong) {
   using Products = std::vector<std::vector<std::uint64_t>>;
   const double now = 1.25 * kAgeSeconds, young = now - 0.1;  // what arrived at 0 is one level higher
   RequestQueue queue;
@@ -162,7 +162,7 @@ TEST(Schedule, OneThatRoseTakesYoungerOnesOfItsMatrixAlong) {
   EXPECT_EQ(wide[2], std::vector<std::uint64_t>{64});  // there was no padding
 }
 
-TEST(Schedule, UrgentOnesAreNotWidenedByOnesThatRoseLess) {
+TEST(FairSchedule, UrgentOnesAreNotWidenedByOnesThatRoseLess) {
   const double now = 1.25 * kAgeSeconds;  // what is low and arrived at 0 is normal
   RequestQueue queue;
   for (std::uint64_t id = 1; id <= 40; ++id) queue.add({id, 1, 0, 1e9, false, {"a", 1}, Priority::low});
@@ -172,7 +172,7 @@ TEST(Schedule, UrgentOnesAreNotWidenedByOnesThatRoseLess) {
   EXPECT_EQ(products[1].size(), 32u);
 }
 
-TEST(Schedule, TheLoadIsCarriedAlsoWhereSomeRose) {
+TEST(FairSchedule, TheLoadIsCarriedAlsoWhereSomeRose) {
   // A matrix waited for a long product of another one: half of its requests rose meanwhile. They take as many products as
   // if none had, and nobody who rose is behind one who did not.
   RequestQueue queue;
@@ -188,16 +188,16 @@ TEST(Schedule, TheLoadIsCarriedAlsoWhereSomeRose) {
   EXPECT_EQ(products_of(queue, now).size(), 1u);
 }
 
-TEST(Schedule, WithoutMergingNobodyTakesThePadding) {
+TEST(FairSchedule, WithoutMergingNobodyTakesThePadding) {
   const WidthTable table({{1, 2}, {2, 1}}, Merging::off);
   RequestQueue queue;
   queue.add({1, 1, 0}), queue.add({2, 1, 0});
-  const auto batch = Schedule().take(queue, table, 0, all);
+  const auto batch = FairSchedule().take(queue, table, 0, all);
   EXPECT_EQ(batch.width, 2);
   EXPECT_EQ(batch.requests, std::vector<std::uint64_t>{1});
 }
 
-TEST(Schedule, LowPriorityIsServedAtLast) {
+TEST(FairSchedule, LowPriorityIsServedAtLast) {
   const std::vector<Tenant> tenants{{{"high", 1}, 1, 8, Priority::high}, {{"low", 1}, 1, 1, Priority::low}};
   const Simulated run = simulate(kCheapAndDear, tenants, 60);
   EXPECT_GT(run.longest.at("low"), kAgeSeconds);
@@ -208,7 +208,7 @@ TEST(Schedule, LowPriorityIsServedAtLast) {
   EXPECT_EQ(level_of(Priority::low, 10, 1e9), 0);
 }
 
-TEST(Schedule, WhoAsksForMuchDoesNotRise) {
+TEST(FairSchedule, WhoAsksForMuchDoesNotRise) {
   // The 64 requests of one tenant wait longer than kAgeSeconds, but it has its share all the time.
   const Simulated run = simulate(kCheapAndDear, {{{"many", 1}, 1, 64}, {{"one", 1}, 1, 1}}, 60);
   EXPECT_GT(run.longest.at("many"), kAgeSeconds);
@@ -216,8 +216,8 @@ TEST(Schedule, WhoAsksForMuchDoesNotRise) {
   EXPECT_LT(run.longest.at("one"), 3 * 1.1 * 20e-3);
 }
 
-TEST(Schedule, ARequestThatMayNotBeginDelaysItsLaneOnly) {
-  Schedule schedule;
+TEST(FairSchedule, ARequestThatMayNotBeginDelaysItsLaneOnly) {
+  FairSchedule schedule;
   RequestQueue queue;
   queue.add({1, 1, 0, 1e9, false, {"a", 1}}), queue.add({2, 1, 0, 1e9, false, {"a", 1}});
   queue.add({3, 1, 0, 1e9, false, {"b", 1}});

@@ -1,4 +1,4 @@
-#include "tools/serve/ranks/schedule.h"
+#include "tools/serve/ranks/fair_schedule.h"
 
 #include <algorithm>
 #include <map>
@@ -27,8 +27,8 @@ std::vector<const Client*> clients_of(const Heads& heads) {
 
 }  // namespace
 
-std::optional<Schedule::Next> Schedule::next(std::span<const RequestQueue* const> queues, double now,
-                                             const MayBegin& may_begin) {
+std::optional<FairSchedule::Next> FairSchedule::next(std::span<const RequestQueue* const> queues, double now,
+                                                     const MayBegin& may_begin) {
   Heads heads;
   std::map<std::uint64_t, std::size_t> places;  // queues of the requests
   for (std::size_t i = 0; i < queues.size(); ++i)
@@ -40,12 +40,12 @@ std::optional<Schedule::Next> Schedule::next(std::span<const RequestQueue* const
   return Next{places.at(first), first};
 }
 
-RequestQueue::Head Schedule::first_of(const Heads& heads) const {
+RequestQueue::Head FairSchedule::first_of(const Heads& heads) const {
   const Heads urgent = most_urgent(heads);
   return urgent[shares_[static_cast<std::size_t>(urgent.front().level)].least(clients_of(urgent))];
 }
 
-void Schedule::take(RequestQueue& queue, const RequestQueue::Head& head, double seconds, Batch& batch) {
+void FairSchedule::take(RequestQueue& queue, const RequestQueue::Head& head, double seconds, Batch& batch) {
   const WaitingRequest& request = *head.request;
   shares_[static_cast<std::size_t>(head.level)].charge(request.client, seconds);
   batch.requests.push_back(request.id);
@@ -55,8 +55,8 @@ void Schedule::take(RequestQueue& queue, const RequestQueue::Head& head, double 
 }
 
 /// Adds requests of this level or above until the batch has so many columns. Nobody passes another one in its lane.
-void Schedule::fill(RequestQueue& queue, int level, std::int64_t columns, double seconds_of_column, double now,
-                    const MayBegin& may_begin, Batch& batch) {
+void FairSchedule::fill(RequestQueue& queue, int level, std::int64_t columns, double seconds_of_column, double now,
+                        const MayBegin& may_begin, Batch& batch) {
   std::set<std::uint64_t> too_wide;
   while (batch.columns < columns) {
     Heads heads = queue.heads(now, may_begin);
@@ -71,7 +71,7 @@ void Schedule::fill(RequestQueue& queue, int level, std::int64_t columns, double
   }
 }
 
-Schedule::Batch Schedule::take(RequestQueue& queue, const WidthTable& table, double now, const MayBegin& may_begin) {
+FairSchedule::Batch FairSchedule::take(RequestQueue& queue, const WidthTable& table, double now, const MayBegin& may_begin) {
   Batch batch;
   batch.expired = queue.take_expired(now);
   const Heads heads = queue.heads(now, may_begin);
@@ -93,7 +93,7 @@ Schedule::Batch Schedule::take(RequestQueue& queue, const WidthTable& table, dou
   return batch;
 }
 
-void Schedule::settle(std::span<const Charge> charges, double seconds) {
+void FairSchedule::settle(std::span<const Charge> charges, double seconds) {
   double columns = 0;
   for (const Charge& charge : charges) columns += charge.columns;
   for (const Charge& charge : charges)

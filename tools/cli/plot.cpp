@@ -1,4 +1,4 @@
-#include "tools/bench/plot.h"
+#include "tools/cli/plot.h"
 
 #include <fmt/format.h>
 #include <spawn.h>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "tools/cli/other_programs.h"
 
 namespace shardmat::tools {
 namespace {
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 
 /// In the build tree beside the program, installed in share/shardmat.
 fs::path find_script(const std::string& name, const std::string& option) {
-  const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
+  const fs::path folder = program_folder();
   for (const fs::path& path : {folder / name, folder.parent_path() / "share" / "shardmat" / name})
     if (fs::exists(path)) return path;
   throw Error(ErrorKind::resources,

@@ -53,15 +53,15 @@ class SharedOperands {
 };
 
 /// One program, running on one or more ranks.
-class PeerProcess {
+class PeerProgram {
  public:
   /// `command` with the socket's name and the clock as its last words. `threads`: of OpenMP, in each rank. `cpu_clock`:
   /// times are CPU time of the one thread, not wall time. Throws Error(resources) if it does not start.
-  PeerProcess(std::vector<std::string> command, int ranks, int threads, bool cpu_clock);
+  PeerProgram(std::vector<std::string> command, int ranks, int threads, bool cpu_clock);
   /// Closes the connection and waits for the end.
-  ~PeerProcess();
-  PeerProcess(const PeerProcess&) = delete;
-  PeerProcess& operator=(const PeerProcess&) = delete;
+  ~PeerProgram();
+  PeerProgram(const PeerProgram&) = delete;
+  PeerProgram& operator=(const PeerProgram&) = delete;
 
   // Each of these throws Error(resources) if the program has ended.
   std::vector<PeerName> list();
@@ -106,10 +106,8 @@ class PeerProcess {
   std::vector<Rank> ranks_;
 };
 
-/// The folder of this program, in which the peer programs lie.
-std::string program_folder();
-/// The program of the libraries that CMake found; it may not be there.
-std::string peer_program();
+/// The program of the libraries that CMake found, beside this one; it may not be there.
+std::string peer_program_path();
 /// Throws Error(resources) with what to install if it is not there.
 void require_peer_program();
 

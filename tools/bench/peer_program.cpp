@@ -1,4 +1,4 @@
-#include "tools/bench/peer_process.h"
+#include "tools/bench/peer_program.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -17,8 +17,6 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <sstream>
 #include <string_view>
@@ -27,6 +25,7 @@
 #include "kernels/base/parallel.h"
 #include "kernels/base/timer.h"
 #include "tools/cli/environment.h"
+#include "tools/cli/other_programs.h"
 
 namespace shardmat::tools {
 namespace {
@@ -101,16 +100,14 @@ void write_arrays(const CsrView& matrix, std::byte* block, const peers::Operands
 
 }  // namespace
 
-std::string program_folder() { return std::filesystem::read_symlink("/proc/self/exe").parent_path().string(); }
-
-std::string peer_program() { return program_folder() + "/" + kPeerProgram; }
+std::string peer_program_path() { return (program_folder() / kPeerProgram).string(); }
 
 void require_peer_program() {
-  if (std::filesystem::exists(peer_program())) return;
+  if (std::filesystem::exists(peer_program_path())) return;
   throw Error(ErrorKind::resources,
               fmt::format("there is no {} in {}: it is built with the libraries that it compares, and never installed. "
                           "Install some of them ({}; or deploy/install-dependencies.sh --peers), configure and build again",
-                          kPeerProgram, program_folder(), kPackages));
+                          kPeerProgram, program_folder().string(), kPackages));
 }
 
 void let_waiting_threads_sleep() {
@@ -118,10 +115,9 @@ void let_waiting_threads_sleep() {
   std::transform(policy.begin(), policy.end(), policy.begin(), [](unsigned char c) { return std::tolower(c); });
   if (policy == "passive") return;
   ::setenv("OMP_WAIT_POLICY", "passive", 1);
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::string> own = own_words();
   std::vector<char*> words;
-  for (std::size_t at = 0; at < text.size(); at = text.find('\0', at) + 1) words.push_back(text.data() + at);
+  for (std::string& word : own) words.push_back(word.data());
   words.push_back(nullptr);
   ::execv("/proc/self/exe", words.data());
   throw Error(ErrorKind::resources, "cannot start anew with OMP_WAIT_POLICY=passive; set this variable yourself");
@@ -158,7 +154,7 @@ std::string SharedOperands::path() const { return fmt::format("/proc/{}/fd/{}", 
 
 void SharedOperands::poison_y() { std::memset(block_ + header().y, 0xff, bytes_ - static_cast<std::size_t>(header().y)); }
 
-PeerProcess::PeerProcess(std::vector<std::string> command, int ranks, int threads, bool cpu_clock) : program_(command[0]) {
+PeerProgram::PeerProgram(std::vector<std::string> command, int ranks, int threads, bool cpu_clock) : program_(command[0]) {
   static int number = 0;
   const std::string name = fmt::format("shardmat-bench-{}-{}", ::getpid(), ++number);
   const int listener = listen_at(name);
@@ -174,14 +170,14 @@ PeerProcess::PeerProcess(std::vector<std::string> command, int ranks, int thread
   ::close(listener);
 }
 
-PeerProcess::~PeerProcess() {
+PeerProgram::~PeerProgram() {
   for (const Rank& rank : ranks_) ::close(rank.socket);
   if (child_ == 0) return;
   while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
-void PeerProcess::start(std::vector<std::string> words, int threads, bool alone) {
+void PeerProgram::start(std::vector<std::string> words, int threads, bool alone) {
   // Threads that wait must sleep: the other process multiplies meanwhile. MKL takes the same OpenMP library as all others.
   std::vector<std::string> settings{fmt::format("OMP_NUM_THREADS={}", threads), "OMP_WAIT_POLICY=passive",
                                     "MKL_THREADING_LAYER=GNU", "MKL_DYNAMIC=FALSE"};
@@ -201,7 +197,7 @@ void PeerProcess::start(std::vector<std::string> words, int threads, bool alone)
   }
 }
 
-void PeerProcess::accept_ranks(int listener, int ranks) {
+void PeerProgram::accept_ranks(int listener, int ranks) {
   const Timer timer;
   while (std::ssize(ranks_) < ranks) {
     if (is_readable(listener, 100)) {
@@ -228,7 +224,7 @@ void PeerProcess::accept_ranks(int listener, int ranks) {
   }
 }
 
-std::string PeerProcess::line_of(Rank& rank) {
+std::string PeerProgram::line_of(Rank& rank) {
   for (;;) {
     const std::size_t end = rank.read.find('\n');
     if (end != std::string::npos) {
@@ -244,7 +240,7 @@ std::string PeerProcess::line_of(Rank& rank) {
   }
 }
 
-std::vector<std::string> PeerProcess::answers(const std::string& request) {
+std::vector<std::string> PeerProgram::answers(const std::string& request) {
   const std::string line = request + "\n";
   for (const Rank& rank : ranks_)
     if (::send(rank.socket, line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size()))
@@ -254,7 +250,7 @@ std::vector<std::string> PeerProcess::answers(const std::string& request) {
   return result;
 }
 
-std::vector<std::string> PeerProcess::ask(const std::string& request) {
+std::vector<std::string> PeerProgram::ask(const std::string& request) {
   std::vector<std::string> result = answers(request);
   for (std::string& answer : result) {
     if (!answer.starts_with("ok"))
@@ -264,7 +260,7 @@ std::vector<std::string> PeerProcess::ask(const std::string& request) {
   return result;
 }
 
-std::vector<PeerName> PeerProcess::list() {
+std::vector<PeerName> PeerProgram::list() {
   std::vector<PeerName> result;
   for (int left = std::stoi(ask("list").front()); left > 0; --left) {
     std::istringstream line(line_of(ranks_.front()));
@@ -285,9 +281,9 @@ std::vector<PeerName> PeerProcess::list() {
   return result;
 }
 
-void PeerProcess::open(const SharedOperands& operands) { ask("open " + operands.path()); }
+void PeerProgram::open(const SharedOperands& operands) { ask("open " + operands.path()); }
 
-PeerProcess::Prepared PeerProcess::prepare(const std::string& peer) {
+PeerProgram::Prepared PeerProgram::prepare(const std::string& peer) {
   Prepared result;
   for (const std::string& answer : answers("prepare " + peer)) {
     const std::string text = answer.substr(std::min<std::size_t>(3, answer.size()));
@@ -296,13 +292,13 @@ PeerProcess::Prepared PeerProcess::prepare(const std::string& peer) {
   return result;
 }
 
-double PeerProcess::run(std::int64_t products) {
+double PeerProgram::run(std::int64_t products) {
   double most = 0;
   for (const std::string& answer : ask(fmt::format("run {}", products))) most = std::max(most, std::stod(answer));
   return most;
 }
 
-PeerProcess::Solved PeerProcess::solve(const std::string& method, const std::string& preconditioner, double rtol,
+PeerProgram::Solved PeerProgram::solve(const std::string& method, const std::string& preconditioner, double rtol,
                                        std::int64_t most) {
   Solved result;
   for (const std::string& answer : answers(fmt::format("solve {} {} {:.17g} {}", method, preconditioner, rtol, most))) {
@@ -316,10 +312,10 @@ PeerProcess::Solved PeerProcess::solve(const std::string& method, const std::str
   return result;
 }
 
-void PeerProcess::store_result() { ask("result"); }
-void PeerProcess::drop() { ask("drop"); }
+void PeerProgram::store_result() { ask("result"); }
+void PeerProgram::drop() { ask("drop"); }
 
-double PeerProcess::cpu_seconds() const {
+double PeerProgram::cpu_seconds() const {
   double sum = 0;
   for (const Rank& rank : ranks_) {
     clockid_t clock{};
