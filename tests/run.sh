@@ -7,6 +7,9 @@
 # without which the tests that run them are skipped.
 set -euo pipefail
 
+# The programs with suites named Gpu… or MultiGpu….
+gpu_programs="kernels_test comm_test runtime_batched_test runtime_context_test runtime_maps_test runtime_matrix_test
+  runtime_run_test runtime_service_test runtime_solvers_test"
 label="" prefix="" dir=build prebuilt=""
 while [ $# -gt 0 ]; do
   case $1 in
@@ -60,7 +63,7 @@ run_prebuilt() {
     esac
   }
   if [ "$label" != multigpu ]; then
-    for name in kernels_test comm_test runtime_test; do run_program "$1" $name 'Gpu*'; done
+    for name in $gpu_programs; do run_program "$1" $name 'Gpu*'; done
     library=$(find "$1" -name libshardmat.so.0 -printf %h -quit)
     if [ -n "$library" ]; then export LD_LIBRARY_PATH="$library${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; fi
     run_c_program "$1" c_gpu_test
@@ -76,7 +79,7 @@ run_prebuilt() {
         continue
       fi
       read -ra settings <<< "$variables"
-      for name in comm_test runtime_test; do
+      for name in ${gpu_programs#kernels_test}; do
         run_program "$1" $name "$filter" env "${settings[@]}" mpirun -n "$ranks" < /dev/null
       done
     done < tests/multigpu_runs.txt

@@ -3,9 +3,9 @@
 # fuzz_tests builds all of them.
 #
 # shardmat_test(NAME name [GPU] SOURCES … LIBRARIES … [RANKS 1 2 3])
-# A GoogleTest program, label fast; with RANKS it has its own main with MPI and runs once per count, label mpi. With GPU it
-# has suites named Gpu… and MultiGpu…, which need devices: they run under the labels gpu and multigpu (those of
-# tests/multigpu_runs.txt) as far as this machine has GPUs, and are filtered out of the other runs.
+# A GoogleTest program, label fast; with RANKS it takes the main function of test_ranks, which starts MPI, and runs once per
+# count, label mpi. With GPU it has suites named Gpu… and MultiGpu…, which need devices: they run under the labels gpu and
+# multigpu (those of tests/multigpu_runs.txt) as far as this machine has GPUs, and are filtered out of the other runs.
 cmake_host_system_information(RESULT SHARDMAT_CORES QUERY NUMBER_OF_LOGICAL_CORES)
 execute_process(COMMAND ${PROJECT_SOURCE_DIR}/deploy/gpu-count.sh OUTPUT_VARIABLE SHARDMAT_GPUS OUTPUT_STRIP_TRAILING_WHITESPACE)
 
@@ -30,6 +30,7 @@ function(shardmat_test)
   set(mpirun ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG})
 
   if(T_RANKS)
+    target_link_libraries(${T_NAME} PRIVATE test_ranks)
     foreach(ranks ${T_RANKS})
       shardmat_processors(processors ${ranks})
       math(EXPR cost "1000 + ${ranks}")  # CTest starts the highest costs first; later, two processors are seldom free at once
