@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# deploy/build.sh [--build DIR] [--prefix DIR] [--tests] [--target NAME]…
+# deploy/build.sh [--build DIR] [--prefix DIR] [--tests] [--configure] [--target NAME]…
 # Configures a release in DIR (build) and builds all of it, or the named targets. Says what was found and left out, and shows
-# the log only if a step fails.
+# the log only if a step fails. --configure: without the build.
 set -euo pipefail
 
-prefix="" dir=build tests=OFF targets=()
+prefix="" dir=build tests=OFF build=1 targets=()
 while [ $# -gt 0 ]; do
   case $1 in
     --build) dir=$(realpath -m "${2:?--build wants a directory}"); shift 2 ;;
     --prefix) prefix=$(realpath "${2:?--prefix wants a directory}"); shift 2 ;;
     --tests) tests=ON; shift ;;
+    --configure) build=0; shift ;;
     --target) targets+=("${2:?--target wants a name}"); shift 2 ;;
     -h | --help) sed -n '2,4p' "$0"; exit 0 ;;
-    *) echo "build.sh: unknown option $1 (there are --build DIR, --prefix DIR, --tests and --target NAME)" >&2; exit 2 ;;
+    *) echo "build.sh: unknown option $1 (there are --build DIR, --prefix DIR, --tests, --configure, --target NAME)" >&2; exit 2 ;;
   esac
 done
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -41,6 +42,7 @@ if ! configure; then
   echo "The settings kept in $dir did not fit this machine and were dropped."
 fi
 grep -E '^-- (HDF5 [0-9]|(CUDA|NCCL|fast_float|libzip|libpng|OpenSSL|METIS|PT-Scotch)[ :])' "$log" | sed 's/^--/  /' || true
+if [ "$build" = 0 ]; then exit; fi
 # Shows "[312/622] …" (ninja) or "[ 50%] …" (make) of what it reads: on a terminal in one line, elsewhere a line each 10 %.
 show_progress() {
   local terminal=0

@@ -1,28 +1,35 @@
 #!/usr/bin/env bash
-# tests/run.sh [--label fast|mpi|cli|fault|gpu|multigpu|producers|long] [--prefix DIR] [--build DIR] [--prebuilt DIR]
-# Installs what is missing, builds, and runs every test that this machine can run. --prebuilt DIR runs the GPU tests of the
-# programs found under DIR instead, without compiler or CTest (those of one label with --label gpu or multigpu). --label long
-# builds the mutation tests with sanitizers in DIR-fuzz and makes a million mutations (TEST_FUZZ_COUNT of each test), which
-# takes about an hour; CI leaves it out. --label producers also installs PETSc, dolfinx, hypre, Octave, FreeFEM and CalculiX,
-# without which the tests that run them are skipped.
+# tests/run.sh [--only PATTERN] [--label smoke|fast|mpi|cli|fault|gpu|multigpu|producers|long] [--no-install]
+#              [--prefix DIR] [--build DIR] [--prebuilt DIR]
+# Installs what is missing, builds, and runs every test that this machine can run.
+# While you write code: `tests/run.sh --no-install --only PATTERN` builds what the tests need whose names match the regular
+# expression, and runs these (`ctest --test-dir build -N` lists the names: kernels_test, runtime_maps_test_2, cli_multiply …).
+# --label runs the tests of one label and builds what they need. smoke: some kernels, a product on two ranks, a request to the
+# service. producers: also installs PETSc, dolfinx, hypre, Octave, FreeFEM and CalculiX, without which the tests that run them
+# are skipped. long: builds the mutation tests with sanitizers in DIR-fuzz and makes a million mutations (TEST_FUZZ_COUNT of
+# each test), which takes about an hour; CI leaves it out.
+# --prebuilt DIR runs the GPU tests of the programs found under DIR instead, without compiler or CTest (all, or those of
+# --label gpu or multigpu).
 set -euo pipefail
 
 # The programs with suites named Gpu… or MultiGpu….
 gpu_programs="kernels_test comm_test runtime_batched_test runtime_context_test runtime_maps_test runtime_matrix_test
   runtime_run_test runtime_service_test runtime_solvers_test"
-label="" prefix="" dir=build prebuilt=""
+label="" only="" install=1 prefix="" dir=build prebuilt=""
 while [ $# -gt 0 ]; do
   case $1 in
     --label) label=${2:?--label wants a label}; shift 2 ;;
+    --only) only=${2:?--only wants a pattern}; shift 2 ;;
+    --no-install) install=0; shift ;;
     --prefix) prefix=$(realpath "${2:?--prefix wants a directory}"); shift 2 ;;
     --build) dir=$(realpath -m "${2:?--build wants a directory}"); shift 2 ;;
     --prebuilt) prebuilt=$(realpath "${2:?--prebuilt wants a directory}"); shift 2 ;;
-    -h | --help) sed -n '2,7p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,12p' "$0"; exit 0 ;;
     *) echo "run.sh: unknown option $1; see tests/run.sh --help" >&2; exit 2 ;;
   esac
 done
 case $label in
-  "" | fast | mpi | cli | fault | gpu | multigpu | producers | long) ;;
+  "" | smoke | fast | mpi | cli | fault | gpu | multigpu | producers | long) ;;
   *) echo "run.sh: there is no label $label; see tests/run.sh --help" >&2; exit 2 ;;
 esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -93,24 +100,45 @@ if [ -n "$prebuilt" ]; then
   exit
 fi
 
-echo "== 1. Dependencies"
-wanted=(--tests)
-if [ "$label" = producers ]; then wanted+=(--producers); fi
-deploy/install-dependencies.sh "${wanted[@]}" ${prefix:+--prefix "$prefix"}
+if [ "$install" = 1 ]; then
+  echo "== 1. Dependencies"
+  wanted=(--tests)
+  if [ "$label" = producers ]; then wanted+=(--producers); fi
+  deploy/install-dependencies.sh "${wanted[@]}" ${prefix:+--prefix "$prefix"}
+fi
 if [ "$label" = long ]; then
   echo "== 2. Build with sanitizers"
   cmake -S . -B "$dir-fuzz" -DSHARDMAT_FUZZ=ON -DSHARDMAT_CUDA=OFF -DSHARDMAT_TESTS=ON ${prefix:+-DCMAKE_PREFIX_PATH="$prefix"}
   cmake --build "$dir-fuzz" --parallel "$(nproc)" --target fuzz_tests
   echo "== 3. Mutations"
-  TEST_FUZZ_COUNT=${TEST_FUZZ_COUNT:-65000} ctest --test-dir "$dir-fuzz" -L '^long$' --parallel "$(nproc)" --verbose --no-tests=error
+  TEST_FUZZ_COUNT=${TEST_FUZZ_COUNT:-65000} ctest --test-dir "$dir-fuzz" -L '^long$' ${only:+-R "$only"} --parallel "$(nproc)" --verbose --no-tests=error
   echo "All mutations were read or refused; $(took) with the build"
   exit
 fi
-echo "== 2. Build (some minutes on two cores, more with CUDA)"
-deploy/build.sh --build "$dir" --tests ${prefix:+--prefix "$prefix"}
+echo "== 2. Build"
+dir=$(realpath -m "$dir") chosen=(${only:+-R "$only"} ${label:+-L "^$label\$"})
+if [ ${#chosen[@]} -eq 0 ]; then
+  echo "   (some minutes on two cores, more with CUDA)"
+  deploy/build.sh --build "$dir" --tests ${prefix:+--prefix "$prefix"}
+  chosen=(-LE '^smoke$')  # which other tests repeat
+else
+  if [ -e "$dir/tests/CTestTestfile.cmake" ] && [ -e "$dir/build.ninja" ]; then
+    ninja -C "$dir" build.ninja > "$dir/build.log" 2>&1 || { cat "$dir/build.log" >&2; exit 1; }
+  else
+    deploy/build.sh --configure --build "$dir" --tests ${prefix:+--prefix "$prefix"}
+  fi
+  names=$(ctest --test-dir "$dir" -N "${chosen[@]}" | sed -nE 's/^ +Test +#[0-9]+: //p')
+  if [ -z "$names" ]; then
+    echo "run.sh: no test matches ${chosen[*]}; ctest --test-dir $dir -N lists the names" >&2
+    exit 2
+  fi
+  mapfile -t needed < <(python3 tests/support/needed_files.py "$dir" <<< "$names")
+  if [ ${#needed[@]} -gt 0 ]; then cmake --build "$dir" --parallel "$(nproc)" --target "${needed[@]}"; fi
+fi
 echo "== 3. Tests"  # one more at a time than cores: most tests wait for programs to start, or for deadlines
 status=0
-GTEST_BRIEF=1 ctest --test-dir "$dir" --parallel $(($(nproc) + 1)) --output-on-failure --no-tests=error ${label:+-L "^$label\$"} |
+GTEST_BRIEF=1 ctest --test-dir "$dir" --parallel $(($(nproc) + 1)) --output-on-failure --no-tests=error "${chosen[@]}" |
   grep --line-buffered -vE '^ +Start +[0-9]+:|^Internal ctest|^Test project' || status=$?
 if [ $status -ne 0 ]; then echo "Not all tests passed; $(took)"; exit $status; fi
+if [ -n "$only$label" ]; then echo "The chosen tests passed; $(took) with the build"; exit; fi
 echo "All tests passed; $(took) with the build"

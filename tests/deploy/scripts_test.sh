@@ -82,4 +82,30 @@ listed=$(sed -n '/^gpu_programs="/,/"$/p' "$root/tests/run.sh" | grep -o '[a-z_]
 fake bin/nvidia-smi 'exit 9'
 expect 4 "no GPU here" "$root/tests/run.sh" --prebuilt "$work/pre built" --label gpu
 
+# --only and --label build the files that the lines of the chosen tests name, and run these tests.
+tree="$work/build tree"
+mkdir -p "$tree/tests"
+touch "$tree/build.ninja"
+cat > "$tree/tests/CTestTestfile.cmake" << END
+add_test([=[cli_a]=] "/usr/bin/python3" "/sources/test_a.py")
+set_tests_properties([=[cli_a]=] PROPERTIES  ENVIRONMENT "TEST_PROGRAM=$tree/tools/shardmat;TEST_LIBRARY=$tree/lib.so" LABELS "cli")
+add_test([=[python_b]=] "/usr/bin/python3" "/sources/test_b.py")
+set_tests_properties([=[python_b]=] PROPERTIES  ENVIRONMENT "PYTHONPATH=$tree/python" LABELS "cli")
+add_test([=[package]=] "/sources/run.sh" "$tree")
+END
+fake bin/ninja 'case $* in *targets*)
+  for file in lib.so tools/shardmat tools/other python/shardmat/native.so python/CMakeFiles/test.util; do echo "$file: RULE"; done
+  echo "python: phony" ;;
+esac'
+fake bin/cmake 'echo "cmake ${*#*--parallel}"'
+fake bin/ctest 'case $* in *-N*) for name in $FOUND; do echo "  Test  #1: $name"; done ;; *) echo "ctest $*" ;; esac'
+chosen() {  # NAME OPTION…: what is built for this test
+  FOUND=$1 "$root/tests/run.sh" --no-install --build "$tree" "${@:2}" 2>&1 | sed -n 's/^cmake .* --target //p' | tr ' ' '\n' | sort | xargs
+}
+[ "$(chosen cli_a --only cli)" = "lib.so tools/shardmat" ] || fail "needed by cli_a: $(chosen cli_a --only cli)"
+[ "$(chosen python_b --label cli)" = python/shardmat/native.so ] || fail "needed by python_b: $(chosen python_b --label cli)"
+[ "$(chosen package --only package)" = all ] || fail "needed by package: $(chosen package --only package)"
+expect 0 "--no-tests=error -R cli_a -L ^smoke\$" env FOUND=cli_a "$root/tests/run.sh" --no-install --build "$tree" --only cli_a --label smoke
+expect 2 "no test matches -R nothing" env FOUND= "$root/tests/run.sh" --no-install --build "$tree" --only nothing
+
 [ $failures -eq 0 ]
