@@ -261,6 +261,8 @@ def main():
                 for step in (own_rows, node_blocks, different_options, arrays_of_the_context, triplets, boundary_values, solving,
                              penalty_rows, half_storage, files, errors, interrupted):
                     step(context)
+                    if comm.rank == 0:
+                        print(f"{step.__name__}, {owners or 'all'} owners: passed", flush=True)
     except BaseException:
         sys.stderr.write(f"rank {comm.rank}: {traceback.format_exc()}")
         sys.stderr.flush()
