@@ -3,6 +3,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/cuda/row_major_plan.h"
+#include "kernels/formats/packed_pieces.h"
 #include "kernels/formats/packed_spmm.h"
 
 namespace shardmat {
@@ -39,7 +40,7 @@ std::unique_ptr<SpmmPlan> make_packed_spmm(std::shared_ptr<Storage> storage, con
   return cuda::row_major_plan<PackedStorage>(
       std::move(storage), rhs,
       [shape]<class T>(const PackedStorage& a, const dense::Rows<T>& v, Stream& on) {
-        packed::multiply_many(a, v, shape, on);
+        packed::with_shape(a.shape, [&]<class S>(S) { packed::multiply_many<T, S>(a, v, shape, on); });
       },
       0, true);
 }

@@ -1,4 +1,4 @@
-// Products of packed rows with several right-hand sides, in one object file for each value type.
+// Products of packed rows with several right-hand sides.
 #pragma once
 
 #include "kernels/cuda/dense_rows.h"
@@ -17,9 +17,9 @@ struct SpmmShape {
   }
 };
 
-/// Y = alpha·A·X + beta·Y in stream order, for T = float and double. REQUIRES: shape.exists() and shape.slices > 0; `a` has
-/// values of type T.
-template <class T>
+/// Y = alpha·A·X + beta·Y in stream order, for T = float and double and S the Shape of `a`. REQUIRES: shape.exists() and
+/// shape.slices > 0; `a` has values of type T.
+template <class T, class S>
 void multiply_many(const PackedStorage& a, const dense::Rows<T>& v, const SpmmShape& shape, Stream& on);
 
 }  // namespace shardmat::packed

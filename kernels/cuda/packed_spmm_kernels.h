@@ -4,7 +4,7 @@
 // products. All rows of a group reuse a row of X. Columns beyond G·P·16 bytes take further passes over the matrix. In this
 // order the part of X in L2 serves more rows than if a block multiplied all columns of its slices.
 //
-// Each value type has 80 kernels; packed_spmm_f32.cu and packed_spmm_f64.cu instantiate one type each.
+// Each value type has 80 kernels; each packed_spmm_….cu instantiates half of them with SHARDMAT_MAKE_FOR.
 #pragma once
 
 #include "kernels/cuda/launch.h"
@@ -223,21 +223,21 @@ Instance<T, S> instance(int lanes, int passes) {
 
 namespace shardmat::packed {
 
-template <class T>
+template <class T, class S>
 void multiply_many(const PackedStorage& a, const dense::Rows<T>& v, const SpmmShape& shape, Stream& on) {
-  with_shape(a.shape, [&](auto tag) {
-    using S = decltype(tag);
-    const Arguments<T> matrix = arguments<T>(a, {});
-    const auto launch = [&](const many::Instance<T, S>& one, int first, int blocks) {
-      cuda::launch_grid_beside(a.expects_late, one.kernel, (a.slices + shape.slices - 1) / shape.slices, blocks,
-                               static_cast<unsigned>(one.block_size), 0, on, matrix, v, first, shape.slices);
-    };
-    if (v.columns == 2) return launch(many::instance_of<T, S, 1, 1, 2>(), 0, 1);
-    dense::split_columns(
-        v.columns, dense::kWidth<T>, shape.lanes, shape.passes,
-        [&](int first, int blocks) { launch(many::instance<T, S>(shape.lanes, shape.passes), first, blocks); },
-        [&](int first, int few) { launch(many::instance<T, S>(few, 1), first, 1); });
-  });
+  const Arguments<T> matrix = arguments<T>(a, {});
+  const auto launch = [&](const many::Instance<T, S>& one, int first, int blocks) {
+    cuda::launch_grid_beside(a.expects_late, one.kernel, (a.slices + shape.slices - 1) / shape.slices, blocks,
+                             static_cast<unsigned>(one.block_size), 0, on, matrix, v, first, shape.slices);
+  };
+  if (v.columns == 2) return launch(many::instance_of<T, S, 1, 1, 2>(), 0, 1);
+  dense::split_columns(
+      v.columns, dense::kWidth<T>, shape.lanes, shape.passes,
+      [&](int first, int blocks) { launch(many::instance<T, S>(shape.lanes, shape.passes), first, blocks); },
+      [&](int first, int few) { launch(many::instance<T, S>(few, 1), first, 1); });
 }
+
+#define SHARDMAT_MAKE_FOR(T, B, L) \
+  template void multiply_many<T, Shape<B, L>>(const PackedStorage&, const dense::Rows<T>&, const SpmmShape&, Stream&);
 
 }  // namespace shardmat::packed

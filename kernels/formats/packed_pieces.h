@@ -243,21 +243,17 @@ inline std::int64_t window_of(const PackedShape& shape) {
   return shape.window <= groups ? groups : shape.window / groups * groups;
 }
 
+/// The layouts that have a Shape: MAKE(rows of a block, lanes).
+#define SHARDMAT_SHAPES_OF_SMALL_BLOCKS(MAKE) MAKE(1, 1) MAKE(1, 2) MAKE(1, 4) MAKE(2, 1) MAKE(2, 2)
+#define SHARDMAT_SHAPES_OF_LARGE_BLOCKS(MAKE) MAKE(3, 1) MAKE(3, 3) MAKE(3, 6) MAKE(4, 4) MAKE(6, 6)
+
 /// Calls f with the Shape of a layout. Throws Error(usage) for parameters without a Shape.
 template <class F>
 decltype(auto) with_shape(const PackedShape& shape, F&& f) {
 #define SHARDMAT_SHAPE(B, L) \
   if (shape.block == (B) && shape.lanes == (L)) return f(Shape<B, L>{});
-  SHARDMAT_SHAPE(1, 1)
-  SHARDMAT_SHAPE(1, 2)
-  SHARDMAT_SHAPE(1, 4)
-  SHARDMAT_SHAPE(2, 1)
-  SHARDMAT_SHAPE(2, 2)
-  SHARDMAT_SHAPE(3, 1)
-  SHARDMAT_SHAPE(3, 3)
-  SHARDMAT_SHAPE(3, 6)
-  SHARDMAT_SHAPE(4, 4)
-  SHARDMAT_SHAPE(6, 6)
+  SHARDMAT_SHAPES_OF_SMALL_BLOCKS(SHARDMAT_SHAPE)
+  SHARDMAT_SHAPES_OF_LARGE_BLOCKS(SHARDMAT_SHAPE)
 #undef SHARDMAT_SHAPE
   throw Error(ErrorKind::usage,
               "packed: block and lanes must be 1 and 1, 2 or 4; 2 and 1 or 2; 3 and 1, 3 or 6; 4 and 4; or 6 and 6");

@@ -102,6 +102,8 @@ void Passes::run(const Step& step, std::int64_t items, Stream& stream) const {
 }
 
 #define SHARDMAT_MAKE(...) template void Passes::run(const __VA_ARGS__&, std::int64_t, Stream&) const;
-SHARDMAT_KRYLOV_STEPS(SHARDMAT_MAKE)
+SHARDMAT_STEPS_OF_TYPE(SHARDMAT_MAKE, float)
+SHARDMAT_STEPS_OF_TYPE(SHARDMAT_MAKE, double)
+SHARDMAT_SCALAR_STEPS(SHARDMAT_MAKE)
 
 }  // namespace shardmat::krylov

@@ -1,5 +1,5 @@
 // Products of a vector with all vectors of a basis, in one column on a GPU (kernels/cuda/basis_products.cu). Steps that sum
-// so (gmres_steps.h) have a function basis_products(), and krylov.cu then runs this instead of their entries.
+// so (gmres_steps.h) have a function basis_products(), and krylov_kernels.h then runs this instead of their entries.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,8 @@
 // Steps of Krylov methods on a GPU. A fixed grid and a fixed tree: sums do not depend on scheduling. The block that is done
-// last adds the partial sums of all and calls finish().
+// last adds the partial sums of all and calls finish(). krylov_f32.cu and krylov_f64.cu instantiate the steps of one type
+// each with SHARDMAT_MAKE.
+#pragma once
+
 #include <algorithm>
 
 #include "kernels/cuda/lane_sums.h"
@@ -10,7 +13,7 @@
 #include "kernels/krylov/passes.h"
 
 namespace shardmat::krylov {
-namespace {
+namespace on_device {
 
 constexpr int kThreads = 256;
 /// Blocks that a multiprocessor holds at least. With one, passes over 32 vectors took 1.5 times as long on an H200.
@@ -135,10 +138,11 @@ void run_one_column(const Step& step, std::int64_t items, double* partial, unsig
   }
 }
 
-}  // namespace
+}  // namespace on_device
 
 template <class Step>
 void run_cuda(const Step& step, std::int64_t items, int columns, double* partial, Stream& stream) {
+  using namespace on_device;
   auto* const done = reinterpret_cast<unsigned*>(partial + std::int64_t{kPartialSums} * columns);
   if (columns == 1) return run_one_column(step, items, partial, done, stream);
   const int lanes = kThreads / std::min(columns, kColumnsAtOnce);
@@ -148,6 +152,5 @@ void run_cuda(const Step& step, std::int64_t items, int columns, double* partial
 }
 
 #define SHARDMAT_MAKE(...) template void run_cuda(const __VA_ARGS__&, std::int64_t, int, double*, Stream&);
-SHARDMAT_KRYLOV_STEPS(SHARDMAT_MAKE)
 
 }  // namespace shardmat::krylov

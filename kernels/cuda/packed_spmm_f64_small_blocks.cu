@@ -1,0 +1,9 @@
+// Packed rows in blocks of one or two rows with many right-hand sides in f64.
+#include "kernels/cuda/packed_spmm_kernels.h"
+
+namespace shardmat::packed {
+
+#define SHARDMAT_MAKE(B, L) SHARDMAT_MAKE_FOR(double, B, L)
+SHARDMAT_SHAPES_OF_SMALL_BLOCKS(SHARDMAT_MAKE)
+
+}  // namespace shardmat::packed
