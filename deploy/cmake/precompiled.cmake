@@ -3,9 +3,13 @@
 # find missing includes. CMAKE_DISABLE_PRECOMPILE_HEADERS=ON leaves it out, too.
 function(shardmat_precompile target)
   if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    foreach(header ${PROJECT_SOURCE_DIR}/deploy/cmake/precompiled.h ${ARGN})
-      target_precompile_headers(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${header}>")
-    endforeach()
+    if("${ARGV1}" STREQUAL REUSE_FROM)
+      target_precompile_headers(${target} REUSE_FROM ${ARGV2})
+    else()
+      foreach(header ${PROJECT_SOURCE_DIR}/deploy/cmake/precompiled.h ${ARGN})
+        target_precompile_headers(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${header}>")
+      endforeach()
+    endif()
     # GCC then warns falsely of code inlined from the standard library: it shows, but does not end the build.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-error=array-bounds
       -Wno-error=stringop-overflow -Wno-error=stringop-overread -Wno-error=restrict -Wno-error=maybe-uninitialized>)

@@ -23,8 +23,10 @@ function(shardmat_test)
   target_link_libraries(${T_NAME} PRIVATE ${T_LIBRARIES} fmt::fmt GTest::gtest shardmat_options)
   target_compile_definitions(${T_NAME} PRIVATE SHARDMAT_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
   set_target_properties(${T_NAME} PROPERTIES SHARDMAT_OPTIMIZATION 1)  # tests compile in two thirds of the time of level 2
-  list(LENGTH T_SOURCES sources)
-  if(sources GREATER 3)  # else the precompiled header takes longer than it saves
+  # The first program, kernels_test, compiles the headers for all.
+  if(TARGET kernels_test AND NOT T_NAME STREQUAL kernels_test)
+    shardmat_precompile(${T_NAME} REUSE_FROM kernels_test)
+  else()
     shardmat_precompile(${T_NAME} ${PROJECT_SOURCE_DIR}/tests/support/precompiled.h)
   endif()
   set(mpirun ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG})
@@ -65,11 +67,19 @@ function(shardmat_test)
   endif()
 endfunction()
 
+# shardmat_test_objects(name SOURCES … LIBRARIES …): compiled once for several programs.
+function(shardmat_test_objects name)
+  cmake_parse_arguments(T "" "" "SOURCES;LIBRARIES" ${ARGN})
+  add_library(${name} OBJECT ${T_SOURCES})
+  target_link_libraries(${name} PRIVATE ${T_LIBRARIES} fmt::fmt GTest::gtest shardmat_options)
+  set_target_properties(${name} PROPERTIES SHARDMAT_OPTIMIZATION 1)
+endfunction()
+
 function(shardmat_fuzz_test)
   cmake_parse_arguments(T "" "NAME" "SOURCES;LIBRARIES" ${ARGN})
   if(NOT TARGET test_mutations)
-    add_library(test_mutations OBJECT ${PROJECT_SOURCE_DIR}/tests/support/mutations.cpp)
-    target_link_libraries(test_mutations PRIVATE shardmat_partition fmt::fmt GTest::gtest ZLIB::ZLIB shardmat_options)
+    shardmat_test_objects(test_mutations SOURCES ${PROJECT_SOURCE_DIR}/tests/support/mutations.cpp
+                          LIBRARIES shardmat_partition ZLIB::ZLIB)
   endif()
   shardmat_test(NAME ${T_NAME} SOURCES ${T_SOURCES} $<TARGET_OBJECTS:test_mutations> LIBRARIES ${T_LIBRARIES} ZLIB::ZLIB)
   if(NOT TARGET fuzz_tests)
