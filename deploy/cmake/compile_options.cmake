@@ -34,6 +34,13 @@ function(shardmat_library layer)
   shardmat_precompile(shardmat_${layer})
 endfunction()
 
+# shardmat_unite(target): every eight C++ files of the list of a target are one translation unit, because the headers take longer
+# than the files. The files stay whole, and errors name them; their names in unnamed namespaces must differ. Files with options
+# or definitions of their own stay apart.
+function(shardmat_unite target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+
 # shardmat_objects(limits a.cpp b.cpp): target shardmat_limits, for $<TARGET_OBJECTS:shardmat_limits> in several programs.
 function(shardmat_objects name)
   add_library(shardmat_${name} OBJECT ${ARGN})

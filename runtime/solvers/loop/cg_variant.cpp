@@ -19,7 +19,7 @@
 namespace shardmat {
 namespace {
 
-constexpr std::array<std::string_view, 3> kNames{"auto", "classic", "single_reduction"};
+constexpr std::array<std::string_view, 3> kVariantNames{"auto", "classic", "single_reduction"};
 
 // Of the rule: a sum takes some 2 µs between processes of a host and 3 µs between GPUs. So long takes reading these vectors.
 constexpr std::int64_t kFewBytesOnHost = 32'000, kFewBytesOnGpu = 8'000'000;
@@ -54,12 +54,12 @@ Measured measure(const MethodInputs& in) {
 
 }  // namespace
 
-std::string_view name(CgVariant variant) { return kNames[static_cast<std::size_t>(variant)]; }
+std::string_view name(CgVariant variant) { return kVariantNames[static_cast<std::size_t>(variant)]; }
 
 CgVariant parse_cg_variant(std::string_view text) {
-  for (std::size_t i = 0; i < kNames.size(); ++i)
-    if (kNames[i] == text) return static_cast<CgVariant>(i);
-  refuse_name("variant", text, {kNames.begin(), kNames.end()}, "variant");
+  for (std::size_t i = 0; i < kVariantNames.size(); ++i)
+    if (kVariantNames[i] == text) return static_cast<CgVariant>(i);
+  refuse_name("variant", text, {kVariantNames.begin(), kVariantNames.end()}, "variant");
 }
 
 int cg_blocks_for(const MethodInputs& in) {
