@@ -17,7 +17,7 @@
 // thread at a time uses a context with its matrices; it may be another thread each time. Two threads may work at once with
 // two contexts on two communicators, if MPI has MPI_THREAD_MULTIPLE. A call takes the device and the host threads of its
 // context. It leaves OpenMP's settings as they were, and the current device too if the process uses that device.
-// More ranks than GPUs: runtime/shared_gpu/group_context.h, with classes that take and give this rank's rows.
+// More ranks than GPUs: the C interface (shardmat.h), which lets ranks share a GPU.
 #pragma once
 
 #include "comm/communicator.h"                  // the ranks, deadlines, agreement on errors

@@ -5,13 +5,8 @@ include(CMakePackageConfigHelpers)
 
 set_target_properties(shardmat_all PROPERTIES EXPORT_NAME shardmat)
 
-# The public headers, installed as <shardmat/…> with all that they include: api.h, then the interfaces of single layers.
-set(SHARDMAT_PUBLIC_HEADERS
-  runtime/api.h runtime/batched/batched_multiply.h runtime/run/several.h
-  runtime/shared_gpu/group_solver.h runtime/matrix/row_plan.h runtime/timing/iterate.h runtime/timing/measure_performance.h
-  kernels/choose/registry.h
-  kernels/batched/check.h kernels/batched/features.h kernels/batched/shardmat_batched.h kernels/batched/transpose.h
-  partition/batched/batch_file.h partition/generators/generator.h partition/readers/reader.h partition/vectors/vector_file.h)
+# The public headers, installed as <shardmat/…> with all that they include: of C++, and of batches in C.
+set(SHARDMAT_PUBLIC_HEADERS runtime/api.h kernels/batched/shardmat_batched.h)
 install(CODE "
   set(SHARDMAT_SOURCE_DIR \"${PROJECT_SOURCE_DIR}\")
   set(SHARDMAT_STAGED_DIR \"${PROJECT_BINARY_DIR}/installed_headers\")

@@ -13,6 +13,7 @@
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "kernels/matrix/ordering.h"
+#include "partition/shard/shard_file.h"
 #include "partition/source/node_blocks.h"
 #include "runtime/matrix/own_rows.h"
 #include "runtime/matrix/put_on_maps.h"

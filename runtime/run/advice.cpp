@@ -8,6 +8,7 @@
 #include "kernels/base/timer.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/vectors.h"
 
 namespace shardmat {
 namespace {

@@ -7,10 +7,11 @@
 #include <optional>
 #include <string>
 
-#include "runtime/matrix/vectors.h"
 #include "runtime/solvers/solver.h"
 
 namespace shardmat {
+
+class VectorSource;
 
 struct Advice {
   std::string preconditioner, note;  ///< its name, and what was built for it

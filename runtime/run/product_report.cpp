@@ -10,6 +10,7 @@
 #include "comm/communicator.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
+#include "partition/source/partitioner.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"

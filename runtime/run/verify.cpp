@@ -13,6 +13,7 @@
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/vectors.h"
 #include "runtime/source/matrix_source.h"
 
 namespace shardmat {

@@ -10,12 +10,12 @@
 #include <string>
 
 #include "kernels/base/progress.h"
-#include "runtime/matrix/vectors.h"
 
 namespace shardmat {
 
 class DistributedMatrix;
 struct MatrixSource;
+class VectorSource;
 
 enum class VerifyMode {
   automatic,  ///< sampled for one right-hand side and more than kFullVerificationLimit nonzeros a rank; else full

@@ -118,8 +118,8 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   if (options.null_space == NullSpace::constant) remove_mean_.emplace(matrix, options.columns);
   if (product_ == nullptr) product_ = matrix.product(options_.product);
   product_->hold(&held_);
-  exact_.emplace(matrix, *product_);
-  floor_.emplace(matrix, *product_);
+  exact_ = std::make_unique<ExactResidual>(matrix, *product_);
+  floor_ = std::make_unique<RoundingFloor>(matrix, *product_);
   if (remove_mean_) require_constant_null_space(*product_, matrix.context().stream());
   if (chooses) {
     const MethodChoice choice = choose_method(*product_, options_, positive);

@@ -21,16 +21,16 @@
 #include "comm/exchange/sum_over_ranks.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/held_rows.h"
-#include "runtime/solvers/loop/attainable.h"
-#include "runtime/solvers/loop/exact_residual.h"
 #include "runtime/solvers/loop/solver_options.h"
 
 namespace shardmat {
 
+class ExactResidual;
 class Method;
 struct IterationCosts;
 struct MethodInputs;
 class MonitorMemory;
+class RoundingFloor;
 
 class Solver {
  public:
@@ -103,8 +103,8 @@ class Solver {
   std::unique_ptr<Preconditioner> preconditioner_;
   std::optional<MeanRemover> remove_mean_;  ///< with a null space
   std::unique_ptr<Product> product_;
-  std::optional<ExactResidual> exact_;
-  std::optional<RoundingFloor> floor_;
+  std::unique_ptr<ExactResidual> exact_;
+  std::unique_ptr<RoundingFloor> floor_;
   std::optional<krylov::Passes> passes_;
   std::optional<SumOverRanks> sum_;  ///< of two values a column
   std::unique_ptr<MonitorMemory> monitor_;

@@ -9,6 +9,7 @@
 #include "partition/generators/mesh.h"
 #include "partition/input_kind.h"
 #include "partition/readers/reader.h"
+#include "partition/shard/shard_file.h"
 #include "runtime/context/context.h"
 #include "runtime/source/hdf5_on_ranks.h"
 #include "runtime/source/read_on_ranks.h"

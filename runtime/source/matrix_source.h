@@ -9,13 +9,14 @@
 #include <string>
 
 #include "comm/communicator.h"
+#include "kernels/base/progress.h"
 #include "partition/readers/input_choices.h"
-#include "partition/shard/shard_file.h"
 #include "partition/source/row_source.h"
 
 namespace shardmat {
 
 class Context;
+class ShardFile;
 
 /// A matrix opened on all ranks.
 struct MatrixSource {

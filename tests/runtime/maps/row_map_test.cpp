@@ -1,4 +1,5 @@
 #include "runtime/maps/row_map.h"
+#include "partition/source/partitioner.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

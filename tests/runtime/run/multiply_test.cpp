@@ -20,6 +20,7 @@
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
+#include "runtime/matrix/vectors.h"
 #include "runtime/run/multiply.h"
 #include "runtime/source/matrix_source.h"
 #include "tests/runtime/contexts.h"

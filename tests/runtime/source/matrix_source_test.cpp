@@ -1,5 +1,6 @@
 // One matrix in each kind of file and from a generator, opened on all ranks; and what is refused.
 #include "runtime/source/matrix_source.h"
+#include "partition/shard/shard_file.h"
 
 #include <gtest/gtest.h>
 
