@@ -48,6 +48,14 @@ has_python_modules() {
   return 1
 }
 
+has_clang_format_14() {
+  local formatter
+  for formatter in clang-format-14 clang-format; do
+    "$formatter" --version 2> /dev/null | grep -q "version 14\." && return
+  done
+  return 1
+}
+
 required=() optional=()
 need() { "${@:2}" || required+=("$1"); }
 want() { "${@:2}" || optional+=("$1"); }
@@ -89,6 +97,8 @@ if [ $tests = yes ]; then
   want gfortran has_command gfortran
   want abigail-tools has_command abidw
   want pkg-config has_command pkg-config
+  want clang-format-14 has_clang_format_14
+  want git has_command git
 fi
 if [ $peers = yes ]; then
   want pkg-config has_command pkg-config
