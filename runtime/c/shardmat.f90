@@ -158,7 +158,7 @@ module shardmat
       type(c_ptr) :: text
     end function
 
-    ! A text of C: shardmat_text(shardmat_version()) is '0.1.0'.
+    ! A text of C: shardmat_text(shardmat_version()) is '0.2.0'.
     pure function shardmat_version() bind(c) result(text)
       import :: c_ptr
       type(c_ptr) :: text

@@ -52,7 +52,7 @@ extern "C" {
 /* Further statuses. Functions that solve return SHARDMAT_NOT_CONVERGED with the last x and complete results. */
 enum { SHARDMAT_RANK_LOST = 5, SHARDMAT_VERIFICATION = 6, SHARDMAT_NOT_CONVERGED = 7 };
 
-/* "0.1.0". */
+/* "0.2.0". */
 const char* shardmat_version(void);
 
 /* ---- Feeders ----

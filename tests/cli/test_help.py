@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import pathlib
 import pty
 import re
 import struct
@@ -56,8 +57,25 @@ class Help(CliTest):
         first, *rest = self.succeed("--version").out.splitlines()
         self.assertRegex(first, r"^shardmat \d+\.\d+\.\d+( \([\w.-]+\))?$")
         found = dict(line.split(maxsplit=1) for line in rest)
-        self.assertEqual(list(found), ["compiler", "CUDA", "MPI", "HDF5", "NCCL"])
+        self.assertEqual(list(found), ["build", "compiler", "host", "CUDA", "NCCL", "MPI", "HDF5"])
+        self.assertIn(found["build"], ("Debug", "Release", "RelWithDebInfo", "MinSizeRel"))
+        self.assertRegex(found["host"], r"^baseline( avx2 avx512)? \(this CPU: (baseline|avx2|avx512)\)$")
+        self.assertRegex(found["CUDA"], r"^(left out|\d+\.\d+.*, architectures \d\d.*)$")
         self.assertRegex(found["HDF5"], r"^\d+\.\d+\.\d+.*, (parallel|serial)$")
+
+    def test_version_as_json_says_the_same(self):
+        text, json_of_it = self.succeed("--version").out, json.loads(self.succeed("--version", "--json").out)
+        cmake = (pathlib.Path(__file__).parents[2] / "CMakeLists.txt").read_text()
+        self.assertEqual(json_of_it["version"], re.search(r"VERSION (\d+\.\d+\.\d+)", cmake)[1])
+        self.assertIn(json_of_it["instruction_set_of_cpu"], json_of_it["instruction_sets"])
+        for words in (json_of_it["version"], json_of_it["commit"], json_of_it["build_type"], json_of_it["compiler"],
+                      " ".join(json_of_it["instruction_sets"]), json_of_it["mpi"], json_of_it["hdf5"]["version"]):
+            self.assertIn(words, text)
+        for words in [json_of_it["nccl"]] + (json_of_it["cuda"] or {"architectures": [None]})["architectures"]:
+            self.assertIn(words or "left out", text)
+
+    def test_json_alone_is_refused(self):
+        self.assertIn("--version", self.fail_with(USAGE, "--json").err)
 
     def test_no_line_is_wider_than_the_terminal(self):
         for width in (80, 120):

@@ -123,6 +123,10 @@ class Schemas(CliTest):
         self.assertTrue(run["host"] and run["version"] and run["cores"])
         self.assertEqual(self.check("info", "info", "poisson:n=3")["run"]["launcher"], {"name": "none", "ranks": 1})
 
+    def test_version(self):
+        schema = load("version")
+        self.assertEqual(faults(json.loads(self.succeed("--version", "--json").out), schema, schema), [])
+
     def test_solve(self):
         self.check("solve", "solve", "poisson27:n=4", "--preconditioner", "block_jacobi", "--output", "x.npy", "--monitor-true-residual", ranks=2)
         self.check("solve", "solve", "poisson27:n=4", "--b", "zeros", "--rhs", 3, "--solver", "gmres")

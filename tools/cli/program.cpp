@@ -168,7 +168,10 @@ void refuse_empty_items(const CLI::App& app, const std::vector<std::string>& wor
 int parse_and_run(int argc, char** argv, std::span<const AddCommand> commands) {
   CLI::App program{"Multiplies sparse matrices that are too big or too slow for one GPU, on many GPUs.", "shardmat"};
   program.formatter(std::make_shared<HelpFormatter>());
-  program.set_version_flag("--version", version_text(), "print the version, the compiler and the libraries of this program");
+  CLI::Option* const json = program.add_flag("--json")->description("with --version: print it as JSON");
+  json->needs(program.set_version_flag(
+      "--version", [json] { return json->count() > 0 ? version_json() : version_text(); },
+      "print the version, the compiler, the instruction sets and the libraries of this program"));
   program.set_help_flag("-h,--help", "print this text");
   program.require_subcommand(1);
   program.footer(environment_help() + "\n" + kExitCodes +

@@ -5,14 +5,17 @@
 
 namespace shardmat::tools {
 
-/// "0.1.0".
+/// "0.2.0".
 std::string version_number();
 /// As git describes it; empty if the program was not built in a git checkout.
 std::string commit();
-/// "0.1.0", followed by " (COMMIT)" if it was built in a git checkout.
+/// "0.2.0", followed by " (COMMIT)" if it was built in a git checkout.
 std::string version();
 
-/// The version and a line each for compiler, CUDA, MPI, HDF5 and NCCL: for --version.
+/// For --version: the version, then a line each for build type, compiler, instruction sets of the host kernels and
+/// libraries.
 std::string version_text();
+/// The same for --version --json, as tools/schemas/version.schema.json describes it.
+std::string version_json();
 
 }  // namespace shardmat::tools

@@ -26,7 +26,7 @@ def __getattr__(name):
 
 
 def version():
-    """The version of the library, "0.1.0"."""
+    """The version of the library, "0.2.0"."""
     from .context import native
 
     return native().version()
