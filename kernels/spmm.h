@@ -88,7 +88,7 @@ struct SpmmKernel {
                                     Stream& stream);
   /// True if the automatic choice should measure the kernel on this matrix. Null: the kernel runs only if it is named.
   bool (*promising)(ConversionInput& input, const Policy& layout);
-  SumsInOrder sums_in_order = nullptr;  ///< null: no plan's are
+  SumsInOrder sums_in_order = nullptr;  ///< null: no plan of this kernel sums in a fixed order
 };
 
 std::span<const SpmmKernel> spmm_kernels();

@@ -20,7 +20,7 @@ struct Operands {
   void put(std::int64_t row, T sum) const { y[row] = beta == T(0) ? alpha * sum : alpha * sum + beta * y[row]; }
 };
 
-/// What a product sums besides: nothing.
+/// Tag: no dot product is computed.
 struct NoDot {};
 /// Parts of own·y (Plan::multiply_with_dot()).
 template <class T>

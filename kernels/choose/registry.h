@@ -30,7 +30,7 @@ struct Format {
   bool takes_halves = false;
   /// The layout for products with several right-hand sides; null: the first of layouts().
   Policy (*spmm_layout)(ConversionInput& input) = nullptr;
-  /// What of a matrix the format stores. A request names one kind, and only its formats are candidates.
+  /// Whether all entries or one triangle are stored. A request names one kind, and only its formats are candidates.
   StoredEntries entries = StoredEntries::all;
   /// The layout in which kernels for any number of right-hand sides sum in one order; null: the first of layouts().
   Policy (*ordered_layout)(ConversionInput& input) = nullptr;
@@ -56,7 +56,7 @@ struct Kernel {
   double (*estimate)(ConversionInput& input, const Policy& layout) = nullptr;
   /// True if the automatic choice always measures the kernel, so that its choice is never slower than this kernel.
   bool yardstick = false;
-  SumsInOrder sums_in_order = nullptr;  ///< null: no plan's are
+  SumsInOrder sums_in_order = nullptr;  ///< null: no plan of this kernel sums in a fixed order
   /// True if the automatic choice takes the kernel only where many products are expected (are_many()): its conversion takes
   /// longer than those of others, and its format has no kernel for several right-hand sides.
   bool for_many_products = false;

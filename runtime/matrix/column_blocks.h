@@ -20,8 +20,8 @@ enum class BlockOverlap { no, yes };
 
 /// For an X that does not fit on the device together with the entries that other ranks send. The device holds all columns of
 /// this rank's own entries, and two blocks of columns with the received entries. This saves memory if the blocks are narrow
-/// and many entries are received. It takes longer: own entries are copied, narrow products read the matrix more often, and a
-/// kernel that fills the device leaves no room to move the next block.
+/// and many entries are received. It takes longer: own entries are copied, and narrow products read the matrix more often.
+/// A kernel that fills the device delays the exchange.
 class ColumnBlocks final : public Schedule {
  public:
   /// Cuts `right_hand_sides` columns into blocks of `moving.width` columns, which must be a divisor. `first` is an exchange

@@ -97,8 +97,8 @@ class GroupMatrix {
     Dense y;
   };
   GroupProduct product(const std::function<ProductOptions()>& give);
-  /// Y = alpha·A·X + beta·Y: own_cols() × columns and own_rows() × columns, as of OrderedProduct. With feeders, returns when
-  /// Y is complete, and what `give` throws on one rank, all ranks throw; else that rank alone does.
+  /// Y = alpha·A·X + beta·Y: own_cols() × columns and own_rows() × columns, as of OrderedProduct. With feeders, returns
+  /// when Y is complete, and an error of `give` reaches all ranks; without feeders it reaches its own rank alone.
   void multiply(GroupProduct& with, double alpha, double beta, const std::function<Vectors()>& give, Stream& stream,
                 bool wait = true);
   void multiply(GroupProduct& with, double alpha, const ConstDense& x, double beta, const Dense& y, Stream& stream,

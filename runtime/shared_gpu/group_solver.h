@@ -13,7 +13,7 @@ namespace shardmat {
 
 class GroupSolver {
  public:
-  /// As Solver. `give` is called once on each rank; what it throws, all ranks throw. The matrix must outlive the solver.
+  /// As Solver. Calls `give` once per rank; its error reaches all ranks. The matrix must outlive the solver.
   GroupSolver(GroupMatrix& matrix, const std::function<SolverOptions()>& give);
 
   /// Takes the new values of the matrix into the preconditioner.

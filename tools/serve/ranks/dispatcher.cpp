@@ -14,7 +14,7 @@ using service::Answer;
 
 namespace {
 
-/// Of each rank, if any lacks memory.
+/// Missing bytes per rank; empty if none is short.
 std::vector<std::int64_t> missing_bytes(const std::vector<Answer>& answers) {
   std::vector<std::int64_t> bytes;
   for (const Answer& answer : answers) {
