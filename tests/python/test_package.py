@@ -1,4 +1,4 @@
-"""The package as a whole: its stubs, its version, and the examples of its README."""
+"""The package as a whole: its stubs, its version, and the examples of its guide."""
 
 import ast
 import inspect
@@ -45,11 +45,11 @@ class Stubs(unittest.TestCase):
 
 
 def load_tests(loader, tests, pattern):
-    """Also the examples of the README."""
+    """Also the examples of the guide."""
     import doctest
 
-    if os.environ.get("TEST_README"):
-        tests.addTests(doctest.DocFileSuite(os.environ["TEST_README"], module_relative=False))
+    if os.environ.get("TEST_GUIDE"):
+        tests.addTests(doctest.DocFileSuite(os.environ["TEST_GUIDE"], module_relative=False))
     return tests
 
 

@@ -19,7 +19,7 @@ std::vector<std::string> own_words();
 
 /// The help of `shardmat bench`, for both programs that have this command.
 inline constexpr const char* kBenchHelp =
-    "Benchmarks of kernels, batches, scaling, solvers, files, the service; results in tools/bench/README.md";
+    "Benchmarks of kernels, batches, scaling, solvers, files, the service; results in tools/bench/results.md";
 
 /// Replaces this process by shardmat-bench with the same command line.
 [[noreturn]] void become_bench();
