@@ -33,7 +33,7 @@ class WatchedCaller;
 
 enum class Reduction { sum, min, max };
 
-/// An error that all ranks throw alike. The communicator stays usable, and MPI can be ended properly.
+/// An error that is the same on all ranks. The communicator stays usable, and MPI can be ended properly.
 class AgreedError final : public Error {
  public:
   using Error::Error;
@@ -59,10 +59,10 @@ class Communicator {
   /// Collective, with the deadline of this communicator.
   Communicator duplicate(double timeout_seconds);
   /// A new communicator of the first `count` ranks; nothing on the other ranks. Collective over the first `count` ranks. MPI
-  /// makes it in one call without a deadline: only watch_calls() notices a rank that does not call. What follows has the
+  /// makes it in one call without a deadline: only watch_calls() notices a rank that does not call. Later calls have the
   /// deadline of the new communicator.
   std::optional<Communicator> first_ranks(int count, double timeout_seconds);
-  /// The same of any ranks, which ascend. Messages name a rank of it by its number in this communicator.
+  /// The same for any ranks, in ascending order. Messages name its ranks by their numbers in this communicator.
   std::optional<Communicator> some_ranks(std::span<const int> ranks, double timeout_seconds);
   ~Communicator();
   Communicator(Communicator&&) noexcept;
@@ -94,8 +94,8 @@ class Communicator {
   /// the thread calls `stuck` once with an Error(rank_lost). Nothing can end such a call: `stuck` should end the process.
   void watch_calls(double seconds, std::function<void(const Error& why)> stuck);
 
-  /// From any thread: waits of the thread that uses this, now or later, throw `why`, an Error(rank_lost). The first call
-  /// counts.
+  /// May be called from any thread. Every present and later wait in this communicator throws `why`, an Error(rank_lost).
+  /// Only the first call has an effect.
   void give_up(Error why);
 
   void barrier();
@@ -163,9 +163,10 @@ class Communicator {
   Transfer start(std::span<const Transfer::Outgoing> sends, std::span<const Transfer::Incoming> receives, int tag);
   void finish(Transfer& transfer);
 
-  /// The end of a phase that can fail on one rank: every rank passes its exception or null. If any rank
-  /// failed, all ranks throw the same AgreedError: kind, setting and message of the lowest failing rank (named if size > 1,
-  /// with how many more failed). An Error(rank_lost) is rethrown at once, since the ranks can no longer meet.
+  /// Call it at the end of a phase that can fail on one rank: every rank passes its exception or null. If any rank failed,
+  /// all ranks throw the same AgreedError, with kind, setting and message of the lowest failing rank. With several ranks,
+  /// the message names this rank and says how many more failed. Error(rank_lost) is rethrown at once: lost ranks cannot
+  /// agree.
   void agree(std::exception_ptr mine);
 
   /// Runs `phase` on every rank, then agree(). Returns the result of `phase`, whose type must have a default value.

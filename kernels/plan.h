@@ -44,8 +44,8 @@ struct Storage {
   bool expects_late = false;
 };
 
-/// Says of a kernel's plans with this layout and policy: true if they add the products of a row in one order, the same for
-/// all such plans of the layout and for any number of right-hand sides.
+/// True if plans of a kernel with this layout and policy sum each row in a fixed order: the same for all such plans of the
+/// layout, and for any number of right-hand sides.
 using SumsInOrder = bool (*)(ValueType type, const Policy& layout, const Policy& policy);
 
 /// Entries of x that may arrive while a product runs: x[first …].
@@ -63,10 +63,10 @@ class Plan {
   /// its device; x and y must not overlap. With beta = 0, y is only written, so it may hold NaN.
   virtual void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const = 0;
 
-  /// How many sums multiply_with_dot() leaves; 0 if the kernel does not have it. Another number after
-  /// Storage::expect_late(). The caller adds the sums.
+  /// Number of partial sums of multiply_with_dot(), which the caller adds; 0 if the kernel does not have it. It may change
+  /// with Storage::expect_late().
   virtual std::int64_t dot_parts() const { return 0; }
-  /// y = A·x, and in parts[0 … dot_parts()) sums in f64 that add up to own·y, in stream order: the dot product that
+  /// y = A·x in stream order. Also writes partial sums in f64 of own·y to parts[0 … dot_parts()): the dot product that
   /// methods for symmetric matrices need, without a pass that reads both vectors again. own: one entry a row; x and own may
   /// overlap. Each part is formed in a fixed order. REQUIRES: dot_parts() > 0.
   virtual void multiply_with_dot(const void* x, const void* own, void* y, double* parts, Stream& stream) const;

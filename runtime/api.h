@@ -8,15 +8,16 @@
 //   x.set_own(my_values, context.stream());
 //   product->multiply(1, x.view(), 0, y.view(), context.stream());    // in stream order; product->wait(stream) waits
 //
-// Collective: constructors and what says so. All ranks call it in the same order, one thread of each rank, and an Error that
-// can be foreseen is thrown alike on all ranks (AgreedError); it leaves everything usable. Its setting() names the field of
-// the options that it is about, as "kernel". Destructors are not collective, but for the Context on several GPUs, which ends
-// NCCL. After Error(rank_lost) the communicator is broken, and the program should end with MpiSession::leave(). Ownership: a
-// Context outlives its matrices and vectors, a matrix outlives its products. Views (Dense) own nothing. Vectors of matrices
-// whose row maps are one fit all of them; others are refused (runtime/maps/row_map.h, MatrixOptions::y_rows). Threads: one
-// thread at a time uses a context with its matrices; it may be another thread each time. Two threads may work at once with
-// two contexts on two communicators, if MPI has MPI_THREAD_MULTIPLE. A call takes the device and the host threads of its
-// context. It leaves OpenMP's settings as they were, and the current device too if the process uses that device.
+// Collective: constructors and the functions that say so. All ranks call them in the same order, one thread of each rank. If
+// an error can be foreseen, all ranks throw the same one (AgreedError), and everything stays usable. Its setting() names the
+// field of the options that caused it, such as "kernel". Destructors are not collective. The one exception: a Context on
+// several GPUs ends NCCL. After Error(rank_lost) the communicator is broken; end the program with MpiSession::leave().
+// Ownership: a Context outlives its matrices and vectors, a matrix outlives its products. Views (Dense) own nothing.
+// Row maps: a vector fits every matrix on its row map, and others refuse it (runtime/maps/row_map.h, MatrixOptions::y_rows).
+// Threads: one thread at a time uses a context with its matrices; it may be another thread each time. Two threads may work
+// at once with two contexts on two communicators, if MPI has MPI_THREAD_MULTIPLE. A call works on the device and with the
+// host threads of its context. Afterwards OpenMP's settings and, if the process uses that device, the current device are as
+// before.
 // More ranks than GPUs: the C interface (shardmat.h), which lets ranks share a GPU.
 #pragma once
 

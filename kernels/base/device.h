@@ -107,8 +107,8 @@ class Event {
   double host_seconds_ = 0;
 };
 
-/// Owns bytes on a device, 256-byte aligned, uninitialised; or shares bytes of the host with others, which nobody may
-/// change. Move-only; zero bytes need no allocation.
+/// Owns bytes on a device, 256-byte aligned, uninitialised. Or shares bytes of the host with other buffers; nobody may
+/// change shared bytes. Move-only; zero bytes need no allocation.
 class Buffer {
  public:
   Buffer() = default;

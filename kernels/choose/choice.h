@@ -9,17 +9,17 @@
 
 namespace shardmat {
 
-/// True if so many products are expected that measuring a few candidates pays. On a GPU it always does: a copy of the matrix
+/// True if measuring a few candidates pays for this number of expected products. On a GPU it always does: copying the matrix
 /// to the device takes longer. On the host a conversion takes as long as some fifty products.
 constexpr bool pays_to_measure(Backend backend, double products) { return backend == Backend::cuda || products >= 300; }
 
-/// True if so many products are expected that a conversion on a GPU may take some hundred of them.
+/// True if a conversion on a GPU that takes as long as some hundred products pays for this number of expected products.
 constexpr bool are_many(double products) { return products >= 1000; }
 
 /// Which entries of a matrix are stored.
 enum class StoredEntries {
   all,
-  half,  ///< of two equal entries that mirror each other across the diagonal, one
+  half,  ///< one triangle: of two equal entries a_ij and a_ji, one is stored
 };
 
 struct PlanRequest {

@@ -57,8 +57,8 @@ struct Kernel {
   /// True if the automatic choice always measures the kernel, so that its choice is never slower than this kernel.
   bool yardstick = false;
   SumsInOrder sums_in_order = nullptr;  ///< null: no plan of this kernel sums in a fixed order
-  /// True if the automatic choice takes the kernel only where many products are expected (are_many()): its conversion takes
-  /// longer than those of others, and its format has no kernel for several right-hand sides.
+  /// True if the automatic choice takes the kernel only if many products are expected (are_many()): its conversion takes
+  /// long, and its format has no kernel for several right-hand sides.
   bool for_many_products = false;
 };
 

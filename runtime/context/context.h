@@ -1,8 +1,8 @@
-// What every distributed operation runs in: the ranks, the device of this one, its stream, its number of host threads.
+// What every distributed operation runs in: the ranks, this rank's device, its stream, its number of host threads.
 //
 // Threads: any thread may make and use a context, one at a time. Two threads may work with two contexts at once if their
-// communicators are different and MPI gives MPI_THREAD_MULTIPLE. What works for a context opens a ContextScope: it takes the
-// context's device and host threads whichever thread calls, and leaves those of the caller as they were.
+// communicators are different and MPI gives MPI_THREAD_MULTIPLE. Functions that work for a context open a ContextScope: it
+// sets the context's device and host threads for the calling thread, and restores those of the caller.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class Context {
   /// ranks.
   Context(Communicator& communicator, BackendChoice backend, int threads = 0);
 
-  /// Of this rank alone, on its device in `among`; on the host also of all its ranks, for a thread of their own. No
-  /// messages.
+  /// A context of this rank alone, on its device in `among`; on the host also of all ranks of `among`, for another thread.
+  /// Sends no messages.
   Context(Communicator& self, const Context& among);
 
   Communicator& communicator() const { return communicator_; }
@@ -40,9 +40,9 @@ class Context {
   Stream& stream() { return stream_; }
   /// A stream of high priority, to move x concurrently with products.
   Stream& exchange_stream() { return exchange_stream_; }
-  /// Blocks until all work given to `stream` is done, which may depend on other ranks: a lost rank makes it throw
-  /// Error(rank_lost) after the communicator's deadline, where Stream::synchronize() would wait for ever. `what`: for the
-  /// message, "a product".
+  /// Blocks until all work given to `stream` is done. This work may wait for other ranks. If one is lost, this throws
+  /// Error(rank_lost) after the communicator's deadline; Stream::synchronize() would block for ever. `what` names the work
+  /// in the message: "a product".
   void wait(Stream& stream, const char* what) const;
   /// Bytes read plus bytes written in a second by a copy on this rank's device, while the other ranks copy, too. Measured by
   /// the first call, which all ranks of the context must make at about the same time; later calls return the same figure.

@@ -1,6 +1,6 @@
-// Which rows of a distributed vector each rank has, and in which order they lie in memory. A matrix has two: one of the rows
-// of y, one of the entries of x that its columns name. Vectors and matrices fit together where the numbers of their maps are
-// equal.
+// Which rows of a distributed vector each rank has, and in which order they lie in memory. A matrix has two maps: one for
+// the rows of y, one for the entries of x, which its columns name. A vector and a matrix fit if the numbers of their maps
+// are equal.
 //
 // Threads: a map does not change once it is made, and any thread may read it. make() is collective.
 #pragma once
@@ -37,14 +37,13 @@ RowMapParts even_share(std::int64_t size, int ranks, int rank);
 
 class RowMap {
  public:
-  /// The map of these rows. One that the context knows, and that somebody still holds, is returned in place of an equal one.
-  /// Collective: two messages of 8 bytes a rank. `context` must outlive vectors made on the map; ids and number do not need
-  /// it.
+  /// The map of these rows. If an equal map of this context still exists, returns that one. Collective: two messages of 8
+  /// bytes a rank. `context` must outlive vectors made on the map, but not the map's ids and number.
   static std::shared_ptr<const RowMap> make(RowMapParts parts, Context& context);
 
-  /// Equal on all ranks. Maps whose rows lie alike on all ranks have the same number, whichever matrix made them; others
-  /// have another one, but for a chance of 2⁻⁶⁴ a pair: it is made from XXH64 of the ids of each rank. Never 0. Maps of the
-  /// same ids from sources of other orders have one number, but are two objects.
+  /// The same on all ranks, never 0. Maps whose rows lie alike on all ranks have the same number, whichever matrix made
+  /// them. Two other maps have the same number with a chance of 2⁻⁶⁴: it is made from XXH64 of the ids of each rank. Maps
+  /// with the same ids from sources in different orders have the same number, but are two objects.
   std::uint64_t number() const { return number_; }
 
   Context& context() const { return context_; }
@@ -55,7 +54,7 @@ class RowMap {
   const HostVector<std::int64_t>& places() const { return parts_.places; }  ///< empty on ranks whose rows lie in order
   std::int64_t place(std::size_t row) const { return parts_.place(row); }
   HostVector<std::int64_t> ids_by_place() const { return parts_.ids_by_place(); }
-  /// Of each row its place, and of each place its row.
+  /// The place of each row, and the row in each place.
   HostVector<std::int64_t> places_of_rows() const;
   HostVector<std::int64_t> rows_by_place() const;
   const RangeRoute* route() const { return parts_.route.get(); }
@@ -63,8 +62,8 @@ class RowMap {
   bool in_source_order() const { return parts_.places.empty(); }
   /// The ids of this rank follow each other, from one to another; not without rows.
   bool is_range() const { return is_range_; }
-  /// Rows that the caller of this rank gives and gets: local_rows(), or of rows that were spread anew (own_rows.h) as many
-  /// as the rank gave.
+  /// Number of rows that the caller of this rank gives and gets: local_rows(); if rows were spread anew (own_rows.h), as
+  /// many as the rank gave.
   std::int64_t own_rows() const;
 
  private:
@@ -78,8 +77,8 @@ class RowMap {
   std::uint64_t number_ = 0;
 };
 
-/// Throws Error(usage) that names both unless a view's map is `wanted`, or is not told (0). `what` names the view: "X";
-/// `side` what the map is of: "the entries of x".
+/// Throws Error(usage), naming both maps, unless the number of a view's map is that of `wanted` or 0 (not told). `what`
+/// names the view: "X"; `side` names the rows of the map: "the entries of x".
 void require_row_map(const char* what, std::uint64_t number, const RowMap& wanted, const char* side);
 
 }  // namespace shardmat

@@ -44,10 +44,9 @@ class DistributedMatrix {
   const MatrixOptions& options() const { return options_; }
   Context& context() const { return context_; }
 
-  /// The rows of y, and the entries of x that the columns name: one object for both if the matrix is square. They may
-  /// outlive the matrix. Their starts are the row range of every part, in the order of the source. Of own rows: counted from
-  /// rank to rank, whatever the global numbers of the ranges; but in global numbers if the rows were spread anew
-  /// (own_rows.h).
+  /// The maps of the rows of y and of the entries of x; one object if the matrix is square. They may outlive the matrix.
+  /// RowMap::starts() has the row range of every part, in the order of the source. Own rows are counted from rank to rank,
+  /// whatever their global numbers. If own rows were spread anew (own_rows.h), they have their global numbers.
   const std::shared_ptr<const RowMap>& y_rows() const { return y_rows_; }
   const std::shared_ptr<const RowMap>& x_rows() const { return x_rows_; }
   /// Where the partition came from: "stored in the file", "computed when loading" or "given".
@@ -58,29 +57,29 @@ class DistributedMatrix {
   /// Number of entries of x that this rank's rows read.
   std::int64_t x_entries() const { return x_entries_; }
   const ColumnMap& column_map() const { return *map_; }
-  /// Original index of each entry of Exchange::x(): of this rank, and of other ranks that its rows read; -1 where there is
-  /// none. Indices up to 2^53. Collective.
+  /// Original index of each entry of Exchange::x(): this rank's entries, and those of other ranks that its rows read. -1 in
+  /// places without an entry. Indices up to 2^53. Collective.
   HostVector<std::int64_t> column_ids() const;
   const ColumnSums& column_sums() const { return column_sums_; }
-  /// See LoadedPart: 0 unless the storage is symmetric, and the matrix was so within rounding only.
+  /// See LoadedPart: above 0 only if the storage is symmetric and the matrix was symmetric within rounding, not exactly.
   double symmetry_difference() const { return part_.symmetry_difference; }
   std::span<const double> averaged() const { return part_.averaged; }
   const LoadTimes& load_times() const { return part_.times; }
 
-  /// A product for `columns` right-hand sides. Any number of products may exist at a time. All use the same stored rows; the
-  /// matrix is not read or renumbered again, and not converted again (but see Conversion). The matrix must outlive its
-  /// products. Collective; the same error on all ranks, which leaves the matrix and its products unchanged (but see
+  /// A product for `columns` right-hand sides. Any number of products may exist at a time. They share the stored rows: the
+  /// matrix is read and renumbered once, and converted once (but see Conversion). The matrix must outlive its products.
+  /// Collective; the same error on all ranks. An error leaves the matrix and its products unchanged (but see
   /// HostRows::drop). Throws Error(usage) for an unsupported number of columns: f16 and bf16 need two or more.
   std::unique_ptr<Product> product(std::int64_t columns = 1);
   std::unique_ptr<Product> product(const ProductOptions& options);
 
-  /// New values on the same pattern: every format, the diagonals and all products follow from the next product in stream
-  /// order on. `values`: those of this rank's nonzeros in the order in which the rows were given: rows in the order of the
-  /// source (of triplets: as many and in the order that were given, see own_rows.h), one column of f64 or f32, in memory of
-  /// the host or of the matrix's device, where it must stay until the stream has passed. Values of triplets, and of own rows
-  /// that were spread anew, go to their owners through host memory. Collective; the same error on all ranks, which leaves
-  /// the old values: Error(usage) for a matrix that is not updatable or another number of values, Error(input) for values
-  /// beyond the range of the matrix's type, and for NaN and infinity in host memory.
+  /// New values on the same pattern. Every format, the diagonals and all products use them from the next product in stream
+  /// order on. `values`: one column of f64 or f32 for this rank's nonzeros, in the order in which the rows were given, with
+  /// rows in the order of the source. Of triplets: the values of the same triplets in the same order (own_rows.h). They lie
+  /// in memory of the host or of the matrix's device, and stay there until the stream has passed. Values of triplets, and of
+  /// own rows that were spread anew, go to their owners through host memory. Collective; the same error on all ranks. An
+  /// error leaves the old values. Throws Error(usage) for a matrix that is not updatable or another number of values,
+  /// Error(input) for values beyond the range of the matrix's type, and for NaN and infinity in host memory.
   void update_values(const ConstDense& values, Stream& stream);
   void update_values(std::span<const double> values, Stream& stream) {
     update_values(ConstDense(values.data(), static_cast<std::int64_t>(values.size())), stream);
@@ -91,12 +90,13 @@ class DistributedMatrix {
   /// How often the values changed.
   std::uint64_t values_version() const;
 
-  /// Zeros these rows and columns of a square, updatable matrix in f64 or f32 and sets their diagonals to `diagonal`, for
-  /// known values x of these rows. The pattern stays. Each rank names any rows by their original index, also more than once.
-  /// With x and b (one column in row layout, of sum_type()): b loses A·x of the zeroed columns, and becomes diagonal·x in
-  /// the zeroed rows. Each rank takes 8 bytes of host memory for the most rows that a rank names times the ranks, and 16
-  /// bytes a nonzero. Collective; the same error on all ranks, which leaves matrix and b as they were: Error(usage) also
-  /// after the host rows were dropped, Error(input) if a diagonal entry is not stored and `diagonal` is not 0.
+  /// For rows whose x is known: zeros these rows and columns and sets their diagonals to `diagonal`. The matrix is square,
+  /// updatable, in f64 or f32; its pattern stays. Each rank names any rows by their original index, also more than once. If
+  /// x and b are given (one column in row layout, of sum_type()), A·x of the zeroed columns is subtracted from b, and b
+  /// becomes diagonal·x in the zeroed rows. Host memory of each rank: 16 bytes a nonzero, and 8 bytes times the ranks times
+  /// the most rows that any rank names. Collective; the same error on all ranks. An error leaves matrix and b as they were.
+  /// Throws Error(usage) also after the host rows were dropped, Error(input) if a diagonal entry is not stored and
+  /// `diagonal` is not 0.
   void zero_rows_columns(std::span<const std::int64_t> rows, double diagonal, const DistributedVector* x,
                          DistributedVector* b, Stream& stream);
 
@@ -110,7 +110,7 @@ class DistributedMatrix {
   /// `size`.
   DiagonalBlocks block_diagonal(std::int64_t size, Stream& stream);
 
-  /// How many unknowns a node has: as given, else as the file says, else as the pattern tells
+  /// How many unknowns a node has: the given number, else that of the file, else the one found in the pattern
   /// (kernels/matrix/node_blocks.h). 1 if the pattern does not consist of blocks.
   std::int64_t node_block_size() const { return part_.node_block_size; }
   /// "given", "stored in the file" or "found in the pattern".
@@ -127,9 +127,9 @@ class DistributedMatrix {
   std::int64_t host_bytes() const;
   /// True until drop_host_rows().
   bool has_host_rows() const;
-  /// This rank's rows in host memory, with the values of the last update_values(); a column is the place of an entry in
-  /// Exchange::x(). A local row is one of y_rows(). Valid until the matrix changes. Throws Error(usage) after they were
-  /// dropped, Error(resources).
+  /// This rank's rows in host memory, with the values of the last update_values(). Rows lie as in y_rows(); a column is the
+  /// place of its entry in Exchange::x(). Valid until the matrix changes. Throws Error(usage) after the rows were dropped,
+  /// and Error(resources).
   CsrView host_rows(Stream& stream);
   /// Frees the rows in host memory. Later products must use the formats that are already stored.
   void drop_host_rows();

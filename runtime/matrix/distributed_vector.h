@@ -38,10 +38,10 @@ class DistributedVector {
 
   const std::shared_ptr<const RowMap>& map() const { return map_; }
   Context& context() const { return map_->context(); }
-  /// Its rows lie as those of `map` on all ranks.
+  /// True if its rows lie as those of `map` on all ranks.
   bool lies_on(const RowMap& map) const { return map_->number() == map.number(); }
-  /// Throws Error(usage), which says how it is and how it must be, unless the rows lie as those of `map`, and the number of
-  /// columns and the type are these. `what` names the vector. Not collective.
+  /// Throws Error(usage) unless the rows lie as those of `map` and the vector has these columns and this type. The message
+  /// says what it has and what it must have; `what` names the vector. Not collective.
   void require_like(const RowMap& map, std::int64_t columns, ValueType type, const std::string& what) const;
   std::int64_t rows() const { return map_->size(); }              ///< of all ranks
   std::int64_t local_rows() const { return map_->local_rows(); }  ///< of this rank, on its device
@@ -72,15 +72,15 @@ class DistributedVector {
   /// Returns all entries in original order on rank 0, and an empty vector on other ranks. Collective.
   HostVector<double> gather(Stream& stream) const;
   /// This rank's entries in the order of the source, row by row: own_rows() × columns(). For own rows these are the rows
-  /// that the rank gave, in their order; if they were spread anew, entries move to their owners and back through host
-  /// memory, and set_own() and own() are collective, with the same error on all ranks. Else they are not. Throws
+  /// that the rank gave, in its order. Not collective, with one exception: if own rows were spread anew, entries move
+  /// between ranks through host memory, and set_own() and own() are collective, with the same error on all ranks. Throws
   /// Error(usage) for another number of values, Error(input) for values beyond the range of the type.
   void set_own(std::span<const double> values, Stream& stream);
   HostVector<double> own(Stream& stream) const;
-  /// The same from and to a matrix of the caller, in memory of the host or of the vector's device: row-major or column-major
-  /// with any leading dimension, of any type. Returns when the copy is done. Entries of type() in the order of ids() that
-  /// lie on the vector's device are copied there; others are copied, and converted, through host memory. What lies on the
-  /// device in the order of ids() needs no copy at all: see view() and Product::multiply().
+  /// The same from and to a dense matrix of the caller, in memory of the host or of the vector's device: row-major or
+  /// column-major, with any leading dimension, of any type. Returns when the copy is done. The copy stays on the device if
+  /// the entries lie there, are of type() and in the order of ids(). All other entries go through host memory. Products read
+  /// and write entries on the device in the order of ids() without a copy: see view() and Product::multiply().
   void set_own(const ConstDense& values, Stream& stream);
   void own(const Dense& values, Stream& stream) const;
 

@@ -57,7 +57,7 @@ struct LoadedPart {
   /// Of symmetric storage (make_symmetric.h): the largest relative difference of a_ij and a_ji before both became their
   /// mean.
   double symmetry_difference = 0;
-  /// Σ_j of what this changed in each row, in the order of the source, counted from this rank's first row; empty: nothing.
+  /// Sum of these changes in each row, in the order of the source, from this rank's first row; empty: nothing changed.
   HostVector<double> averaged;
   LoadTimes times;
 
@@ -65,9 +65,9 @@ struct LoadedPart {
   const RowMapParts& of_x() const { return square() ? y : x; }
 };
 
-/// Collective; the same error on all ranks. Memory is checked before it is taken. Each rank reads only its own rows; but of
-/// a given map whose rows the source does not have on this rank, rows move between ranks as triplets, of 60 bytes a nonzero.
-/// Throws Error(usage) for such a map if the source has its rows in another order than the original matrix.
+/// Collective; the same error on all ranks. Memory is checked before it is taken. Each rank reads only its own rows. If a
+/// given map wants rows that the source has on other ranks, rows move between ranks as triplets, of 60 bytes a nonzero.
+/// Throws Error(usage) for such a map if the source orders its rows otherwise than the original matrix.
 LoadedPart load_part(const MatrixSource& source, Context& context, const PartOptions& options);
 
 /// Collective: the unknowns of a node, by which load_part() cuts. `given`: as PartOptions::node_block_size.

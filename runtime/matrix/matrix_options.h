@@ -35,9 +35,9 @@ enum class Overlap {
 /// Whether the rows stay in host memory (12 bytes a nonzero; 8 in f32) after they were stored on the device.
 enum class HostRows {
   keep,  ///< until drop_host_rows(): a later product may need them to store another format
-  /// Freed when the first product is made. On the host they are freed piece by piece while they are stored, if one format
-  /// is enough: the kernel is named, remembered or chosen without measuring, and the values are fixed. If making the product
-  /// then fails, the matrix can make no other.
+  /// Freed when the first product is made. On the host they are freed piece by piece during the conversion, if one format is
+  /// enough: the kernel is named, remembered or chosen without measuring, and the values are fixed. If this conversion
+  /// fails, the matrix can make no other product.
   drop,
 };
 
@@ -50,24 +50,24 @@ enum class Values {
 struct MatrixOptions {
   ValueType type = ValueType::f64;    ///< type of the matrix and of x; y has sum_type()
   std::int64_t right_hand_sides = 1;  ///< of the first product; the order of x in memory is chosen for this number
-  /// Several ranks only: columns of X that move and are multiplied at a time in the first product. A divisor of
+  /// Several ranks only: how many columns of X the first product moves and multiplies at a time. A divisor of
   /// right_hand_sides greater than one; 0: all columns, or as many as fit in memory.
   std::int64_t column_block = 0;
   PlanRequest plan;
   std::string cache_directory;  ///< stores measured choices of kernels (plan_cache.h); empty: they are not stored
   std::string exchange = "auto";
   Overlap overlap = Overlap::automatic;
-  /// Maps of another matrix, on which the rows of y and the entries of x then lie, so that vectors fit both (K and M; A, and
-  /// P from a coarse grid to it). Null: the matrix makes its own. A square matrix has one map for both; either names it.
-  /// Sizes and context must be those of the matrix, and of own rows each rank must give the rows of y_rows. In a given
-  /// order, the rows before the first that needs x of other ranks are multiplied while x moves.
+  /// Row maps of another matrix, so that vectors fit both matrices: K and M, or A and its prolongation P. Null: the matrix
+  /// makes its own maps. A square matrix has one map for x and y; give either. Sizes and context must be those of this
+  /// matrix. Of own rows, each rank must give the rows of y_rows. The product overlaps the exchange only with the rows
+  /// before the first one that needs x of other ranks.
   std::shared_ptr<const RowMap> y_rows = nullptr, x_rows = nullptr;
-  /// Rows lie in the order of the source or of own rows, and not with those last that need x of other ranks.
+  /// Keeps the rows in the order of the source or of own rows. Otherwise rows that need x of other ranks come last.
   bool natural_order = false;
   HostRows host_rows = HostRows::keep;
   Values values = Values::fixed;
-  /// Keeps column sums of this rank's rows (16 bytes a column) for the sampled verification of a matrix with more nonzeros
-  /// a rank than this.
+  /// A matrix with more nonzeros a rank than this keeps column sums of its rows (16 bytes a column) for the sampled
+  /// verification.
   std::int64_t column_sums_above = std::numeric_limits<std::int64_t>::max();
 };
 
@@ -82,7 +82,7 @@ struct LoadOptions : MatrixOptions {
 /// May a plan convert the rows into a format that is not stored yet?
 enum class Conversion {
   if_needed,  ///< only where no kernel runs on the formats that are stored
-  if_faster,  ///< every format that promises something is tried, as for the first plan
+  if_faster,  ///< tries every promising format, as for the first plan
 };
 
 struct ProductOptions {
@@ -91,13 +91,13 @@ struct ProductOptions {
   Conversion conversion = Conversion::if_needed;
   std::optional<PlanRequest> plan = {};      ///< none: MatrixOptions::plan
   std::optional<std::string> exchange = {};  ///< none: MatrixOptions::exchange
-  /// column_major: multiply() takes a column-major Y too, by way of a row-major copy that the product keeps on the device.
+  /// column_major: multiply() also takes a column-major Y. The product then keeps a row-major copy of Y on the device.
   DenseOrder y_order = DenseOrder::row_major;
 };
 
 /// Throws Error(usage) unless the values may change. Not collective.
 void require_updatable(Values values);
-/// Throws Error(usage) if ranks ask for products of other numbers of columns.
+/// Throws Error(usage) if the ranks ask for different numbers of columns.
 void require_same_columns(std::span<const std::int64_t> of_ranks);
 /// Throws Error(usage) if `column_block` does not divide `right_hand_sides`.
 void require_column_block(std::int64_t right_hand_sides, std::int64_t column_block);

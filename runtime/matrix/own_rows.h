@@ -16,23 +16,24 @@
 
 namespace shardmat {
 
-/// Rows that a rank owns. The ranges of all ranks tile the rows of the matrix: they may have different lengths, be empty,
-/// and follow each other in any order of the ranks. For a square matrix, each rank owns the entries of x and y in its range.
-/// For any other matrix, each rank owns an even share of x. A rank may give several ranges: in its arrays and vectors, the
-/// rows of each range follow those of the range before. Such rows cannot be spread anew.
+/// Rows that a rank owns. The ranges of all ranks together hold each row of the matrix once. They may have different
+/// lengths, be empty, and follow each other in any order of the ranks. For a square matrix, each rank owns the entries of x
+/// and y in its range. For any other matrix, each rank owns an even share of x. A rank may give several ranges: in its
+/// arrays and vectors, the rows of each range follow those of the range before. Such rows cannot be spread anew.
 struct RowRange {
   std::int64_t first = 0, count = 0;
 };
 
-// Spreading rows anew. Rows stay on the ranks that gave them, unless `method` names a partitioner (partitioner.h): "nnz" for
-// equal nonzeros on all ranks, "rows" for equal rows. Rank p then owns the rows row_starts()[p] … row_starts()[p + 1] - 1 in
-// global numbers, as it would of a file. This pays where the ranges of the caller leave ranks idle. Rank 0 holds 16 bytes
-// for each row of the matrix while it cuts. A node, `node_block_size` rows that follow each other, stays on one rank; 0: the
-// pattern tells how many. The same number is what block Jacobi takes, also of rows that stay where they are.
-// - In the rows and the order of the caller stay DistributedVector::set_own() and own(), and update_values(). They move
-//   entries between ranks, through host memory also on GPUs, and are collective.
-// - In the rows that the rank owns now are row_ids(), x_ids(), DistributedVector::view(), Product::x(), and the blocks of
-//   block_diagonal(), which refuses a size whose blocks row_starts() cuts.
+// Spreading rows anew. By default, rows stay on the ranks that gave them. This leaves ranks idle if the caller's ranges hold
+// unequal work. With `method`, the name of a partitioner (partitioner.h), rows are spread anew: "nnz" for equal nonzeros on
+// all ranks, "rows" for equal rows. Rank p then owns the rows row_starts()[p] … row_starts()[p + 1] - 1 in global numbers,
+// as of a file. Rank 0 meanwhile holds 16 bytes for each row of the matrix. All rows of a node, `node_block_size`
+// consecutive rows, go to one rank; 0: the number is found in the pattern. Block Jacobi takes the same number, also without
+// a method.
+// - The caller's rows and order remain those of DistributedVector::set_own() and own(), and of update_values(). These calls
+//   move entries between ranks, through host memory also on GPUs, and are collective.
+// - The rows that the rank now owns are those of row_ids(), x_ids(), DistributedVector::view(), Product::x(), and of the
+//   blocks of block_diagonal(), which refuses a size whose blocks row_starts() cuts.
 // - x of a matrix that is not square lies in even shares, with a method or without.
 
 /// This rank's rows as CSR with global columns, in memory of the host or of a GPU. A column may come once in a row; columns
@@ -53,9 +54,9 @@ struct OwnRows {
 /// Throws Error(input) unless these offsets, in host memory, ascend and fit the numbers of rows and columns. Not collective.
 void require_offsets(std::span<const std::int64_t> row_ptr, const OwnRows& rows);
 
-/// The rows as a part of a distributed matrix. They are copied: the arrays may go. Throws Error(input) for offsets, columns
-/// or values (NaN, infinity) that cannot be, naming the row; for a column that comes twice in a row; for ranges that leave
-/// rows out or overlap. Throws Error(usage) for an unknown `method`, or for ranks that differ in it. `method`: see above.
+/// The rows as a part of a distributed matrix. They are copied, so the arrays may be freed. Throws Error(input), naming the
+/// row, for impossible offsets or columns, for NaN and infinity, and for a column that comes twice in a row; also for ranges
+/// that leave rows out or overlap. Throws Error(usage) for an unknown `method`, or one that differs between ranks.
 LoadedPart take_rows(const OwnRows& rows, Context& context, ValueType type = ValueType::f64, std::string_view method = "",
                      std::int64_t node_block_size = 0);
 

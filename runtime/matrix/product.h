@@ -40,24 +40,25 @@ class Product {
   Dense y_view(void* memory) const;
   std::size_t y_bytes() const;
 
-  /// Y = alpha·A·X + beta·Y in stream order, with the same alpha on all ranks. With beta = 0, Y is only written; with
-  /// alpha = 0, X is not read and nothing moves, as in BLAS. Does not wait; can be recorded in a Graph
-  /// where exchange().capturable(). X: this rank's entries; row-major or column-major. They are copied to x() unless they
-  /// lie there, or can be read where they lie: with one rank, row-major without gaps, apart from Y, and on a GPU aligned to
-  /// 256 bytes. Y: row-major; or column-major with ProductOptions::y_order, at the price of a transposing copy from the
-  /// product's own rows to Y, and of one before from Y unless beta is 0. Any leading dimension that holds a row or a column.
-  /// Throws Error(usage) for another size, type, device or row map than x() and y_view() have, before anything moves. A view
+  /// Y = alpha·A·X + beta·Y in stream order, with the same alpha on all ranks. With beta = 0, Y is only written. With
+  /// alpha = 0, X is not read and nothing moves, as in BLAS. Does not wait. Can be recorded in a Graph if
+  /// exchange().capturable().
+  /// X: this rank's entries, row-major or column-major. They are copied to x(), unless they lie there. One rank reads them
+  /// where they lie if they are row-major without gaps, do not overlap Y and, on a GPU, are aligned to 256 bytes.
+  /// Y: row-major. With ProductOptions::y_order also column-major; the product then transposes its own rows into Y, and
+  /// before that Y into its rows unless beta is 0. Any leading dimension that holds a row or a column.
+  /// Throws Error(usage) before anything moves, unless size, type, device and row map are those of x() and y_view(). A view
   /// of the caller's memory may leave the map out (Dense::row_map 0); then its rows lie as those of x() and y_view().
   void multiply(double alpha, const ConstDense& x, double beta, const Dense& y, Stream& stream) const;
   /// The same for the X that lies in x().
   void multiply(double alpha, double beta, const Dense& y, Stream& stream) const;
   /// The same without the exchange, for timing. Not collective.
   void multiply_local(double alpha, double beta, const Dense& y, Stream& stream) const;
-  /// How many sums multiply_with_dot() leaves; 0 where kernel, columns or a cut of the rows do not allow it. It may change
-  /// when another product of the matrix is made.
+  /// Number of partial sums of multiply_with_dot(); 0 if the kernel, the number of columns or the cut of the rows does not
+  /// allow it. It may change when another product of the matrix is made.
   std::int64_t dot_parts() const;
-  /// Y = A·X for the one column that lies in x(), and in parts[0 … dot_parts()) sums in f64 that add up to this rank's share
-  /// of X·Y. Y as y_view() makes it. As multiply() otherwise. REQUIRES: dot_parts() > 0, and as many rows as columns.
+  /// Y = A·X for the one column in x(). Also writes partial sums in f64 to parts[0 … dot_parts()); together they are this
+  /// rank's share of X·Y. Y as y_view() makes it. As multiply() otherwise. REQUIRES: dot_parts() > 0, and a square matrix.
   void multiply_with_dot(const Dense& y, double* parts, Stream& stream) const;
   /// The exchange alone, for timing. Does not wait.
   void move_x(Stream& stream) const;
@@ -83,10 +84,10 @@ class Product {
   std::int64_t overlapped_nnz = 0;
   /// From other ranks, for one product.
   std::int64_t bytes_received() const;
-  /// The least number of bytes that multiply_local() moves on this rank: the stored rows, the entries of X that they read
-  /// once, Y once (twice if beta is not 0).
+  /// The least number of bytes that multiply_local() moves on this rank: the stored rows, each entry of X that they read
+  /// once, and Y once (twice if beta is not 0).
   std::int64_t compulsory_bytes(double beta) const;
-  /// Device memory of X, of what moves it, and of the plans; the stored matrix is not in it.
+  /// Device memory of X, the exchange and the plans, without the stored matrix.
   std::int64_t device_bytes() const;
   double choosing_seconds() const;
 

@@ -1,8 +1,7 @@
 // A matrix of the program's own rows, or of a file, on any number of ranks a device.
 //
-// Every rank gives and takes what belongs to its own rows. Where there are feeders (group_context.h), owners put together
-// what their group gives and work on it. Functions that take a `give` call it once on each rank: what it throws, all ranks
-// throw.
+// Every rank gives and takes the entries of its own rows. With feeders (group_context.h), an owner puts together the rows of
+// its group and works on them. Functions with a parameter `give` call it once per rank; its error reaches all ranks.
 //
 // Threads: as DistributedMatrix. All functions that do something are collective.
 #pragma once

@@ -34,10 +34,9 @@ class RoundingFloor;
 
 class Solver {
  public:
-  /// Makes the product, the preconditioner and the vectors. Throws the same error on all ranks: Error(usage) for unknown
-  /// names and for a matrix that the method cannot take (not square; not symmetric), naming a method that can; or whose
-  /// null space is not the one of the options (require_constant_null_space()). The matrix
-  /// must outlive the solver.
+  /// Makes the product, the preconditioner and the vectors. The matrix must outlive the solver. Throws the same error on all
+  /// ranks: Error(usage) for unknown names; for a matrix that the method cannot take (not square, not symmetric), naming a
+  /// method that can; and for a null space other than that of the options (require_constant_null_space()).
   Solver(DistributedMatrix& matrix, const SolverOptions& options);
   ~Solver();
   Solver(const Solver&) = delete;
@@ -46,12 +45,11 @@ class Solver {
   /// Takes the new values of the matrix into the preconditioner. Checks the null space again, and looks for penalty rows
   /// again (so does solve() after new values).
   void refresh();
-  /// Solves A·X = B from the X at hand. Vectors of the matrix's sum_type() and of options.columns columns. Throws
-  /// Error(input) if b or x holds NaN or infinity, or b is so small that its squares cannot be formed. The bits of x and of
-  /// the history are the same in every run with as many ranks, the same kernel, exchange and variant. Of a matrix in f32,
-  /// true residuals are summed in f64 by the host while it has the rows (DistributedMatrix::drop_host_rows()); this takes a
-  /// pass over them at the end of the solve. If a column did not meet its tolerance, the host
-  /// forms |A|·|x| (attainable.h).
+  /// Solves A·X = B from the X at hand. Vectors have the matrix's sum_type() and options.columns columns. Throws
+  /// Error(input) if b or x holds NaN or infinity, or if b is so small that its squares underflow. The bits of x and of the
+  /// history are the same in every run with the same number of ranks, kernel, exchange and variant. Of a matrix in f32, the
+  /// host sums true residuals in f64 as long as it has the rows (DistributedMatrix::drop_host_rows()), in one pass at the
+  /// end of the solve. If a column did not meet its tolerance, the host forms |A|·|x| (attainable.h).
   SolveResult solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control = {});
 
   /// What other preconditioners would do.
@@ -59,9 +57,9 @@ class Solver {
     SolveResult result;
     std::string note;  ///< Preconditioner::describe()
   };
-  /// Iterates with another preconditioner, with the product and the method of this solver, from the x at hand; this object
-  /// stays as it was. Takes the memory of a preconditioner and of a method meanwhile. Needs the host rows of the matrix,
-  /// unless it has looked for this diagonal before. Throws as the constructor. Collective.
+  /// Iterates from the x at hand with another preconditioner and this solver's product and method. The solver does not
+  /// change. Meanwhile it takes the memory of one more preconditioner and method. Needs the host rows of the matrix, unless
+  /// the solver has already formed this diagonal. Throws as the constructor. Collective.
   Trial try_preconditioner(const std::string& name, const PreconditionerOptions& preconditioning, std::int64_t iterations,
                            const DistributedVector& b, DistributedVector& x, const SolveControl& control);
 
@@ -75,7 +73,7 @@ class Solver {
   const std::optional<CgChoice>& variant() const { return variant_; }
   /// What sums over the ranks: SumOverRanks::name().
   std::string_view summed_by() const { return sum_->name(); }
-  /// What an iteration of a solve takes on this rank, on average, if so many were done.
+  /// Average costs of an iteration on this rank, in a solve of `iterations`.
   IterationCosts costs(std::int64_t iterations) const;
   /// Device memory of the method, the preconditioner and the product.
   std::int64_t device_bytes() const;

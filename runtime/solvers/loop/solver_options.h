@@ -27,7 +27,7 @@ struct SolverOptions {
   std::string solver = "cg";            ///< see methods(); or "auto", see choose_method()
   std::string preconditioner = "none";  ///< see preconditioners()
   PreconditionerOptions preconditioning;
-  /// Takes the place of `preconditioner`, which is none then; only for flexible methods (fgmres).
+  /// Replaces `preconditioner`, which must be "none". Only for flexible methods (fgmres).
   std::optional<OwnPreconditioner> own_preconditioner;
   std::optional<double> rtol;  ///< of ‖b‖; none: default_rtol() of the matrix's type
   double atol = 0;             ///< of the residual itself
@@ -36,12 +36,13 @@ struct SolverOptions {
   std::int64_t max_iterations = 10'000;
   std::int64_t restart = 30;  ///< of gmres and fgmres
   GramSchmidt gram_schmidt = GramSchmidt::classical;
-  /// Of cg. automatic: measured by the constructor; by a rule that measures nothing if the plan of the product is to be
-  /// reproducible.
+  /// For cg. automatic: the constructor measures both variants. If the plan must be reproducible, a rule decides without
+  /// measuring.
   CgVariant variant = CgVariant::automatic;
   ResidualNorm residual_norm = ResidualNorm::unpreconditioned;
-  /// constant: what A maps to 0. Then the mean of each column is removed from b, from x and from what the preconditioner
-  /// gives, and a b whose mean is not 0 is solved in the sense of least squares; tolerances are of the b without its mean.
+  /// constant: A maps constant vectors to 0. Then the mean of each column is removed from b, from x and from the result of
+  /// the preconditioner. A b whose mean is not 0 is solved in the sense of least squares. Tolerances refer to b without its
+  /// mean.
   NullSpace null_space = NullSpace::none;
   /// Rows that state a known value by a huge diagonal. Their x is b_i / a_ii; the method works on the other rows and
   /// columns, with b − A·x of the known values. Norms and residuals are those of the other rows.
@@ -55,12 +56,12 @@ struct SolverOptions {
 /// What a solve does while it runs.
 struct SolveControl {
   Progress progress;
-  /// Computes ‖b − A·x‖₂ by a product after every iteration, too; gmres and fgmres form x for it. Takes a further product an
-  /// iteration and the device memory of three vectors, and the host waits for each iteration: no CUDA graph is used. The
-  /// same on all ranks. The history and the bits of x stay as they are.
+  /// Also computes ‖b − A·x‖₂ after every iteration; gmres and fgmres form x for it. This takes one more product an
+  /// iteration and the device memory of three vectors. The host waits for each iteration, so no CUDA graph is used. The same
+  /// on all ranks. The history and the bits of x do not change.
   bool true_residuals = false;
-  /// Called on every rank, now and then, after all columns took as many iterations: the iterations and for each column the
-  /// norm of its residual; and ‖b − A·x‖₂, or nothing without true_residuals.
+  /// Called on every rank now and then with the number of iterations and the norm of each column's residual. true_norms has
+  /// ‖b − A·x‖₂ of each column; empty without true_residuals.
   std::function<void(std::int64_t iterations, const std::vector<double>& norms, const std::vector<double>& true_norms)>
       monitor;
   /// Asked on every rank now and then; true on any rank ends the solve.
@@ -70,7 +71,7 @@ struct SolveControl {
 struct SolvedColumn {
   SolveReason reason = SolveReason::diverged_iterations;
   std::int64_t iterations = 0;
-  /// In the norm of the options; with a null space of the b without its mean; with penalty rows of b − A·x of their known
+  /// In the norm of the options. With a null space: of b without its mean. With penalty rows: of b − A·x of their known
   /// values, in the other rows.
   double norm_of_b = 0;
   double removed_from_b = 0;  ///< 2-norm of what was removed from b, because it lies in the null space
@@ -98,11 +99,11 @@ struct SolveResult {
   /// Why the true residuals of a matrix in f32 were summed in f32, by products. Empty: they were summed in f64.
   std::string why_f32;
   bool f32 = false;  ///< the matrix has values in f32
-  /// Looked at if a column of many iterations did not converge, and no null space was named: the matrix and its transpose
-  /// map constant vectors to 0 up to rounding.
+  /// True if the matrix and its transpose map constant vectors to 0 up to rounding. Checked only if a column did not
+  /// converge in many iterations and no null space was named.
   bool maps_constants_to_zero = false;
-  /// Constant vectors, and others, too: maps_parts_to_zero(). Then maps_constants_to_zero is false. Looked at even if
-  /// constant vectors were named.
+  /// True if it maps constant vectors and others to 0 (maps_parts_to_zero()); then maps_constants_to_zero is false. Checked
+  /// even if the null space was named.
   bool maps_more_to_zero = false;
   std::int64_t penalty_rows = 0;  ///< rows whose values were taken as known; residuals leave them out
   double penalty_ratio = 0;       ///< PenaltyFindings::largest_ratio
