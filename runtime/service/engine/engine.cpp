@@ -39,8 +39,9 @@ Hello hello_of(const Context& context) {
   return hello;
 }
 
-/// Memory freed by one matrix must be reusable by the next. By default glibc keeps it: after an array of up to 32 MiB is freed,
-/// it takes arrays of that size from a heap, which shrinks only at its end. So large arrays stay mappings of their own.
+/// Memory freed by one matrix must be reusable by the next. By default glibc keeps it: after an array of up to 32 MiB is
+/// freed, it takes arrays of that size from a heap, which shrinks only at its end. So large arrays stay mappings of their
+/// own.
 void give_freed_memory_back() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
