@@ -48,10 +48,10 @@ std::variant<Problem, std::shared_ptr<ClientMemory>> memory_of(const RequestHead
 
 /// Why the client may not use the vectors that the query names; nothing if it may.
 std::optional<Problem> check_vectors(const MultiplyQuery& query, const Rights& rights, const Vectors& vectors) {
-  for (const std::string& id : {query.x, query.y}) {
-    if (id.empty()) continue;
+  for (const std::string* id : {&query.x, &query.y}) {
+    if (id->empty()) continue;
     if (auto problem = Gate::check_rights(rights, Scope::vectors, "")) return problem;
-    auto found = vectors.find(id, rights);
+    auto found = vectors.find(*id, rights);
     if (auto* problem = std::get_if<Problem>(&found)) return std::move(*problem);
   }
   return std::nullopt;

@@ -75,7 +75,7 @@ std::optional<Problem> check_token_memory(const Rights& rights, std::uint64_t by
 std::variant<Room, Problem> reserve_room(Service& service, const SharedRights& rights, std::uint64_t bytes) {
   Room room = service.space().reserve(bytes);
   if (!room) return arena_full();
-  room->charge = std::make_unique<TokenMemory::Charge>(service.token_memory(), rights, TokenMemory::Kind::requests);
+  room->charge.emplace(service.token_memory(), rights, TokenMemory::Kind::requests);
   return room;
 }
 
@@ -95,7 +95,7 @@ std::optional<Problem> hold_room(Service& service, Room& room, std::uint64_t all
     return arena_full();
   }
   std::ranges::copy(service.arena().at(room->offset(), arrived), service.arena().at(other->offset(), arrived).begin());
-  other->charge = std::move(room->charge);
+  other->charge.emplace(std::move(*room->charge));
   room = std::move(other);
   return std::nullopt;
 }

@@ -200,11 +200,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     linger();
   }
 
-  void begin_request() {
+  void begin_request(RequestHead head = {}) {
     phase_ = Phase::body;
     first_ = idle_ = false;
     began_ = Clock::now();
-    head_ = {};
+    head_ = std::move(head);
     head_.peer = peer_;
     received_ = unread_ = 0;
     says_keep_alive_ = body_begun_ = false;
@@ -214,9 +214,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void parse(std::size_t bytes) {
     ParsedHead parsed = parse_head({static_cast<const char*>(buffer_.data().data()), bytes});
     buffer_.consume(bytes);
-    begin_request();
-    head_ = std::move(parsed.head);
-    head_.peer = peer_, head_.connection = state_;
+    begin_request(std::move(parsed.head));
+    head_.connection = state_;
     if (head_.request_id.empty()) head_.request_id = shared_->new_request_id();
     keep_alive_ = parsed.keep_alive && !shared_->draining && !client_ended_ && !health_only_;
     says_keep_alive_ = parsed.is_1_0;
@@ -360,7 +359,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         phase_ = Phase::replying;
         reply_ = std::move(reply);
         // The job may be the caller, so it goes only after this.
-        shared_->loop.post([me] { me->job_.reset(), me->send(std::move(me->reply_)); });
+        shared_->loop.post([me] { me->job_.reset(), me->send_reply(); });
       });
     } catch (const std::exception& error) {
       if (phase_ == Phase::replying) throw;
@@ -408,9 +407,13 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   // --- a reply ---
 
   void send(Reply reply) {
+    reply_ = std::move(reply);
+    send_reply();
+  }
+
+  void send_reply() {
     phase_ = Phase::replying;
     keeper_.reset();
-    reply_ = std::move(reply);
     finish_problem(reply_, head_.request_id);
     if (shared_->draining || reply_.stream) keep_alive_ = false;
     for (auto& field : head_.reply_fields) reply_.fields.push_back(std::move(field));

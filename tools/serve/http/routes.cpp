@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 
 namespace shardmat::serve {
@@ -12,22 +14,25 @@ const std::string kGet = "GET";
 
 bool is_parameter(const std::string& part) { return !part.empty() && part.front() == '{'; }
 
-/// The parts of `path` that stand for parameters; nothing if the path is another one.
-std::optional<std::vector<std::string>> parameters_of(const std::vector<std::string>& pattern,
-                                                      const std::vector<std::string>& path) {
-  if (pattern.size() != path.size()) return std::nullopt;
+using Parts = std::span<const std::string>;
+
+bool fits(Parts pattern, Parts path) {
+  return std::equal(pattern.begin(), pattern.end(), path.begin(), path.end(),
+                    [](const std::string& part, const std::string& own) { return is_parameter(part) || part == own; });
+}
+
+/// The parts of `path` that stand for parameters. REQUIRES: it fits.
+std::vector<std::string> parameters_of(Parts pattern, Parts path) {
   std::vector<std::string> parameters;
   for (std::size_t i = 0; i < path.size(); ++i)
     if (is_parameter(pattern[i])) parameters.push_back(path[i]);
-    else if (pattern[i] != path[i]) return std::nullopt;
   return parameters;
 }
 
-/// The part of `path` in place of the parameter {matrix}; empty if the pattern has none.
-std::string matrix_of(const std::vector<std::string>& pattern, const std::vector<std::string>& path) {
-  for (std::size_t i = 0; i < pattern.size(); ++i)
-    if (pattern[i] == "{matrix}") return path[i];
-  return {};
+/// The part of `path` in place of the parameter {matrix}; null if the pattern has none. REQUIRES: it fits.
+const std::string* matrix_of(Parts pattern, Parts path) {
+  const auto found = std::find(pattern.begin(), pattern.end(), "{matrix}");
+  return found == pattern.end() ? nullptr : &path[static_cast<std::size_t>(found - pattern.begin())];
 }
 
 Reply wrong_method(const std::set<std::string>& allowed) {
@@ -53,20 +58,21 @@ void Routes::add(Route route) {
 
 std::variant<Routes::Match, Reply> Routes::find(const RequestHead& head, const Target& target) const {
   std::set<std::string> allowed;
-  std::vector<std::string> path = target.path;
-  if (path.size() > 1 && path.front() == "v2" && path.back().empty()) path.pop_back();  // "/v2/" is "/v2"
+  Parts path = target.path;
+  if (path.size() > 1 && path.front() == "v2" && path.back().empty()) path = path.first(path.size() - 1);  // "/v2/" is "/v2"
   const std::string& method = head.method == "HEAD" ? kGet : head.method;
   for (std::size_t i = 0; i < routes_.size(); ++i) {
-    auto parameters = parameters_of(parts_[i], path);
-    if (!parameters) continue;
+    if (!fits(parts_[i], path)) continue;
     const Route& route = routes_[i];
-    allowed.insert(route.method);
-    if (route.method == kGet) allowed.insert("HEAD");
-    if (route.method != method) continue;
-    std::string matrix = matrix_of(parts_[i], path);
-    if (route.path.find("{matrix}") != std::string::npos && !is_matrix_name(matrix)) return bad_name();
+    if (route.method != method) {
+      allowed.insert(route.method);
+      if (route.method == kGet) allowed.insert("HEAD");
+      continue;
+    }
+    const std::string* matrix = matrix_of(parts_[i], path);
+    if (matrix != nullptr && !is_matrix_name(*matrix)) return bad_name();
     if (!route.takes_query && !target.query.empty()) return problem_reply(400, "malformed", "this path takes no query");
-    return Match{&route, Call{head, target, std::move(*parameters), std::move(matrix)}};
+    return Match{&route, Call{head, target, parameters_of(parts_[i], path), matrix != nullptr ? *matrix : std::string()}};
   }
   if (!allowed.empty()) return wrong_method(allowed);
   return problem_reply(

@@ -129,10 +129,10 @@ void Metrics::write_tokens(PrometheusText& text, const Rights& rights) const {
   for (const auto& [client, seconds] : client_seconds_)
     if (rights.is_owner() || client == rights.name()) text.sample(seconds, {{"token", client}});
   text.family("shardmat_token_bytes", "gauge", "Bytes that each token holds in vectors and in requests under way.");
-  for (const auto& [tenant, used] : service_.token_memory().all()) {
+  for (const auto& [tenant, account] : service_.token_memory().all()) {
     if (!rights.is_owner() && tenant != rights.tenant()) continue;
-    text.sample(static_cast<double>(used[0]), {{"token", tenant}, {"kind", "vectors"}});
-    text.sample(static_cast<double>(used[1]), {{"token", tenant}, {"kind", "requests"}});
+    text.sample(static_cast<double>(account.used[0]), {{"token", tenant}, {"kind", "vectors"}});
+    text.sample(static_cast<double>(account.used[1]), {{"token", tenant}, {"kind", "requests"}});
   }
 }
 

@@ -18,7 +18,6 @@ std::uint64_t rounded(std::uint64_t bytes) {
 
 ArenaSpace::Lease::~Lease() {
   space_->used_ -= held_;
-  if (reserved_ > 0) space_->reserving_.erase(place_);
   if (held_ + reserved_ > 0) space_->give_back(offset_, held_ + reserved_);
 }
 
@@ -29,7 +28,7 @@ bool ArenaSpace::Lease::hold(std::uint64_t bytes) {
   held_ += more, space_->used_ += more;
   if (reserved_ == 0) return true;
   reserved_ -= more;
-  if (reserved_ == 0) space_->reserving_.erase(place_);
+  if (reserved_ == 0) unlink();
   return true;
 }
 
@@ -38,14 +37,14 @@ std::unique_ptr<ArenaSpace::Lease> ArenaSpace::reserve(std::uint64_t bytes) {
   const auto offset = take_range(rounded(bytes));
   if (!offset) return nullptr;
   auto lease = std::make_unique<Lease>(*this, *offset, rounded(bytes));
-  lease->place_ = reserving_.insert(reserving_.end(), lease.get());
+  reserving_.push_back(*lease);
   return lease;
 }
 
 std::optional<std::uint64_t> ArenaSpace::take_range(std::uint64_t bytes) {
   auto offset = take_free(bytes);
   while (!offset && !reserving_.empty()) {
-    cut(*reserving_.front());
+    cut(reserving_.front());
     offset = take_free(bytes);
   }
   return offset;
@@ -65,29 +64,36 @@ std::optional<std::uint64_t> ArenaSpace::take_free(std::uint64_t bytes) {
 bool ArenaSpace::take_free_at(std::uint64_t offset, std::uint64_t bytes) {
   const auto range = free_.find(offset);
   if (range == free_.end() || range->second < bytes) return false;
-  const std::uint64_t left = range->second - bytes;
-  free_.erase(range);
-  if (left > 0) free_.emplace(offset + bytes, left);
+  auto taken = free_.extract(range);  // what is left keeps the memory of the entry
+  taken.key() += bytes, taken.mapped() -= bytes;
+  if (taken.mapped() > 0) free_.insert(std::move(taken));
   return true;
 }
 
 /// Takes the reserved part away.
 void ArenaSpace::cut(Lease& lease) {
-  reserving_.erase(lease.place_);
+  lease.unlink();
   give_back(lease.offset_ + lease.held_, std::exchange(lease.reserved_, 0));
 }
 
 void ArenaSpace::give_back(std::uint64_t offset, std::uint64_t bytes) {
-  auto range = free_.emplace(offset, bytes).first;
-  if (const auto next = std::next(range); next != free_.end() && range->first + range->second == next->first) {
-    range->second += next->second;
-    free_.erase(next);
+  const auto next = free_.lower_bound(offset);
+  const bool joins_next = next != free_.end() && offset + bytes == next->first;
+  if (next != free_.begin())
+    if (const auto before = std::prev(next); before->first + before->second == offset) {
+      before->second += bytes;
+      if (!joins_next) return;
+      before->second += next->second;
+      free_.erase(next);
+      return;
+    }
+  if (!joins_next) {
+    free_.emplace_hint(next, offset, bytes);
+    return;
   }
-  if (range == free_.begin()) return;
-  const auto before = std::prev(range);
-  if (before->first + before->second != range->first) return;
-  before->second += range->second;
-  free_.erase(range);
+  auto grown = free_.extract(next);
+  grown.key() = offset, grown.mapped() += bytes;
+  free_.insert(std::move(grown));
 }
 
 }  // namespace shardmat::serve

@@ -7,8 +7,8 @@
 // Threads: one at a time.
 #pragma once
 
+#include <boost/intrusive/list.hpp>
 #include <cstdint>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,7 +24,7 @@ class ArenaSpace {
   ArenaSpace& operator=(const ArenaSpace&) = delete;
 
   /// A range whose first part is held; both are given back with the object. REQUIRES: the space outlives it.
-  class Lease {
+  class Lease : public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
    public:
     Lease(ArenaSpace& space, std::uint64_t offset, std::uint64_t reserved)
         : space_(&space), offset_(offset), reserved_(reserved) {}
@@ -38,7 +38,7 @@ class ArenaSpace {
     /// needed.
     bool hold(std::uint64_t bytes);
 
-    std::unique_ptr<TokenMemory::Charge> charge;  ///< whose bytes they are; may be null
+    std::optional<TokenMemory::Charge> charge;  ///< whose bytes they are
 
    private:
     friend class ArenaSpace;
@@ -46,7 +46,6 @@ class ArenaSpace {
 
     ArenaSpace* space_;
     std::uint64_t offset_, held_ = 0, reserved_;
-    std::list<Lease*>::iterator place_;  ///< among those with a reserved part, if it has one
   };
 
   /// Reserves a range of which nothing is held yet. Null if no range of this size is free. Ranges begin at multiples of 64
@@ -66,7 +65,8 @@ class ArenaSpace {
 
   std::uint64_t bytes_, used_ = 0;
   std::map<std::uint64_t, std::uint64_t> free_;  ///< bytes of each free range by its offset
-  std::list<Lease*> reserving_;                  ///< with a reserved part; the oldest first
+  /// With a reserved part; the oldest first.
+  boost::intrusive::list<Lease, boost::intrusive::constant_time_size<false>> reserving_;
 };
 
 }  // namespace shardmat::serve

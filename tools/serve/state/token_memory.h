@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -16,6 +17,14 @@ namespace shardmat::serve {
 class TokenMemory {
  public:
   enum class Kind { vectors, requests };
+  using Used = std::array<std::uint64_t, 2>;  ///< bytes by kind
+
+  /// Of one tenant.
+  struct Account {
+    Used used{};
+    std::size_t charges = 0;  ///< the account ends with the last one
+  };
+  using Accounts = std::map<std::string, Account>;  ///< by tenant
 
   TokenMemory() = default;
   TokenMemory(const TokenMemory&) = delete;
@@ -26,8 +35,9 @@ class TokenMemory {
    public:
     Charge(TokenMemory& table, std::shared_ptr<const Rights> rights, Kind kind);
     ~Charge();
-    Charge(const Charge&) = delete;
-    Charge& operator=(const Charge&) = delete;
+    /// Takes the bytes over: the other one then counts none.
+    Charge(Charge&& other) noexcept;
+    Charge& operator=(Charge&&) = delete;
 
     std::uint64_t bytes() const { return bytes_; }
     /// Counts at least `bytes` from now on. False, and nothing changes, if the token would hold more than it may.
@@ -38,18 +48,17 @@ class TokenMemory {
    private:
     TokenMemory& table_;
     std::shared_ptr<const Rights> rights_;
-    std::string tenant_;
+    Accounts::iterator account_;  ///< of who the tenant was at first, whatever becomes of the rights
     Kind kind_;
     std::uint64_t bytes_ = 0;
   };
 
-  using Used = std::array<std::uint64_t, 2>;  ///< by kind
   /// Zeros for a tenant that holds nothing.
   Used used(const std::string& tenant) const;
-  const std::map<std::string, Used>& all() const { return used_; }
+  const Accounts& all() const { return accounts_; }
 
  private:
-  std::map<std::string, Used> used_;  ///< by tenant; none is zero in both kinds
+  Accounts accounts_;
 };
 
 }  // namespace shardmat::serve
