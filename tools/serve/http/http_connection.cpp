@@ -406,10 +406,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   // --- a reply ---
 
-  void send(Reply reply) {
-    reply_ = std::move(reply);
-    send_reply();
-  }
+  void send(Reply reply) { reply_ = std::move(reply), send_reply(); }
 
   void send_reply() {
     phase_ = Phase::replying;
