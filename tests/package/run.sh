@@ -69,7 +69,7 @@ mkdir -p "$work/venv/bin"
 ln -s /usr/bin/python3 "$work/venv/bin/python3"
 printf 'home = /usr/bin\ninclude-system-site-packages = false\n' > "$work/venv/pyvenv.cfg"
 export PATH=$work/venv/bin:$PATH
-for script in "$here"/../../tools/*.py; do
+for script in "$here"/../../tools/plots/*.py; do
   name=$(basename "$script")
   case $name in
     plots.py | interpreter.py) [ -f "$scripts/$name" ] || { echo "$name is not installed"; exit 1; } ;;
