@@ -27,7 +27,8 @@ std::string known_suffixes() {
   return text;
 }
 
-void add_input_options(const CommandLine& app, InputChoices& choices) {
+void add_input_options(const CommandLine& command, InputChoices& choices) {
+  const CommandLine app = command.in(Topic::input);
   std::string names = "shard";
   for (const Reader& reader : readers()) names.append(" ").append(reader.name);
   app.add_option("--input-format", choices.format,
@@ -55,7 +56,7 @@ void add_input_options(const CommandLine& app, InputChoices& choices) {
 
 Option add_files_option(const CommandLine& app, std::int64_t& files) {
   constexpr int kMost = 99'999;  // of the five digits in their names
-  return app
+  return app.in(Topic::output)
       .add_option("--files", files,
                   "write hypre's NAME.00000 as N files, NAME.00000, NAME.00001 ..., which N ranks of hypre read; rows are "
                   "divided evenly")

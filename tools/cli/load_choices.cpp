@@ -11,12 +11,14 @@
 
 namespace shardmat::tools {
 
-void add_kernel_options(const CommandLine& app, LoadChoices& o) {
+void add_kernel_options(const CommandLine& command, LoadChoices& o) {
+  const CommandLine app = command.in(Topic::computation);
   PlanRequest& plan = o.load.plan;
   app.add_option("--kernel", plan.kernel,
                  "kernel by name, or auto; --rhs has kernels of its own" + kernel_choices(kernels()) +
                      kernel_choices(spmm_kernels(), ", with --rhs"))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->common();
   app.add_option("--policy", plan.policy, "tunables of the kernel that --kernel names, e.g. threads_per_row=16");
   app.add_flag(
       "--tune,--measure", plan.tune,
@@ -46,43 +48,55 @@ void add_kernel_options(const CommandLine& app, LoadChoices& o) {
 
 void add_rank_options(const CommandLine& app, LoadChoices& o, const std::string& partition_option) {
   LoadOptions& load = o.load;
-  app.add_option("--exchange", load.exchange,
-                 "how x moves between ranks; auto measures those that may be the fastest" +
-                     choices("Choices", names_of(exchanges(), {"auto"})))
+  app.in(Topic::computation)
+      .add_option("--exchange", load.exchange,
+                  "how x moves between ranks; auto measures those that may be the fastest" +
+                      choices("Choices", names_of(exchanges(), {"auto"})))
       ->capture_default_str();
-  app.add_option(partition_option, load.method,
-                 "what each part has the same number of, if the file stores no partition for this number of ranks: "
-                 "nonzeros (nnz) or rows" +
-                     choices("Choices", names_of(partitioners())))
+  app.in(Topic::computation)
+      .add_option(partition_option, load.method,
+                  "what each part has the same number of, if the file stores no partition for this number of ranks: "
+                  "nonzeros (nnz) or rows" +
+                      choices("Choices", names_of(partitioners())))
       ->capture_default_str();
-  app.add_option("--sort", o.sort,
-                 "order of the rows of a part. local: by descending length; none: as stored; auto: as the file asks for")
+  app.in(Topic::computation)
+      .add_option("--sort", o.sort,
+                  "order of the rows of a part. local: by descending length; none: as stored; auto: as the file asks for")
       ->check(one_of({"auto", "none", "local"}))
       ->capture_default_str();
-  const Option overlap = app.add_flag(
-      "--overlap", o.overlap,
-      "multiply rows that need no x of other ranks while x moves. Without --rhs this is the default; with --rhs "
-      "it takes two products");
-  app.add_flag("--no-overlap", o.no_overlap, "multiply no row before x has arrived")->excludes(overlap);
-  app.add_option(
-         "--column-block", load.column_block,
-         "with --rhs on several ranks: number of right-hand sides that are moved and multiplied at a time, 2 or more "
-         "and a divisor of --rhs. A smaller number needs less memory for x of other ranks, and more time (default: "
-         "all, or as many as fit)")
+  const Option overlap =
+      app.in(Topic::computation)
+          .add_flag(
+              "--overlap", o.overlap,
+              "multiply rows that need no x of other ranks while x moves. Without --rhs this is the default; with --rhs "
+              "it takes two products");
+  app.in(Topic::computation)
+      .add_flag("--no-overlap", o.no_overlap, "multiply no row before x has arrived")
+      ->excludes(overlap);
+  app.in(Topic::computation)
+      .add_option(
+          "--column-block", load.column_block,
+          "with --rhs on several ranks: number of right-hand sides that are moved and multiplied at a time, 2 or more "
+          "and a divisor of --rhs. A smaller number needs less memory for x of other ranks, and more time (default: "
+          "all, or as many as fit)")
       ->check(whole_number(2, 1 << 20))
       ->excludes(overlap);
-  app.add_flag("--no-graph", o.no_graph, "launch the kernels in every iteration instead of replaying a CUDA graph");
-  app.add_option("--timeout", o.timeout, "stop if a rank has not answered for X seconds; to start, ranks have at least 30")
+  app.in(Topic::computation)
+      .add_flag("--no-graph", o.no_graph, "launch the kernels in every iteration instead of replaying a CUDA graph");
+  app.in(Topic::machine)
+      .add_option("--timeout", o.timeout, "stop if a rank has not answered for X seconds; to start, ranks have at least 30")
       ->check(positive_number())
       ->capture_default_str();
   add_sharing_options(app, o.sharing);
 }
 
 void add_node_option(const CommandLine& app, std::int64_t& node_block_size) {
-  app.add_option("--node-block-size", node_block_size,
-                 "unknowns of a node, whose rows follow each other: each node lies in one part, and block_jacobi takes "
-                 "blocks of this size (1 to 6). It must divide the number of rows (default: as the file says, else found in "
-                 "the pattern)")
+  app.in(Topic::input)
+      .add_option(
+          "--node-block-size", node_block_size,
+          "unknowns of a node, whose rows follow each other: each node lies in one part, and block_jacobi takes "
+          "blocks of this size (1 to 6). It must divide the number of rows (default: as the file says, else found in "
+          "the pattern)")
       ->check(whole_number(1, 1'000'000));
 }
 

@@ -16,11 +16,13 @@
 namespace shardmat::tools {
 
 void add_sharing_options(const CommandLine& app, RankSharing& sharing) {
-  app.add_option("--feeders", sharing.feeders,
-                 "more ranks than GPUs. auto: one rank for each GPU works, and the others wait; off: that is refused")
+  app.in(Topic::machine)
+      .add_option("--feeders", sharing.feeders,
+                  "more ranks than GPUs. auto: one rank for each GPU works, and the others wait; off: that is refused")
       ->check(one_of({"auto", "off"}))
       ->capture_default_str();
-  app.add_option("--owners", sharing.owners, "on the host: ranks of each host that work, while the others wait; 0: all")
+  app.in(Topic::machine)
+      .add_option("--owners", sharing.owners, "on the host: ranks of each host that work, while the others wait; 0: all")
       ->check(whole_number(0, 1 << 20))
       ->capture_default_str();
 }

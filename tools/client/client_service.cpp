@@ -80,7 +80,8 @@ ValueCheck name_in_service() {
                      "a letter or digit, then at most 63 letters, digits, '.', '_' and '-'");
 }
 
-void add_address_options(const CommandLine& app, ServiceAddress& o) {
+void add_address_options(const CommandLine& command, ServiceAddress& o) {
+  const CommandLine app = command.in(Topic::machine);
   app.add_option("--unix", o.unix_socket, "the service's socket (default: http.sock in --state)")->type_name("PATH");
   app.add_option("--state", o.state, "the service's state directory (default: as for shardmat serve)")->type_name("DIR");
   app.add_option("--url", o.url, "an address of the service in place of its socket, as http://127.0.0.1:8980")

@@ -30,27 +30,33 @@ struct Options : LoadChoices {
   bool force = false, monitor = false, no_confirm = false;
 };
 
-void add_method_options(const CommandLine& app, Options& o) {
+void add_method_options(const CommandLine& command, Options& o) {
+  const CommandLine app = command.in(Topic::computation);
   LanczosOptions& s = o.eigen.settings;
   app.add_option("--method", o.method,
                  "lanczos: eigenvalues at the ends of the spectrum of a symmetric matrix; power: the eigenvalue of the "
                  "largest magnitude of any square matrix")
       ->check(one_of({"lanczos", "power"}))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->common();
   app.add_option("--count", s.count, "lanczos: number of eigenvalues; with --which both of each end")
       ->check(whole_number(1, 4093))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->common();
   app.add_option("--which", o.which, "lanczos: which end of the spectrum; -5 is smaller than 1")
       ->check(one_of({"largest", "smallest", "both"}))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->common();
   app.add_option(
          "--tolerance", s.tolerance,
          "ends when each residual |Ax - value x| is at most X times the largest magnitude of an eigenvalue (default: "
          "1e-10, with --type f32 1e-5)")
-      ->check(finite_number());
+      ->check(finite_number())
+      ->common();
   app.add_option("--max-iterations", s.max_iterations, "ends after N products with the matrix")
       ->check(whole_number(1, 1'000'000'000))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->common();
   app.add_option("--basis", s.basis,
                  "lanczos: vectors until a restart; more need more memory and fewer products (default: twice the wanted "
                  "eigenvalues and 40 more)")
@@ -61,17 +67,20 @@ void add_method_options(const CommandLine& app, Options& o) {
   app.add_flag("--assume-symmetric", s.assume_symmetric, "lanczos: do not check that the matrix is symmetric");
 }
 
-void add_result_options(const CommandLine& app, Options& o) {
+void add_result_options(const CommandLine& command, Options& o) {
+  const CommandLine app = command.in(Topic::output);
   app.add_option("--vectors", o.eigen.vectors,
                  "write the eigenvectors, a column for each eigenvalue in ascending order, to FILE.h5 (dataset /vectors), "
                  "FILE.h5:/DATASET, FILE.npy or FILE.mtx, in the matrix's original row order; also those that did not "
                  "converge")
       ->check(output_name())
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->common();
   app.add_flag("--force", o.force, "replace the output file even if it is of another kind, or has other datasets");
   add_json_option(app, o.json);
   app.add_flag("--monitor", o.monitor,
-               "print values and residuals to standard error: power after every product, lanczos when the basis is full");
+               "print values and residuals to standard error: power after every product, lanczos when the basis is full")
+      ->common();
 }
 
 void add_options(const CommandLine& app, Options& o) {
@@ -79,19 +88,22 @@ void add_options(const CommandLine& app, Options& o) {
       ->required();
   add_method_options(app, o);
   add_result_options(app, o);
-  app.add_flag("--allow-nonfinite", o.eigen.allow_nonfinite, "accept NaN and infinity among the values of the matrix");
-  app.add_option("--type", o.type, "type of the values of matrix and vectors")
+  app.in(Topic::input)
+      .add_flag("--allow-nonfinite", o.eigen.allow_nonfinite, "accept NaN and infinity among the values of the matrix");
+  app.in(Topic::input)
+      .add_option("--type", o.type, "type of the values of matrix and vectors")
       ->check(one_of({"f32", "f64"}))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->common();
   add_backend_option(app, o.backend);
   add_input_options(app, o.eigen.choices);
   add_kernel_options(app, o);
   add_rank_options(app, o, "--partition");
   add_node_option(app, o.load.node_block_size);
   app.footer(
-      "\nExit code 7: an eigenvalue did not converge; the report says which. Ctrl-C, SIGTERM\n"
-      "and SIGUSR1 end the iterations early in the same way; a second Ctrl-C ends the program at once. Below mpirun\n"
-      "the ranks do so, too; \"To end early\" in tools/README.md says when, and for how long they may write.\n"
+      "\nExit code 7: an eigenvalue did not converge. The report says which. Ctrl-C, SIGTERM and SIGUSR1 end the "
+      "iterations early in the same way, also under mpirun. A second Ctrl-C ends the program at once. \"To end early\" in "
+      "tools/README.md says how long ranks may write after a signal.\n"
       "\nExamples:\n"
       "  mpirun -n 4 shardmat eigen bar.h5 --count 6 --which smallest --vectors modes.npy\n"
       "  shardmat eigen elasticity:n=20,clamp=0.05 --which both --json report.json\n"
