@@ -22,7 +22,7 @@ WITH_TOPICS = (*((c,) for c in (*COMMANDS, "batch")), *(("client", c) for c in C
 ALL = ((), ("bench",), ("help",), *WITH_TOPICS, *(("bench", b) for b in BENCHMARKS))
 TOPICS = ["Input", "Computation", "Output", "Machine"]
 MOST_COMMON, FEW = 14, 15  # options of --help, and of a command of which --help shows all
-TOOLS = Path(__file__).parents[2] / "tools"
+TOOLS = pathlib.Path(__file__).parents[2] / "tools"
 
 
 def options(text):
@@ -92,7 +92,7 @@ class Help(CliTest):
         self.assertEqual(declared - shown, set())
 
     def test_the_server_shows_the_same_options_as_the_command(self):
-        server = Path(PROGRAM).with_name("shardmat-serve")
+        server = pathlib.Path(PROGRAM).with_name("shardmat-serve")
         for help_flag in ("--help", "--help-all"):
             text = subprocess.run([server, help_flag], env=environment(), stdout=subprocess.PIPE, text=True, check=True).stdout
             self.assertEqual(options(text), options(self.succeed("serve", help_flag).out))
