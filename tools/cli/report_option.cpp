@@ -38,7 +38,8 @@ Option add_json_option(const CommandLine& app, std::string& json, const std::str
   return app.in(Topic::output)
       .add_option_function(
           "--json", take,
-          fmt::format("write the report as JSON to FILE{}; without a name, or with -, print it in place of the text", what))
+          fmt::format("write the report as JSON to FILE{}. Without a name, or with -, print JSON in place of the text",
+                      what))
       ->optional_value("-")
       ->option_text("[FILE]")
       ->check(output_name())

@@ -10,18 +10,13 @@
 #include "kernels/base/text.h"
 #include "runtime/solvers/method_choice.h"
 #include "tools/cli/help_text.h"
+#include "tools/cli/setting_options.h"
 
 namespace shardmat::tools {
 namespace {
 
 /// Those that --help shows without --help-all.
 constexpr std::string_view kCommon[] = {"solver", "preconditioner", "rtol", "max_iterations"};
-
-std::string option_of(const std::string& setting) {
-  std::string option = "--" + setting;
-  std::replace(option.begin(), option.end(), '_', '-');
-  return option;
-}
 
 std::string help_of(const SolverSetting& setting) {
   std::string users;
@@ -77,8 +72,9 @@ void SolverSettingOptions::take(SolverOptions& options) const {
     const std::string chosen = setting.of == "solver" ? options.solver : options.preconditioner;
     if (std::find(setting.users.begin(), setting.users.end(), chosen) == setting.users.end())
       throw Error(ErrorKind::usage,
-                  fmt::format("{} is of no use with {} {}; leave it out, or take {}", option_of(setting.name),
-                              option_of(setting.of), chosen, join_choices(setting.users)));
+                  fmt::format("{} is of no use with the {} {}; leave it out, or take {}", setting.name, setting.of, chosen,
+                              join_choices(setting.users)),
+                  setting.name);
   }
 }
 

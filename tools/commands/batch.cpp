@@ -158,7 +158,7 @@ void add_run_options(const CommandLine& app, Options& o) {
              "\n\nExamples:\n  shardmat batch MUTAG --rhs 64 --gcn-normalise --verify\n"
              "  shardmat batch molecules:count=16384 --rhs 64 --save molecules.h5\n"
              "  mpirun -n 4 shardmat batch molecules.h5 --rhs 64 --x x.h5 --output y.h5 --stream\n"
-             "  shardmat batch batch:count=100,dim=32-256,row_nnz=1-5 --rhs 128 --kernel staged\n");
+             "  shardmat batch batch:count=100,dim=32-256,row_nnz=1-5 --rhs 128 --kernel csr_host --backend host\n");
 }
 
 void finish_options(Options& o) {
@@ -168,7 +168,7 @@ void finish_options(Options& o) {
   b.plan.measure = !o.no_measure;
   b.stream |= b.chunk_bytes > 0;
   if (!o.save.empty() && !o.save.ends_with(".h5") && !o.save.ends_with(".hdf5"))
-    throw Error(ErrorKind::usage, fmt::format("--save {}: a batch file ends with .h5", o.save));
+    throw Error(ErrorKind::usage, fmt::format("{}: the name of a batch file ends with .h5", o.save), "save");
   b.progress = make_progress_bar();
 }
 

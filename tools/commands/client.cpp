@@ -209,7 +209,8 @@ int put_values(const Options& o) {
 
 int multiply(const Options& o) {
   if (o.y0.empty() != (o.beta == 0))
-    throw Error(ErrorKind::usage, "--beta and --y0 need each other: beta times the Y of a file is added");
+    throw Error(ErrorKind::usage, "beta and y0 need each other: beta times the Y of a file is added",
+                o.y0.empty() ? "y0" : "beta");
   require_spared({{o.x, "x"}, {o.y0, "y0"}}, {o.y});
   check_vector_suffix(o.y);
   check_vector_writable(o.y, o.rhs);
@@ -249,7 +250,8 @@ std::function<int()> add_client(const CommandLine& program) {
       ->capture_default_str()
       ->common();
   load_app.in(Topic::machine).add_flag("--updatable", o->updatable, "keep memory for new values (put-values)");
-  load_app.in(Topic::machine).add_flag("--pinned", o->pinned, "keep it when the service needs memory for other matrices");
+  load_app.in(Topic::machine)
+      .add_flag("--pinned", o->pinned, "keep the matrix when the service needs memory for other matrices");
   const CommandLine values_app = add_one(app, "put-values", "Give a matrix the values of a file", *o);
   values_app
       .add_option("values", o->values,

@@ -123,8 +123,10 @@ void convert_complex(const Options& options) {
 void convert_values(const Options& options) {
   if (!has_hdf5_suffix(options.input) || !has_hdf5_suffix(options.output))
     throw Error(ErrorKind::usage,
-                "--values changes the values of a shard file: the input and the output must end in .h5. "
-                "shardmat partition makes a shard file of any other");
+                "new values are for a shard file: the input and the output must end in .h5. shardmat partition makes a "
+                "shard file of "
+                "any other",
+                "values");
   check_output(options);
   NewValuesOptions values;
   values.how = command_line();
@@ -169,7 +171,7 @@ const Format& named_format(const std::string& wanted) {
 
 Device device_for(const std::string& backend) {
   if (backend == "host" || (backend == "auto" && cuda_device_count() == 0)) return {};
-  if (cuda_device_count() == 0) throw Error(ErrorKind::resources, "--backend cuda: " + why_no_cuda_device());
+  if (cuda_device_count() == 0) throw Error(ErrorKind::resources, why_no_cuda_device(), "backend=host");
   return {Backend::cuda, 0};
 }
 
@@ -279,7 +281,7 @@ std::function<int()> add_convert(const CommandLine& program) {
   return [options] {
     require_single_process("convert");
     if (options->output.empty() == options->format.empty())
-      throw Error(ErrorKind::usage, "convert wants a file to write, or --format; see: shardmat convert --help");
+      throw Error(ErrorKind::usage, "name either a file to write, or a storage format to try", "format");
     if (!options->complex.empty()) convert_complex(*options);
     else if (!options->values.empty()) convert_values(*options);
     else if (options->format.empty()) convert_file(*options);

@@ -45,7 +45,8 @@ void add_vector_options(const CommandLine& app, Options& o) {
       ->capture_default_str()
       ->common();
   app.in(Topic::input)
-      .add_option("--y0", m.y0, "y before the product, for --beta: zeros, ones, random or a file as for --x (dataset /y)")
+      .add_option("--y0", m.y0,
+                  "y before the product. It needs --beta, and takes the words and files that --x takes (dataset /y)")
       ->capture_default_str()
       ->common();
   add_seed_option(app, m.seed);
@@ -79,10 +80,9 @@ void add_product_options(const CommandLine& app, Options& o) {
       ->capture_default_str()
       ->common();
   app.in(Topic::input)
-      .add_option(
-          "--type", o.type,
-          "type of the values of matrix and vectors. f16 and bf16 need --rhs: matrix and x have this type, sums and y "
-          "are f32")
+      .add_option("--type", o.type,
+                  "type of the values of matrix and vectors. f16 and bf16 need --rhs. Matrix and x then have this type; "
+                  "sums and y are f32")
       ->check(one_of({"f32", "f64", "f16", "bf16"}))
       ->capture_default_str()
       ->common();
@@ -100,14 +100,14 @@ void add_product_options(const CommandLine& app, Options& o) {
   app.in(Topic::computation)
       .add_option(
           "--mode", o.mode,
-          "what an iteration is. repeat: the same product; dots: the product, then x'y and y'y summed over all ranks, "
-          "as in conjugate gradients; power: the product, then x = y / |y|. dots and power need a square matrix")
+          "what an iteration is. repeat: the same product. dots: the product, then x'y and y'y, summed over all ranks as in "
+          "conjugate gradients. power: the product, then x = y / |y|. dots and power need a square matrix")
       ->check(one_of({"repeat", "dots", "power"}))
       ->capture_default_str()
       ->common();
   app.in(Topic::computation)
       .add_flag("--verify{auto}", o.verify,
-                "compare the result with a sequential f64 product. full: every row; sampled: some rows and the column sums; "
+                "compare the result with a sequential f64 product. full: every row. sampled: some rows and the column sums. "
                 "auto, or no word: full for small matrices, else sampled")
       ->option_text("[=HOW]")
       ->check(one_of({"auto", "full", "sampled"}))
@@ -124,8 +124,8 @@ void add_options(const CommandLine& app, Options& o) {
       ->required();
   app.in(Topic::machine)
       .add_option("--batch", o.batch,
-                  "how several matrices share the ranks. split: each matrix is divided among all ranks; whole: each matrix "
-                  "is on one rank; auto: whichever is predicted to be faster")
+                  "how several matrices share the ranks. split: each matrix is divided among all ranks. whole: each matrix "
+                  "is on one rank. auto: the way that is predicted to be faster")
       ->check(one_of({"auto", "split", "whole"}));
   add_vector_options(app, o);
   add_product_options(app, o);
@@ -146,7 +146,7 @@ void add_options(const CommandLine& app, Options& o) {
 void finish_options(const CommandLine& app, Options& o) {
   MultiplyOptions& m = o.multiply;
   if (app.count("--y0") > 0 && m.beta == 0)
-    throw Error(ErrorKind::usage, "--y0 counts only with --beta: y = alpha A x + beta y0");
+    throw Error(ErrorKind::usage, "y0 counts only if beta is not 0: y = alpha A x + beta y0", "beta");
   for (const std::string& matrix : o.matrices)
     if (app.count("--verify") > 0 && (matrix == "full" || matrix == "sampled" || matrix == "auto"))
       throw Error(ErrorKind::usage, fmt::format("--verify {0} is taken for a matrix named {0}; write --verify={0}", matrix));

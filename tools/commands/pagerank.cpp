@@ -38,24 +38,24 @@ void add_walk_options(const CommandLine& app, Options& o) {
       ->capture_default_str()
       ->common();
   app.in(Topic::input)
-      .add_option(
-          "--seeds", p.seeds,
-          "where walks restart. 3,17: at vertex 3 in column 0 of the scores, at vertex 17 in column 1; FILE.txt: the "
-          "same from a file with a vertex on each line; FILE.npy, FILE.h5 (dataset /seeds) or FILE.mtx: a weight for "
-          "each vertex, --rhs columns of them (default: anywhere, with equal probability)")
+      .add_option("--seeds", p.seeds,
+                  "where walks restart. 3,17: at vertex 3 in column 0 of the scores, at vertex 17 in column 1. FILE.txt: "
+                  "the same, from a file with a vertex on each line. FILE.npy, FILE.h5 (dataset /seeds) or FILE.mtx: --rhs "
+                  "columns with a weight for each vertex (default: anywhere, with equal probability)")
       ->type_name("FILE|LIST")
       ->common();
   app.in(Topic::input)
-      .add_flag("--unweighted", p.unweighted, "every stored entry of the matrix is an edge of weight 1, also a stored zero")
+      .add_flag("--unweighted", p.unweighted,
+                "take every stored entry of the matrix as an edge of weight 1, even a stored zero")
       ->common();
   app.in(Topic::computation)
-      .add_option("--tolerance", p.settings.tolerance,
-                  "ends when an iteration changes each column by at most X, in the L1 norm (default: 1e-10, with --type f32 "
-                  "1e-6)")
+      .add_option(
+          "--tolerance", p.settings.tolerance,
+          "end when an iteration changes each column by at most X, in the L1 norm (default: 1e-10, with --type f32 1e-6)")
       ->check(finite_number())
       ->common();
   app.in(Topic::computation)
-      .add_option("--max-iterations", p.settings.max_iterations, "ends after N iterations")
+      .add_option("--max-iterations", p.settings.max_iterations, "end after N iterations")
       ->check(whole_number(0, 1'000'000'000))
       ->capture_default_str()
       ->common();
@@ -70,7 +70,7 @@ void add_result_options(const CommandLine& command, Options& o) {
   PageRankOptions& p = o.pagerank;
   app.add_option("--output", p.output,
                  "write the scores to FILE.h5 (dataset /scores), FILE.h5:/DATASET, FILE.npy or FILE.mtx, in the graph's "
-                 "original order; also if they did not converge")
+                 "original order. They are written even if they did not converge")
       ->check(output_name())
       ->type_name("FILE")
       ->common();
@@ -122,7 +122,7 @@ void finish_options(const CommandLine& app, Options& o) {
   p.backend = parse_backend_choice(o.backend);
   if (app.count("--tolerance") == 0) p.settings.tolerance = o.type == "f32" ? kToleranceF32 : kToleranceF64;
   if (app.count("--seeds") > 0 && p.seeds.empty())
-    throw Error(ErrorKind::usage, "--seeds is empty; name vertices as 3,17, or a file");
+    throw Error(ErrorKind::usage, "the list of seeds is empty; name vertices as 3,17, or a file", "seeds");
 }
 
 void print_changes(std::int64_t iteration, const std::vector<double>& changes) {

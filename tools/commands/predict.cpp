@@ -117,8 +117,9 @@ InputMatrix open_studied(const std::string& matrix, const Options& options) {
     if (!options.matrix.empty() || error.kind() != ErrorKind::input) throw;
     throw Error(ErrorKind::input,
                 fmt::format("{} ({} names this file. It was looked for in this folder, in the folder of the "
-                            "study and in the folder of the report; give --matrix)",
-                            error.what(), options.report));
+                            "study and in the folder of the report)",
+                            error.what(), options.report),
+                "matrix");
   }
 }
 
@@ -163,9 +164,8 @@ std::function<int()> add_predict(const CommandLine& program) {
       ->check(whole_number(1, 1'000'000))
       ->common();
   app.in(Topic::computation)
-      .add_option(
-          "--method", o.method,
-          "what each part has the same number of: nonzeros (nnz) or rows" + choices("Choices", names_of(partitioners())))
+      .add_option("--method", o.method,
+                  "give each part the same number of nonzeros (nnz) or rows" + choices("Choices", names_of(partitioners())))
       ->capture_default_str()
       ->common();
   const std::vector<std::pair<std::string, double>> times{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}},

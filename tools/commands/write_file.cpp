@@ -85,9 +85,8 @@ void add_file_options(const CommandLine& app, FileOptions& options) {
   methods.emplace_back("auto");
   app.in(Topic::computation)
       .add_option("--method", options.method,
-                  "what each part has the same number of: nonzeros (nnz) or rows; auto: whichever is predicted to be faster "
-                  "(default "
-                  "nnz, with --reorder auto: auto)")
+                  "give each part the same number of nonzeros (nnz) or rows. auto: the method that is predicted to be "
+                  "faster (default nnz, with --reorder auto: auto)")
       ->check(no_order())
       ->check(one_of(methods));
   add_node_option(app, options.node_block_size);
@@ -134,14 +133,17 @@ void check_file_options(const FileOptions& options) {
   std::vector<std::int64_t> parts(options.parts.begin(), options.parts.end());
   std::sort(parts.begin(), parts.end());
   if (const auto twice = std::adjacent_find(parts.begin(), parts.end()); twice != parts.end())
-    throw Error(ErrorKind::usage, fmt::format("--parts names {} twice", *twice));
+    throw Error(ErrorKind::usage, fmt::format("{} parts are named twice", *twice), "parts");
   if (options.reorder != "none" && options.sort == "global")
-    throw Error(ErrorKind::usage, fmt::format("--reorder {} and --sort global both order the whole matrix; give one of them",
-                                              options.reorder));
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("the order {} and the global sort both order the whole matrix; choose one of them", options.reorder),
+        "order");
   if (chooses(options) && options.parts.empty())
-    throw Error(ErrorKind::usage, "what is fastest depends on how many parts there are; give --parts");
+    throw Error(ErrorKind::usage, "what is fastest depends on how many parts there are; give their numbers", "parts");
   if (!chooses(options) && !options.model.empty())
-    throw Error(ErrorKind::usage, "--model is for --compare, --reorder auto and --method auto; give one of them");
+    throw Error(ErrorKind::usage, "a model is only for choosing an order or a method; leave it out, or ask for that choice",
+                "order=auto");
   if (options.compare) return;
   check_writable(options.output);
   if (!options.force) require_replaceable(options.output, Output::matrix);
