@@ -134,7 +134,7 @@ class Files(CliTest):
         self.fail_with(USAGE, "multiply", "poisson:n=4", "--verify", "sampled", says="write --verify=sampled")
 
     def test_y0_without_beta(self):
-        self.fail_with(USAGE, "multiply", "poisson:n=3", "--y0", "ones", says=["--y0", "--beta"])
+        self.fail_with(USAGE, "multiply", "poisson:n=3", "--y0", "ones", says=["y0 counts only", "(--beta)"])
 
     def test_output_may_replace_the_input(self):
         self.succeed("generate", "poisson", "--n", 4, "a.h5")

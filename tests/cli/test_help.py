@@ -10,12 +10,31 @@ import struct
 import subprocess
 import termios
 import unittest
+from pathlib import Path
 
 from support import PROGRAM, USAGE, CliTest, environment
 
-COMMANDS = ("generate", "partition", "convert", "info", "multiply", "eigen", "pagerank", "serve", "client", "worker", "predict", "verify-file")
+COMMANDS = ("generate", "partition", "convert", "info", "multiply", "solve", "eigen", "pagerank", "serve", "client", "worker", "predict", "verify-file")
 BENCHMARKS = ("batched", "features", "feeders", "io", "kernels", "papers", "scaling", "spmm")
-ALL = ((), *((c,) for c in (*COMMANDS, "batch", "bench", "help")), *(("bench", b) for b in BENCHMARKS), ("generate", "elasticity"))
+CLIENT = ("load", "unload", "multiply", "put-values", "status", "watch", "vectors", "make-vector", "put-vector", "get-vector", "delete-vector")
+GENERATORS = ("elasticity", "rmat")
+WITH_TOPICS = (*((c,) for c in (*COMMANDS, "batch")), *(("client", c) for c in CLIENT), *(("generate", g) for g in GENERATORS))
+ALL = ((), ("bench",), ("help",), *WITH_TOPICS, *(("bench", b) for b in BENCHMARKS))
+TOPICS = ["Input", "Computation", "Output", "Machine"]
+MOST_COMMON, FEW = 14, 15  # options of --help, and of a command of which --help shows all
+TOOLS = pathlib.Path(__file__).parents[2] / "tools"
+
+
+def options(text):
+    """Names of the options in a help text; those of one option count once."""
+    return re.findall(r"^  (--[\w-]+)", text, re.MULTILINE)
+
+
+def declared_options():
+    """Names that the sources of the commands declare, without those of the benchmarks."""
+    sources = [TOOLS / "serve/words/serve_options.cpp", *(p for room in ("cli", "client", "commands") for p in (TOOLS / room).glob("*.cpp"))]
+    words = (word for source in sources for word in re.findall(r'add_(?:option|flag)\w*\(\s*"!?(--[\w-]+)', source.read_text()))
+    return set(words)
 
 
 class Help(CliTest):
@@ -37,10 +56,46 @@ class Help(CliTest):
                 self.assertIn(f"shardmat bench {benchmark}", self.succeed("bench", benchmark, "--help").out.split("Example")[1])
 
     def test_every_option_of_multiply_is_explained(self):
-        text = self.succeed("multiply", "--help").out
+        text = self.succeed("multiply", "--help-all").out
         for option in ("alpha", "backend", "beta", "exchange", "iterations", "json", "kernel", "mode", "output", "policy",
                        "no-cache", "no-measure", "reproducible", "sort", "timeout", "tune", "tune-budget", "type", "verify", "x", "y0"):
             self.assertRegex(text, rf"--{option}\b")
+
+    def test_help_shows_the_common_options_or_all(self):
+        for words in ALL:
+            with self.subTest(words=words):
+                short, long = self.succeed(*words, "--help").out, self.succeed(*words, "--help-all").out
+                shown, every = options(short), options(long)
+                self.assertEqual(len(set(every)), len(every))
+                if words[:1] != ("bench",) and len(every) > FEW:
+                    self.assertIn(len(shown), range(8, MOST_COMMON + 1))
+                    self.assertEqual([option for option in every if option in shown], shown)
+                    self.assertTrue(short.endswith(f"\n\n--help-all lists all {len(every)} options.\n"))
+                    self.assertNotIn("--help-all", long)
+                elif words[:1] != ("bench",):
+                    self.assertEqual(short, long)
+
+    def test_every_option_stands_under_a_topic_in_one_order(self):
+        for words in WITH_TOPICS:
+            for help_flag in ("--help", "--help-all"):
+                with self.subTest(words=words, help=help_flag):
+                    text = self.succeed(*words, help_flag).out
+                    headings = re.findall(r"^(Options|" + "|".join(TOPICS) + "):$", text, re.MULTILINE)
+                    self.assertEqual(headings, [topic for topic in TOPICS if topic in headings])
+                    self.assertTrue(headings or not options(text))
+
+    def test_help_all_has_every_declared_option(self):
+        shown = {option for words in WITH_TOPICS for option in re.findall(r"--[\w-]+", "\n".join(
+            line for line in self.succeed(*words, "--help-all").out.splitlines() if line.startswith("  -")))}
+        declared = declared_options()
+        self.assertGreater(len(declared), 100)
+        self.assertEqual(declared - shown, set())
+
+    def test_the_server_shows_the_same_options_as_the_command(self):
+        server = pathlib.Path(PROGRAM).with_name("shardmat-serve")
+        for help_flag in ("--help", "--help-all"):
+            text = subprocess.run([server, help_flag], env=environment(), stdout=subprocess.PIPE, text=True, check=True).stdout
+            self.assertEqual(options(text), options(self.succeed("serve", help_flag).out))
 
     def test_every_generator_has_help(self):
         text = self.succeed("generate", "--help").out
@@ -81,7 +136,7 @@ class Help(CliTest):
         for width in (80, 120):
             for words in ALL:
                 with self.subTest(width=width, words=words):
-                    lines = self.succeed(*words, "--help", env={"COLUMNS": str(width)}).out.splitlines()
+                    lines = self.succeed(*words, "--help-all", env={"COLUMNS": str(width)}).out.splitlines()
                     self.assertEqual([line for line in lines if len(line) > width or line.endswith(" ")], [])
             self.assertGreater(max(map(len, self.succeed("multiply", "--help", env={"COLUMNS": str(width)}).out.splitlines())), width - 10)
 
@@ -111,7 +166,7 @@ class Help(CliTest):
         self.assertIn("shardmat predict study.json --ranks 8,64,512 --network-latency 5us --network-bandwidth 25GB\n", joined)
 
     def test_choices_are_those_of_the_lists(self):
-        text = re.sub(r"\s+", " ", self.succeed("multiply", "--help").out)
+        text = re.sub(r"\s+", " ", self.succeed("multiply", "--help-all").out)
         self.assertIn("Choices: auto, none, allgather, halo, peer", text)
         self.assertIn("Choices: nnz, rows", text)
         for option, title in (("--exchange", "Choices: auto,"), ("--method", "Choices:"), ("--kernel", "Choices on the host: auto,")):

@@ -534,7 +534,7 @@ class Solve(CliTest):
         for option, value, user in (("--restart", 10, "gmres, fgmres or auto"), ("--gram-schmidt", "modified", "gmres, fgmres or auto"),
                                     ("--degree", 3, "chebyshev")):
             self.fail_with(USAGE, "solve", "a.h5", "--solver", "cg", "--preconditioner", "jacobi", option, value,
-                           says=[f"{option} is of no use with --", f"or take {user}"])
+                           says=["is of no use with the ", f"or take {user} ({option})"])
         self.succeed("solve", "a.h5", "--solver", "auto", "--restart", 10, "--gram-schmidt", "modified")  # it may take gmres
         write_binsparse(self.path("indefinite.h5"), sp.csr_matrix(laplacian(8) - 3 * sp.identity(64)))
         unsuited = ["solve", "indefinite.h5", "--max-iterations", 5]

@@ -7,7 +7,9 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
+#include <utility>
 
 #include "tools/cli/help_formatter.h"
 
@@ -15,6 +17,8 @@ namespace shardmat::tools {
 namespace {
 
 constexpr std::size_t kUsualWidth = 80, kLeastWidth = 40, kWidestNames = 28;
+/// --help shows all options of a command that has no more.
+constexpr std::size_t kFewOptions = 15;
 
 /// Characters, not bytes.
 std::size_t length_of(std::string_view text) {
@@ -153,6 +157,13 @@ std::string list_of(const std::set<CLI::Option*>& options) {
   return list;
 }
 
+/// All options but those that ask for help.
+std::vector<const CLI::Option*> options_of(const CLI::App& app) {
+  return app.get_options([&app](const CLI::Option* option) {
+    return option->nonpositional() && option != app.get_help_ptr() && option != app.get_help_all_ptr();
+  });
+}
+
 }  // namespace
 
 std::size_t help_width() {
@@ -172,6 +183,24 @@ std::string wrapped(std::string_view text, std::size_t width) {
 
 std::string choices(std::string_view title, const std::vector<std::string>& names) {
   return fmt::format("\n{}: {}", title, fmt::join(names, ", "));
+}
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
+  const std::vector<const CLI::Option*> options = options_of(*app);
+  const bool common_only = mode != CLI::AppFormatMode::All && options.size() > kFewOptions;
+  std::string text = make_description(app) + make_usage(app, std::move(name)) + make_positionals(app);
+  std::vector<std::string> headings{"Options"};  // of options without a topic
+  headings.insert(headings.end(), std::begin(kTopics), std::end(kTopics));
+  for (const std::string& heading : headings) {
+    std::vector<const CLI::Option*> here = options;
+    std::erase_if(here, [&](const CLI::Option* option) {
+      const std::string& group = option->get_group();
+      return group != heading && (common_only || group != heading + std::string(kRare));
+    });
+    if (!here.empty()) text += make_group(heading, false, here);
+  }
+  text += make_subcommands(app, CLI::AppFormatMode::Normal) + "\n" + make_footer(app);
+  return common_only ? text + fmt::format("\n--help-all lists all {} options.\n", options.size()) : text;
 }
 
 std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {

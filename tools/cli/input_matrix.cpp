@@ -27,7 +27,8 @@ std::string known_suffixes() {
   return text;
 }
 
-void add_input_options(const CommandLine& app, InputChoices& choices) {
+void add_input_options(const CommandLine& command, InputChoices& choices) {
+  const CommandLine app = command.in(Topic::input);
   std::string names = "shard";
   for (const Reader& reader : readers()) names.append(" ").append(reader.name);
   app.add_option("--input-format", choices.format,
@@ -35,29 +36,27 @@ void add_input_options(const CommandLine& app, InputChoices& choices) {
       ->type_name("NAME");
   choices.warn = [app](const Error& what) { print_error("shardmat: warning: {}\n", message_of(what, app)); };
   const auto set_base = [&choices](const std::string& text) { choices.base = text == "0" ? 0 : 1; };
-  app.add_option_function("--base", set_base, "with --input-format triplets: the first index")
+  app.add_option_function("--base", set_base, "with --input-format triplets: number of the first row and column")
       ->check(one_of({"0", "1"}))
       ->type_name("0|1");
   app.add_option("--triangle", choices.triangle,
-                 "with --input-format triplets: the triangle of a symmetric matrix that the file has; both: all entries")
+                 "with --input-format triplets: the triangle of a symmetric matrix that the file holds. both: all entries")
       ->check(one_of({"lower", "upper", "both"}));
-  app.add_option(
-         "--map", choices.map,
-         "HDF5 files of ranks (A.%05d.h5, or groups /rank_00000 ...): where their arrays are, as "
-         "rowptr=/A/ia,columns=/A/ja,values=/A/a; rows=NAME in place of rowptr for triplets, start=NAME for the first row "
-         "of a rank")
+  app.add_option("--map", choices.map,
+                 "names of the arrays in HDF5 files of ranks (A.%05d.h5, or groups /rank_00000 ...), as "
+                 "rowptr=/A/ia,columns=/A/ja,values=/A/a. Triplets have rows=NAME in place of rowptr. start=NAME holds the "
+                 "first row of a rank")
       ->type_name("NAMES");
-  app.add_flag(
-      "--sum-duplicates", choices.sum_duplicates,
-      "sum entries that come twice instead of refusing them: in HDF5 files of ranks those that several ranks have, in "
-      "hypre's IJ files all");
+  app.add_flag("--sum-duplicates", choices.sum_duplicates,
+               "sum entries that come twice instead of refusing them. In HDF5 files of ranks, only entries that several "
+               "ranks have are summed; in hypre's IJ files, all are");
 }
 
 Option add_files_option(const CommandLine& app, std::int64_t& files) {
   constexpr int kMost = 99'999;  // of the five digits in their names
-  return app
+  return app.in(Topic::output)
       .add_option("--files", files,
-                  "write hypre's NAME.00000 as N files, NAME.00000, NAME.00001 ..., which N ranks of hypre read; rows are "
+                  "write hypre's NAME.00000 as N files, NAME.00000, NAME.00001 ..., which N ranks of hypre read. Rows are "
                   "divided evenly")
       ->check(whole_number(1, kMost))
       ->type_name("N");

@@ -1,10 +1,11 @@
 #include "tools/cli/options.h"
 
-#include <optional>
-
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <utility>
+
+#include "tools/cli/help_formatter.h"
 
 namespace shardmat::tools {
 
@@ -17,6 +18,11 @@ ValueCheck one_of(std::vector<std::string> words) { return ValueCheck(CLI::IsMem
 
 ValueCheck bytes_with_unit() { return ValueCheck(CLI::AsSizeValue(true)); }
 
+Option Option::common() const {
+  std::string group = option_->get_group();
+  if (group.ends_with(kRare)) group.resize(group.size() - kRare.size());
+  return Option(option_->group(group));
+}
 Option Option::required(bool yes) const { return Option(option_->required(yes)); }
 Option Option::check(const ValueCheck& check) const { return Option(option_->check(check.cli11())); }
 Option Option::transform(const ValueCheck& check) const { return Option(option_->transform(check.cli11())); }
@@ -36,13 +42,24 @@ CommandLine CommandLine::add_subcommand(const std::string& name, const std::stri
   return CommandLine(*app_->add_subcommand(name, help));
 }
 
+CommandLine CommandLine::in(Topic topic) const {
+  CommandLine there = *this;
+  there.topic_ = topic;
+  return there;
+}
+
+Option CommandLine::placed(CLI::Option* option) const {
+  if (topic_) option->group(std::string(kTopics[static_cast<std::size_t>(*topic_)]).append(kRare));
+  return Option(option);
+}
+
 template <class T>
 Option CommandLine::add_option(const std::string& names, T& value, const std::string& help) const {
-  return Option(app_->add_option(names, value, help));
+  return placed(app_->add_option(names, value, help));
 }
 template <class T>
 Option CommandLine::add_flag(const std::string& names, T& value, const std::string& help) const {
-  return Option(app_->add_flag(names, value, help));
+  return placed(app_->add_flag(names, value, help));
 }
 #define SHARDMAT_OPTION(...) \
   template Option CommandLine::add_option(const std::string& names, __VA_ARGS__& value, const std::string& help) const;
@@ -64,11 +81,11 @@ SHARDMAT_FLAG(std::string)
 
 Option CommandLine::add_option_function(const std::string& names, const std::function<void(const std::string&)>& take,
                                         const std::string& help) const {
-  return Option(app_->add_option_function<std::string>(names, take, help));
+  return placed(app_->add_option_function<std::string>(names, take, help));
 }
 Option CommandLine::add_flag_callback(const std::string& names, const std::function<void()>& given,
                                       const std::string& help) const {
-  return Option(app_->add_flag_callback(names, given, help));
+  return placed(app_->add_flag_callback(names, given, help));
 }
 void CommandLine::footer(const std::string& text) const { app_->footer(text); }
 void CommandLine::when_met(const std::function<void()>& met) const {

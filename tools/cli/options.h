@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ class Validator;
 }  // namespace CLI
 
 namespace shardmat::tools {
+
+/// The part of the help in which an option stands. The help shows the parts in this order.
+enum class Topic { input, computation, output, machine };
 
 /// What an option does with the text of a value before it is converted.
 class ValueCheck {
@@ -40,6 +44,8 @@ class Option {
   explicit Option(CLI::Option* option) : option_(option) {}
 
   const Option* operator->() const { return this; }
+  /// --help shows the option. --help-all shows every option.
+  Option common() const;
   Option required(bool yes = true) const;
   Option check(const ValueCheck& check) const;
   Option transform(const ValueCheck& check) const;
@@ -68,6 +74,8 @@ class CommandLine {
   explicit CommandLine(CLI::App& app) : app_(&app) {}
 
   CommandLine add_subcommand(const std::string& name, const std::string& help) const;
+  /// The same command; the options that are added to what this returns stand in this part of the help.
+  CommandLine in(Topic topic) const;
   /// For the types that options.cpp instantiates. `value` keeps what it has if the option is not given.
   template <class T>
   Option add_option(const std::string& names, T& value, const std::string& help) const;
@@ -96,7 +104,10 @@ class CommandLine {
   CLI::App& cli11() const { return *app_; }
 
  private:
+  Option placed(CLI::Option* option) const;
+
   CLI::App* app_;
+  std::optional<Topic> topic_;
 };
 
 /// What a function that CommandLine::add_option_function() calls throws about a value.

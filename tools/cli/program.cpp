@@ -173,6 +173,7 @@ int parse_and_run(int argc, char** argv, std::span<const AddCommand> commands) {
       "--version", [json] { return json->count() > 0 ? version_json() : version_text(); },
       "print the version, the compiler, the instruction sets and the libraries of this program"));
   program.set_help_flag("-h,--help", "print this text");
+  program.set_help_all_flag("--help-all", "print this text with all options");
   program.require_subcommand(1);
   program.footer(environment_help() + "\n" + kExitCodes +
                  "\nFor help on a command: shardmat COMMAND --help, or shardmat help COMMAND\n");

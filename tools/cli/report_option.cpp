@@ -35,22 +35,29 @@ Option add_json_option(const CommandLine& app, std::string& json, const std::str
     // CLI11 asks no validator of an optional value that is empty: an unset variable of a script.
     if (name.empty()) refuse_value("--json", "it must be the name of a file, not \"\"");
   };
-  return app
+  return app.in(Topic::output)
       .add_option_function(
           "--json", take,
-          fmt::format("write the report as JSON to FILE{}; without a name, or with -, print it in place of the text", what))
+          fmt::format("write the report as JSON to FILE{}. Without a name, or with -, print JSON in place of the text",
+                      what))
       ->optional_value("-")
       ->option_text("[FILE]")
       ->check(output_name())
-      ->check(no_matrix());
+      ->check(no_matrix())
+      ->common();
 }
 
 Option add_backend_option(const CommandLine& app, std::string& backend, const std::string& help) {
-  return app.add_option("--backend", backend, help)->check(one_of({"auto", "host", "cuda"}))->capture_default_str();
+  return app.in(Topic::machine)
+      .add_option("--backend", backend, help)
+      ->check(one_of({"auto", "host", "cuda"}))
+      ->capture_default_str()
+      ->common();
 }
 
 Option add_seed_option(const CommandLine& app, std::uint64_t& seed, const std::string& help) {
-  return app.add_option("--seed", seed, help)
+  return app.in(Topic::input)
+      .add_option("--seed", seed, help)
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
 }

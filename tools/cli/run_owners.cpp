@@ -16,11 +16,15 @@
 namespace shardmat::tools {
 
 void add_sharing_options(const CommandLine& app, RankSharing& sharing) {
-  app.add_option("--feeders", sharing.feeders,
-                 "more ranks than GPUs. auto: one rank for each GPU works, and the others wait; off: that is refused")
+  app.in(Topic::machine)
+      .add_option("--feeders", sharing.feeders,
+                  "what to do with more ranks than GPUs. auto: one rank for each GPU works, and the other ranks wait. off: "
+                  "refuse to run")
       ->check(one_of({"auto", "off"}))
       ->capture_default_str();
-  app.add_option("--owners", sharing.owners, "on the host: ranks of each host that work, while the others wait; 0: all")
+  app.in(Topic::machine)
+      .add_option("--owners", sharing.owners,
+                  "on the host: number of ranks of each host that work. The other ranks wait. 0: all ranks work")
       ->check(whole_number(0, 1 << 20))
       ->capture_default_str();
 }

@@ -108,9 +108,15 @@ int run_ranks(const CommandLine& command, double timeout_seconds, const std::fun
   const double start_seconds = std::max(timeout_seconds, kLeastToStart);
   std::optional<Deadline> deadline(
       std::in_place, start_seconds,
-      fmt::format("rank {}: starting MPI did not finish within {:g} s: a rank did not start, or does not answer. If all are "
-                  "only slow, raise --timeout",
-                  launch().rank, start_seconds));
+      message_of(
+          Error(
+              ErrorKind::rank_lost,
+              fmt::format(
+                  "rank {}: starting MPI did not finish within {:g} s: a rank did not start, or does not answer. If all are "
+                  "only slow, raise the timeout",
+                  launch().rank, start_seconds),
+              "timeout_seconds"),
+          command));
   MpiSession session(nullptr, nullptr);
   require_world_of_launcher();
   const std::unique_ptr<Communicator> communicator = join(command, timeout_seconds);

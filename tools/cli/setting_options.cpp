@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 namespace shardmat::tools {
@@ -21,6 +20,8 @@ constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"triplets", "--input-format triplets --base 1"},
 };
 
+}  // namespace
+
 std::string option_of(std::string_view setting) {
   for (const auto& [name, option] : kOtherNames)
     if (name == setting) return std::string(option);
@@ -30,8 +31,6 @@ std::string option_of(std::string_view setting) {
   std::replace(option.begin(), option.end(), '_', '-');
   return option;
 }
-
-}  // namespace
 
 std::string message_of(const Error& error, const CommandLine& command) {
   const std::string option = option_of(error.setting());

@@ -3,20 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "runtime/solvers/method_choice.h"
 #include "tools/cli/help_text.h"
+#include "tools/cli/setting_options.h"
 
 namespace shardmat::tools {
 namespace {
 
-std::string option_of(const std::string& setting) {
-  std::string option = "--" + setting;
-  std::replace(option.begin(), option.end(), '_', '-');
-  return option;
-}
+/// Those that --help shows without --help-all.
+constexpr std::string_view kCommon[] = {"solver", "preconditioner", "rtol", "max_iterations"};
 
 std::string help_of(const SolverSetting& setting) {
   std::string users;
@@ -41,7 +41,7 @@ ValueCheck check_of(const SolverSetting& setting) {
 }  // namespace
 
 SolverSettingOptions::SolverSettingOptions(const CommandLine& command)
-    : command_(command),
+    : command_(command.in(Topic::computation)),
       texts_(std::make_shared<std::map<std::string, std::string>>()),
       flags_(std::make_shared<std::map<std::string, bool>>()) {
   const SolverOptions defaults;
@@ -49,12 +49,13 @@ SolverSettingOptions::SolverSettingOptions(const CommandLine& command)
     const std::string name = option_of(setting.name);
     if (setting.name == "node_block_size") continue;  // the command has it for the matrix
     if (setting.flag) {
-      command.add_flag(name, (*flags_)[setting.name], help_of(setting));
+      command_.add_flag(name, (*flags_)[setting.name], help_of(setting));
       continue;
     }
     std::string& text = (*texts_)[setting.name] = setting.unset.empty() ? setting.get(defaults) : "";
-    const Option option = command.add_option(name, text, help_of(setting))->check(check_of(setting));
+    const Option option = command_.add_option(name, text, help_of(setting))->check(check_of(setting));
     if (setting.unset.empty()) option.capture_default_str();
+    if (std::find(std::begin(kCommon), std::end(kCommon), setting.name) != std::end(kCommon)) option.common();
     option.type_name(setting.whole ? "N" : setting.choices.empty() ? "X" : "NAME");
   }
 }
@@ -71,8 +72,9 @@ void SolverSettingOptions::take(SolverOptions& options) const {
     const std::string chosen = setting.of == "solver" ? options.solver : options.preconditioner;
     if (std::find(setting.users.begin(), setting.users.end(), chosen) == setting.users.end())
       throw Error(ErrorKind::usage,
-                  fmt::format("{} is of no use with {} {}; leave it out, or take {}", option_of(setting.name),
-                              option_of(setting.of), chosen, join_choices(setting.users)));
+                  fmt::format("{} is of no use with the {} {}; leave it out, or take {}", setting.name, setting.of, chosen,
+                              join_choices(setting.users)),
+                  setting.name);
   }
 }
 

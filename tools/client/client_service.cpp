@@ -28,7 +28,7 @@ std::string read_token(const ServiceAddress& o) {
   std::ifstream stream(file);
   std::string token;
   if (!std::getline(stream, token))
-    throw Error(ErrorKind::input, fmt::format("{}: there is no token; name its file with --token-file", file), "token-file");
+    throw Error(ErrorKind::input, fmt::format("{}: there is no token; name its file", file), "token-file");
   if (std::any_of(token.begin(), token.end(), [](char c) { return c <= ' ' || c > '~'; }))
     throw Error(ErrorKind::input, fmt::format("{}: this is no token", file), "token-file");
   return token;
@@ -80,7 +80,8 @@ ValueCheck name_in_service() {
                      "a letter or digit, then at most 63 letters, digits, '.', '_' and '-'");
 }
 
-void add_address_options(const CommandLine& app, ServiceAddress& o) {
+void add_address_options(const CommandLine& command, ServiceAddress& o) {
+  const CommandLine app = command.in(Topic::machine);
   app.add_option("--unix", o.unix_socket, "the service's socket (default: http.sock in --state)")->type_name("PATH");
   app.add_option("--state", o.state, "the service's state directory (default: as for shardmat serve)")->type_name("DIR");
   app.add_option("--url", o.url, "an address of the service in place of its socket, as http://127.0.0.1:8980")
@@ -88,13 +89,12 @@ void add_address_options(const CommandLine& app, ServiceAddress& o) {
       ->excludes(std::string("--unix"));
   app.add_option("--token-file", o.token_file, "file with the token for --url (default: token in --state)")
       ->type_name("FILE");
-  app.add_flag("--no-token", o.no_token, "--url needs no token")->excludes(std::string("--token-file"));
+  app.add_flag("--no-token", o.no_token, "use --url without a token")->excludes(std::string("--token-file"));
   app.add_option("--ca", o.authorities, "PEM file with the certificates to trust for https (default: those of this system)")
       ->type_name("FILE");
-  app.add_option(
-         "--timeout", o.timeout,
-         "give up, with exit code 5, if the service takes or sends nothing for X seconds (default: wait as long as the "
-         "service does; a load can take minutes)")
+  app.add_option("--timeout", o.timeout,
+                 "give up, with exit code 5, if the service neither takes nor sends anything for X seconds. A load can take "
+                 "minutes (default: wait as long as the service does)")
       ->check(positive_number());
 }
 

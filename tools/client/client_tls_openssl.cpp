@@ -41,9 +41,9 @@ class TlsChannel final : public ClientChannel {
     const long verified = SSL_get_verify_result(ssl_.get());
     const char* why = verified != X509_V_OK ? X509_verify_cert_error_string(verified) : ERR_reason_error_string(error);
     throw Error(ErrorKind::resources,
-                fmt::format("{} does not prove who it is: {}; --ca names a file with its certificate", host,
+                fmt::format("{} does not prove who it is: {}; name a file with its certificate", host,
                             why != nullptr ? why : "it ended the connection"),
-                "url");
+                "ca");
   }
 
   bool write(std::string_view bytes) override {

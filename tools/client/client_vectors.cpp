@@ -144,15 +144,21 @@ std::vector<ClientCommand> add_client_vectors(const CommandLine& client) {
   };
   add("vectors", "List the vectors that stay on the ranks", list);
   const CommandLine make_app = add("make-vector", "Make a vector of zeros that stays on the ranks, and print its id", make);
-  make_app.add_option("matrix", o->matrix, "name of the matrix in the service whose x it is to be")
+  make_app.add_option("matrix", o->matrix, "name of a matrix in the service. The vector is an x of this matrix")
       ->check(name_in_service());
-  make_app.add_option("--n", o->entries, "entries of a vector without a matrix")
+  make_app.in(Topic::input)
+      .add_option("--n", o->entries, "entries of a vector without a matrix")
       ->check(whole_number(1, std::int64_t{1} << 48));
-  make_app.add_option("--columns", o->columns, "columns of the vector")->check(whole_number(1, 256))->capture_default_str();
-  make_app.add_flag("--rows", o->rows, "y of the matrix in place of x");
-  make_app.add_option("--type", o->type, "type of its numbers (default: the matrix's, else f64)")
+  make_app.in(Topic::input)
+      .add_option("--columns", o->columns, "columns of the vector")
+      ->check(whole_number(1, 256))
+      ->capture_default_str();
+  make_app.in(Topic::input).add_flag("--rows", o->rows, "make a y of the matrix in place of an x");
+  make_app.in(Topic::input)
+      .add_option("--type", o->type, "type of its numbers (default: the matrix's, else f64)")
       ->check(one_of({"f64", "f32"}));
-  make_app.add_option("--shared", o->shared, "pattern of the names of tokens that have the vector, too; *: all of them")
+  make_app.in(Topic::machine)
+      .add_option("--shared", o->shared, "pattern of the names of tokens that may use the vector, too. *: all tokens")
       ->type_name("PATTERN");
   const CommandLine put_app = add("put-vector", "Write the numbers of a file to a vector", put);
   add_id(put_app);
@@ -160,7 +166,8 @@ std::vector<ClientCommand> add_client_vectors(const CommandLine& client) {
   const CommandLine get_app = add("get-vector", "Write the numbers of a vector to a file", get);
   add_id(get_app);
   get_app.add_option("x", o->file, "file for x (" + vector_suffixes() + ")")->required()->check(output_name());
-  get_app.add_flag("--force", o->force, "replace the output file even if it is of another kind, or has other datasets");
+  get_app.in(Topic::output)
+      .add_flag("--force", o->force, "replace the output file even if it is of another kind, or has other datasets");
   add_id(add("delete-vector", "Free a vector", remove));
   return commands;
 }

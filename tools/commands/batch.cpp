@@ -50,74 +50,107 @@ std::string sources() {
 
 void add_product_options(const CommandLine& app, Options& o) {
   BatchedOptions& b = o.run;
-  app.add_option("--rhs", b.columns,
-                 "number of columns of X and Y, the same for all matrices; 1 makes the product a batched SpMV")
+  app.in(Topic::input)
+      .add_option("--rhs", b.columns,
+                  "number of columns of X and Y, the same for all matrices; 1 makes the product a batched SpMV")
       ->check(whole_number(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--type", o.type, "type of the values of the matrices and X; with f16 and bf16 sums and Y are f32")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::input)
+      .add_option("--type", o.type, "type of the values of the matrices and X; with f16 and bf16 sums and Y are f32")
       ->check(one_of({"f32", "f64", "f16", "bf16"}))
-      ->capture_default_str();
-  app.add_option("--format", o.format, "how the matrices are stored. csr: compressed rows; coo: coordinates")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::input)
+      .add_option("--format", o.format, "how the matrices are stored. csr: compressed rows; coo: coordinates")
       ->check(one_of({"csr", "coo"}))
       ->capture_default_str();
-  app.add_option("--edge-attribute", b.edges.attribute,
-                 "in a TUDataset: which attribute of an edge is its value, counted from 1 (default: the only one)")
+  app.in(Topic::input)
+      .add_option("--edge-attribute", b.edges.attribute,
+                  "in a TUDataset: which attribute of an edge is its value, counted from 1 (default: the only one)")
       ->check(whole_number(1, 1 << 20));
-  app.add_flag("--unweighted", b.edges.unweighted,
-               "take 1 as the value of every edge, even if a TUDataset or .npz has weights")
+  app.in(Topic::input)
+      .add_flag("--unweighted", b.edges.unweighted,
+                "take 1 as the value of every edge, even if a TUDataset or .npz has weights")
       ->excludes("--edge-attribute");
-  app.add_flag("--self-loops", b.graphs.self_loops, "put a 1 on the diagonal where a matrix has no entry");
-  app.add_flag(
-         "--gcn-normalise,--gcn-normalize", b.graphs.gcn_normalise,
-         "multiply with D^-1/2 (A+I) D^-1/2 instead of A. D holds the row sums of A+I, weights included, and each must be "
-         "above 0 (Kipf, Welling: Semi-Supervised Classification with GCNs, 2017, eq. 2)")
-      ->excludes("--self-loops");
-  app.add_flag("--transpose", b.transpose, "multiply with the transposed matrices");
-  app.add_option("--alpha", b.alpha, "alpha in Y = alpha A X")->check(finite_number())->capture_default_str();
-  app.add_option("--bias", b.bias, "add this row to every row of Y: ones, random, or a file (dataset /bias)");
-  app.add_flag("--relu", b.relu, "set negative results to 0");
-  app.add_option(
-         "--x", b.x,
-         "the X of all matrices, stacked: ones, zeros, random, or a file: FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy "
-         "or FILE.mtx (an array)")
+  app.in(Topic::computation)
+      .add_flag("--self-loops", b.graphs.self_loops, "put a 1 on the diagonal where a matrix has no entry");
+  app.in(Topic::computation)
+      .add_flag(
+          "--gcn-normalise,--gcn-normalize", b.graphs.gcn_normalise,
+          "multiply with D^-1/2 (A+I) D^-1/2 instead of A. D holds the row sums of A+I, weights included, and each must be "
+          "above 0 (Kipf, Welling: Semi-Supervised Classification with GCNs, 2017, eq. 2)")
+      ->excludes("--self-loops")
+      ->common();
+  app.in(Topic::computation).add_flag("--transpose", b.transpose, "multiply with the transposed matrices");
+  app.in(Topic::computation)
+      .add_option("--alpha", b.alpha, "alpha in Y = alpha A X")
+      ->check(finite_number())
       ->capture_default_str();
+  app.in(Topic::computation)
+      .add_option("--bias", b.bias, "add this row to every row of Y: ones, random, or a file (dataset /bias)");
+  app.in(Topic::computation).add_flag("--relu", b.relu, "set negative results to 0");
+  app.in(Topic::input)
+      .add_option(
+          "--x", b.x,
+          "the X of all matrices, stacked: ones, zeros, random, or a file: FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy "
+          "or FILE.mtx (an array)")
+      ->capture_default_str()
+      ->common();
   add_seed_option(app, b.seed, "seed of random X and bias");
 }
 
 void add_run_options(const CommandLine& app, Options& o) {
   BatchedOptions& b = o.run;
-  app.add_option("--kernel", b.plan.kernel, "kernel by name (see below), or auto: measure several and take the fastest")
-      ->capture_default_str();
-  app.add_option("--policy", b.plan.policy, "tunables of the kernel that --kernel names, e.g. columns=64");
-  app.add_flag("--no-measure", o.no_measure,
-               "with --kernel auto: measure nothing, take the kernel that is expected to be the fastest");
-  app.add_flag("--reproducible", b.plan.reproducible, "use only kernels whose results are bit-identical from run to run");
-  app.add_option("--iterations", b.iterations, "number of products to time after the first one")
+  app.in(Topic::computation)
+      .add_option("--kernel", b.plan.kernel, "kernel by name (see below), or auto: measure several and take the fastest")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--policy", b.plan.policy, "tunables of the kernel that --kernel names, e.g. columns=64");
+  app.in(Topic::computation)
+      .add_flag("--no-measure", o.no_measure,
+                "with --kernel auto: measure nothing, take the kernel that is expected to be the fastest");
+  app.in(Topic::computation)
+      .add_flag("--reproducible", b.plan.reproducible, "use only kernels whose results are bit-identical from run to run");
+  app.in(Topic::computation)
+      .add_option("--iterations", b.iterations, "number of products to time after the first one")
       ->check(whole_number(0, 100'000))
-      ->capture_default_str();
-  app.add_flag("--verify", b.verify, "compare every row with a sequential f64 product");
-  app.add_flag("--stream", b.stream,
-               "read, multiply and write the batch in chunks, and read one chunk ahead. This is the default if the batch "
-               "does not fit "
-               "the memory");
-  app.add_option("--chunk", b.chunk_bytes,
-                 "use --stream, with chunks of SIZE bytes including their X and Y, e.g. 512MB (default 256 MB)")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation).add_flag("--verify", b.verify, "compare every row with a sequential f64 product")->common();
+  app.in(Topic::machine)
+      .add_flag("--stream", b.stream,
+                "read, multiply and write the batch in chunks, and read one chunk ahead. This is the default if the batch "
+                "does not fit "
+                "the memory")
+      ->common();
+  app.in(Topic::machine)
+      .add_option("--chunk", b.chunk_bytes,
+                  "use --stream, with chunks of SIZE bytes including their X and Y, e.g. 512MB (default 256 MB)")
       ->option_text("SIZE")
       ->transform(bytes_with_unit())
       ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()));
-  app.add_option("--output", b.output, "write the stacked Y to FILE.h5 (dataset /y), FILE.h5:/DATASET, FILE.npy or FILE.mtx")
+  app.in(Topic::output)
+      .add_option("--output", b.output,
+                  "write the stacked Y to FILE.h5 (dataset /y), FILE.h5:/DATASET, FILE.npy or FILE.mtx")
       ->check(output_name())
-      ->type_name("FILE");
-  app.add_option(
-         "--save", o.save,
-         "write the batch to a batch file (.h5). --self-loops and --gcn-normalise change what is written, --transpose "
-         "does not")
+      ->type_name("FILE")
+      ->common();
+  app.in(Topic::output)
+      .add_option(
+          "--save", o.save,
+          "write the batch to a batch file (.h5). --self-loops and --gcn-normalise change what is written, --transpose "
+          "does not")
       ->check(output_name())
-      ->type_name("FILE");
-  app.add_flag("--force", o.force, "replace the files of --output and --save even if they are of another kind");
+      ->type_name("FILE")
+      ->common();
+  app.in(Topic::output)
+      .add_flag("--force", o.force, "replace the files of --output and --save even if they are of another kind");
   add_json_option(app, o.json);
   add_backend_option(app, o.backend);
-  app.add_option("--timeout", o.timeout, "stop if a rank has not answered for X seconds")
+  app.in(Topic::machine)
+      .add_option("--timeout", o.timeout, "stop if a rank has not answered for X seconds")
       ->check(positive_number())
       ->capture_default_str();
   add_sharing_options(app, o.sharing);
@@ -125,7 +158,7 @@ void add_run_options(const CommandLine& app, Options& o) {
              "\n\nExamples:\n  shardmat batch MUTAG --rhs 64 --gcn-normalise --verify\n"
              "  shardmat batch molecules:count=16384 --rhs 64 --save molecules.h5\n"
              "  mpirun -n 4 shardmat batch molecules.h5 --rhs 64 --x x.h5 --output y.h5 --stream\n"
-             "  shardmat batch batch:count=100,dim=32-256,row_nnz=1-5 --rhs 128 --kernel staged\n");
+             "  shardmat batch batch:count=100,dim=32-256,row_nnz=1-5 --rhs 128 --kernel csr_host --backend host\n");
 }
 
 void finish_options(Options& o) {
@@ -135,7 +168,7 @@ void finish_options(Options& o) {
   b.plan.measure = !o.no_measure;
   b.stream |= b.chunk_bytes > 0;
   if (!o.save.empty() && !o.save.ends_with(".h5") && !o.save.ends_with(".hdf5"))
-    throw Error(ErrorKind::usage, fmt::format("--save {}: a batch file ends with .h5", o.save));
+    throw Error(ErrorKind::usage, fmt::format("{}: the name of a batch file ends with .h5", o.save), "save");
   b.progress = make_progress_bar();
 }
 

@@ -209,7 +209,8 @@ int put_values(const Options& o) {
 
 int multiply(const Options& o) {
   if (o.y0.empty() != (o.beta == 0))
-    throw Error(ErrorKind::usage, "--beta and --y0 need each other: beta times the Y of a file is added");
+    throw Error(ErrorKind::usage, "beta and y0 need each other: beta times the Y of a file is added",
+                o.y0.empty() ? "y0" : "beta");
   require_spared({{o.x, "x"}, {o.y0, "y0"}}, {o.y});
   check_vector_suffix(o.y);
   check_vector_writable(o.y, o.rhs);
@@ -243,11 +244,14 @@ std::function<int()> add_client(const CommandLine& program) {
   auto o = std::make_shared<Options>();
   const CommandLine load_app = add_one(app, "load", "Load a matrix from the service's library and wait for it", *o);
   load_app.add_option("source", o->source, "path of the matrix file in the library")->required();
-  load_app.add_option("--type", o->type, "type of its values and vectors")
+  load_app.in(Topic::input)
+      .add_option("--type", o->type, "type of its values and vectors")
       ->check(one_of({"f64", "f32"}))
-      ->capture_default_str();
-  load_app.add_flag("--updatable", o->updatable, "keep memory for new values (put-values)");
-  load_app.add_flag("--pinned", o->pinned, "keep it when the service needs memory for other matrices");
+      ->capture_default_str()
+      ->common();
+  load_app.in(Topic::machine).add_flag("--updatable", o->updatable, "keep memory for new values (put-values)");
+  load_app.in(Topic::machine)
+      .add_flag("--pinned", o->pinned, "keep the matrix when the service needs memory for other matrices");
   const CommandLine values_app = add_one(app, "put-values", "Give a matrix the values of a file", *o);
   values_app
       .add_option("values", o->values,
@@ -258,11 +262,27 @@ std::function<int()> add_client(const CommandLine& program) {
   const CommandLine multiply_app = add_one(app, "multiply", "Compute y = alpha A x + beta y, from a file to a file", *o);
   multiply_app.add_option("x", o->x, "file with x (" + vector_suffixes() + ")")->required();
   multiply_app.add_option("y", o->y, "file for y (" + vector_suffixes() + ")")->required()->check(output_name());
-  multiply_app.add_option("--rhs", o->rhs, "columns of x and y")->check(whole_number(1, 1 << 20))->capture_default_str();
-  multiply_app.add_option("--alpha", o->alpha, "factor of the product")->check(finite_number())->capture_default_str();
-  multiply_app.add_option("--beta", o->beta, "factor of the Y of --y0")->check(finite_number())->capture_default_str();
-  multiply_app.add_option("--y0", o->y0, "file with the Y that is added, beta times")->type_name("FILE");
-  multiply_app.add_flag("--force", o->force, "replace the output file even if it is of another kind, or has other datasets");
+  multiply_app.in(Topic::input)
+      .add_option("--rhs", o->rhs, "columns of x and y")
+      ->check(whole_number(1, 1 << 20))
+      ->capture_default_str()
+      ->common();
+  multiply_app.in(Topic::computation)
+      .add_option("--alpha", o->alpha, "factor of the product")
+      ->check(finite_number())
+      ->capture_default_str()
+      ->common();
+  multiply_app.in(Topic::computation)
+      .add_option("--beta", o->beta, "factor of the Y of --y0")
+      ->check(finite_number())
+      ->capture_default_str()
+      ->common();
+  multiply_app.in(Topic::input)
+      .add_option("--y0", o->y0, "file with the Y that is added, beta times")
+      ->type_name("FILE")
+      ->common();
+  multiply_app.in(Topic::output)
+      .add_flag("--force", o->force, "replace the output file even if it is of another kind, or has other datasets");
   const CommandLine status_app = add_one(app, "status", "Show the ranks and the matrices", *o);
   add_json_option(status_app, o->json);
   const CommandLine watch_app =

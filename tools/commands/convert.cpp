@@ -123,8 +123,10 @@ void convert_complex(const Options& options) {
 void convert_values(const Options& options) {
   if (!has_hdf5_suffix(options.input) || !has_hdf5_suffix(options.output))
     throw Error(ErrorKind::usage,
-                "--values changes the values of a shard file: the input and the output must end in .h5. "
-                "shardmat partition makes a shard file of any other");
+                "new values are for a shard file: the input and the output must end in .h5. shardmat partition makes a "
+                "shard file of "
+                "any other",
+                "values");
   check_output(options);
   NewValuesOptions values;
   values.how = command_line();
@@ -169,7 +171,7 @@ const Format& named_format(const std::string& wanted) {
 
 Device device_for(const std::string& backend) {
   if (backend == "host" || (backend == "auto" && cuda_device_count() == 0)) return {};
-  if (cuda_device_count() == 0) throw Error(ErrorKind::resources, "--backend cuda: " + why_no_cuda_device());
+  if (cuda_device_count() == 0) throw Error(ErrorKind::resources, why_no_cuda_device(), "backend=host");
   return {Backend::cuda, 0};
 }
 
@@ -239,36 +241,47 @@ std::function<int()> add_convert(const CommandLine& program) {
   const Option output =
       app.add_option("output", options->output, "file to write (" + known_outputs() + ")")->check(output_name());
   const Option format =
-      app.add_option("--format", options->format,
-                     "write no file. Convert into this storage format (see below), or into all, and print bytes and time");
-  app.add_option("--type", options->type, "type of the values, with --format")
+      app.in(Topic::computation)
+          .add_option("--format", options->format,
+                      "write no file. Convert into this storage format (see below), or into all, and print bytes and time")
+          ->common();
+  app.in(Topic::input)
+      .add_option("--type", options->type, "type of the values, with --format")
       ->check(one_of({"f32", "f64"}))
       ->capture_default_str();
   add_backend_option(app, options->backend, "where to convert with --format; auto takes a GPU if there is one");
   add_input_options(app, options->choices);
   add_files_option(app, options->files).excludes(format);
-  app.add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
-  app.add_flag("--force", options->force, "replace the output file even if it holds something other than a matrix");
-  app.add_option(
-         "--values", options->values,
-         "write a shard file (.h5) with the values of FILE. Nonzeros, order, permutation and partitions are those of "
-         "the input. See below")
+  app.in(Topic::input)
+      .add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values")
+      ->common();
+  app.in(Topic::output)
+      .add_flag("--force", options->force, "replace the output file even if it holds something other than a matrix")
+      ->common();
+  app.in(Topic::input)
+      .add_option(
+          "--values", options->values,
+          "write a shard file (.h5) with the values of FILE. Nonzeros, order, permutation and partitions are those of "
+          "the input. See below")
       ->check(output_name())
       ->type_name("FILE")
-      ->excludes(format);
-  app.add_option(
-         "--complex", options->complex,
-         "as-real: write the real equivalent of a complex matrix, with a 2 x 2 block for each value, or of a complex "
-         "vector (.npy, .mtx). from-real: write such a vector as complex numbers again")
+      ->excludes(format)
+      ->common();
+  app.in(Topic::computation)
+      .add_option(
+          "--complex", options->complex,
+          "as-real: write the real equivalent of a complex matrix, with a 2 x 2 block for each value, or of a complex "
+          "vector (.npy, .mtx). from-real: write such a vector as complex numbers again")
       ->check(one_of({"as-real", "from-real"}))
       ->excludes(format)
-      ->excludes("--values");
+      ->excludes("--values")
+      ->common();
   output->excludes(format);
   app.footer(footer());
   return [options] {
     require_single_process("convert");
     if (options->output.empty() == options->format.empty())
-      throw Error(ErrorKind::usage, "convert wants a file to write, or --format; see: shardmat convert --help");
+      throw Error(ErrorKind::usage, "name either a file to write, or a storage format to try", "format");
     if (!options->complex.empty()) convert_complex(*options);
     else if (!options->values.empty()) convert_values(*options);
     else if (options->format.empty()) convert_file(*options);

@@ -17,6 +17,7 @@
 #include "tools/cli/progress_bar.h"
 #include "tools/cli/report_option.h"
 #include "tools/cli/run_owners.h"
+#include "tools/cli/setting_options.h"
 #include "tools/cli/stop_signal.h"
 
 namespace shardmat::tools {
@@ -30,48 +31,57 @@ struct Options : LoadChoices {
   bool force = false, monitor = false, no_confirm = false;
 };
 
-void add_method_options(const CommandLine& app, Options& o) {
+void add_method_options(const CommandLine& command, Options& o) {
+  const CommandLine app = command.in(Topic::computation);
   LanczosOptions& s = o.eigen.settings;
   app.add_option("--method", o.method,
-                 "lanczos: eigenvalues at the ends of the spectrum of a symmetric matrix; power: the eigenvalue of the "
+                 "lanczos: eigenvalues at the ends of the spectrum of a symmetric matrix. power: the eigenvalue of the "
                  "largest magnitude of any square matrix")
       ->check(one_of({"lanczos", "power"}))
-      ->capture_default_str();
-  app.add_option("--count", s.count, "lanczos: number of eigenvalues; with --which both of each end")
+      ->capture_default_str()
+      ->common();
+  app.add_option("--count", s.count, "lanczos: number of eigenvalues. With --which both, each end has this number")
       ->check(whole_number(1, 4093))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->common();
   app.add_option("--which", o.which, "lanczos: which end of the spectrum; -5 is smaller than 1")
       ->check(one_of({"largest", "smallest", "both"}))
-      ->capture_default_str();
-  app.add_option(
-         "--tolerance", s.tolerance,
-         "ends when each residual |Ax - value x| is at most X times the largest magnitude of an eigenvalue (default: "
-         "1e-10, with --type f32 1e-5)")
-      ->check(finite_number());
-  app.add_option("--max-iterations", s.max_iterations, "ends after N products with the matrix")
+      ->capture_default_str()
+      ->common();
+  app.add_option("--tolerance", s.tolerance,
+                 "end when each residual |Ax - value x| is at most X times the largest magnitude of an eigenvalue (default: "
+                 "1e-10, with --type f32 1e-5)")
+      ->check(finite_number())
+      ->common();
+  app.add_option("--max-iterations", s.max_iterations, "end after N products with the matrix")
       ->check(whole_number(1, 1'000'000'000))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->common();
   app.add_option("--basis", s.basis,
-                 "lanczos: vectors until a restart; more need more memory and fewer products (default: twice the wanted "
-                 "eigenvalues and 40 more)")
+                 "lanczos: number of vectors until a restart. More vectors need more memory and fewer products (default: "
+                 "twice the wanted eigenvalues and 40 more)")
       ->check(whole_number(1, 4096));
   add_seed_option(app, s.seed);
   app.add_flag("--no-confirm", o.no_confirm,
-               "lanczos: do not search for further copies of multiple eigenvalues afterwards; takes fewer products");
+               "lanczos: do not search for further copies of multiple eigenvalues. This takes fewer products");
   app.add_flag("--assume-symmetric", s.assume_symmetric, "lanczos: do not check that the matrix is symmetric");
 }
 
-void add_result_options(const CommandLine& app, Options& o) {
-  app.add_option("--vectors", o.eigen.vectors,
-                 "write the eigenvectors, a column for each eigenvalue in ascending order, to FILE.h5 (dataset /vectors), "
-                 "FILE.h5:/DATASET, FILE.npy or FILE.mtx, in the matrix's original row order; also those that did not "
-                 "converge")
+void add_result_options(const CommandLine& command, Options& o) {
+  const CommandLine app = command.in(Topic::output);
+  app.add_option(
+         "--vectors", o.eigen.vectors,
+         "write the eigenvectors to FILE.h5 (dataset /vectors), FILE.h5:/DATASET, FILE.npy or FILE.mtx, in the matrix's "
+         "original row order. Each eigenvalue has a column, in ascending order, even if it did not converge")
       ->check(output_name())
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->common();
   app.add_flag("--force", o.force, "replace the output file even if it is of another kind, or has other datasets");
   add_json_option(app, o.json);
   app.add_flag("--monitor", o.monitor,
-               "print values and residuals to standard error: power after every product, lanczos when the basis is full");
+               "print values and residuals to standard error. power prints them after every product, lanczos when the basis "
+               "is full")
+      ->common();
 }
 
 void add_options(const CommandLine& app, Options& o) {
@@ -79,19 +89,22 @@ void add_options(const CommandLine& app, Options& o) {
       ->required();
   add_method_options(app, o);
   add_result_options(app, o);
-  app.add_flag("--allow-nonfinite", o.eigen.allow_nonfinite, "accept NaN and infinity among the values of the matrix");
-  app.add_option("--type", o.type, "type of the values of matrix and vectors")
+  app.in(Topic::input)
+      .add_flag("--allow-nonfinite", o.eigen.allow_nonfinite, "accept NaN and infinity among the values of the matrix");
+  app.in(Topic::input)
+      .add_option("--type", o.type, "type of the values of matrix and vectors")
       ->check(one_of({"f32", "f64"}))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->common();
   add_backend_option(app, o.backend);
   add_input_options(app, o.eigen.choices);
   add_kernel_options(app, o);
   add_rank_options(app, o, "--partition");
   add_node_option(app, o.load.node_block_size);
   app.footer(
-      "\nExit code 7: an eigenvalue did not converge; the report says which. Ctrl-C, SIGTERM\n"
-      "and SIGUSR1 end the iterations early in the same way; a second Ctrl-C ends the program at once. Below mpirun\n"
-      "the ranks do so, too; \"To end early\" in tools/README.md says when, and for how long they may write.\n"
+      "\nExit code 7: an eigenvalue did not converge. The report says which. Ctrl-C, SIGTERM and SIGUSR1 end the "
+      "iterations early in the same way, also under mpirun. A second Ctrl-C ends the program at once. \"To end early\" in "
+      "tools/README.md says how long ranks may write after a signal.\n"
       "\nExamples:\n"
       "  mpirun -n 4 shardmat eigen bar.h5 --count 6 --which smallest --vectors modes.npy\n"
       "  shardmat eigen elasticity:n=20,clamp=0.05 --which both --json report.json\n"
@@ -103,7 +116,7 @@ void require_partitioner(const std::string& method) {
   try {
     make_partition(method, std::vector<std::int64_t>{0}, 1);
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("{} (--partition)", error.what()));
+    throw Error(error.kind(), error.what(), "partition");
   }
 }
 
@@ -120,8 +133,9 @@ void finish_options(const CommandLine& app, Options& o) {
   e.settings.confirm = !o.no_confirm;
   if (app.count("--tolerance") == 0) e.settings.tolerance = o.type == "f32" ? kToleranceF32 : kToleranceF64;
   if (e.method == EigenMethod::power)
-    for (const char* option : {"--basis", "--no-confirm", "--assume-symmetric"})
-      if (app.count(option) > 0) throw Error(ErrorKind::usage, fmt::format("{} counts only with --method lanczos", option));
+    for (const char* setting : {"basis", "no_confirm", "assume_symmetric"})
+      if (app.count(option_of(setting)) > 0)
+        throw Error(ErrorKind::usage, "the power method has no use for this; leave it out, or take lanczos", setting);
 }
 
 void print_pairs(std::int64_t iteration, const std::vector<Eigenpair>& pairs) {

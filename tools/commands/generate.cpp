@@ -27,16 +27,19 @@ struct Options {
 void add_parameter(Options& options, const GeneratorParameter& parameter) {
   const std::string name(parameter.name), help(parameter.help);
   if (is_flag(parameter)) {
-    options.app->add_flag_callback(
-        "--" + name, [&options, name] { options.arguments[name] = "on"; }, help);
+    options.app->in(Topic::input)
+        .add_flag_callback(
+            "--" + name, [&options, name] { options.arguments[name] = "on"; }, help)
+        ->common();
     return;
   }
   const std::string fallback(parameter.default_value);
-  options.app
-      ->add_option_function(
+  options.app->in(Topic::input)
+      .add_option_function(
           "--" + name, [&options, name](const std::string& value) { options.arguments[name] = value; },
           fallback.empty() ? help : help + " (default " + fallback + ")")
-      ->type_name("VALUE");
+      ->type_name("VALUE")
+      ->common();
 }
 
 std::string specification(const Options& options) {

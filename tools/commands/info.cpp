@@ -81,25 +81,35 @@ std::function<int()> add_info(const CommandLine& program) {
   app.add_option("matrix", options->input, "matrix file (" + known_suffixes() + ") or generator, e.g. elasticity:n=20")
       ->required();
   add_json_option(app, options->json);
-  const Option quick = app.add_flag("--quick", options->quick, "read no entries: report only row lengths and partitions");
-  app.add_flag("--stream", options->stream,
-               "read the matrix in slices even if it fits the memory. Symmetry is then sampled, and figures that need the "
-               "whole matrix are left out");
-  app.add_option("--bandwidth", options->bandwidth_gb,
-                 "predict times for a memory of X GB/s (default: the measured copy bandwidth)")
-      ->check(positive_number());
-  app.add_option("--fold-width", options->fold_width,
-                 "fold rows into pieces of N nonzeros for the figures of locality (default: the mean row length)")
+  const Option quick = app.in(Topic::input)
+                           .add_flag("--quick", options->quick, "read no entries: report only row lengths and partitions")
+                           ->common();
+  app.in(Topic::input)
+      .add_flag("--stream", options->stream,
+                "read the matrix in slices even if it fits the memory. Symmetry is then sampled, and figures that need the "
+                "whole matrix are left out");
+  app.in(Topic::computation)
+      .add_option("--bandwidth", options->bandwidth_gb,
+                  "predict times for a memory of X GB/s (default: the measured copy bandwidth)")
+      ->check(positive_number())
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--fold-width", options->fold_width,
+                  "fold rows into pieces of N nonzeros for the figures of locality (default: the mean row length)")
       ->check(whole_number(1, 1'000'000));
-  app.add_option("--spy", options->spy, "draw the pattern of nonzeros to FILE (.png): the darker a pixel, the more nonzeros")
+  app.in(Topic::output)
+      .add_option("--spy", options->spy,
+                  "draw the pattern of nonzeros to FILE (.png): the darker a pixel, the more nonzeros")
       ->type_name("FILE")
       ->check(picture_name())
-      ->excludes(quick);
-  app.add_option("--spy-size", options->spy_size, "pixels of the picture's longer side")
+      ->excludes(quick)
+      ->common();
+  app.in(Topic::output)
+      .add_option("--spy-size", options->spy_size, "pixels of the picture's longer side")
       ->check(whole_number(16, 8192))
       ->capture_default_str();
   add_input_options(app, options->choices);
-  app.add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
+  app.in(Topic::input).add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
   app.footer(
       "Predicted times assume that a product moves the stored matrix, x and y once each. plot_matrix.py draws charts of row "
       "and run lengths from the JSON report.\n"

@@ -36,56 +36,82 @@ struct Options : LoadChoices {
 
 void add_vector_options(const CommandLine& app, Options& o) {
   MultiplyOptions& m = o.multiply;
-  app.add_option(
-         "--x", m.x,
-         "x: ones, zeros, random, or a file: FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy, FILE.mtx (an array), "
-         "FILE.txt, "
-         "or a vector of PETSc (FILE or FILE:NUMBER), MATLAB (FILE.mat:NAME), hypre (NAME) or Harwell-Boeing (FILE:rhs)")
-      ->capture_default_str();
-  app.add_option("--y0", m.y0, "y before the product, for --beta: zeros, ones, random or a file as for --x (dataset /y)")
-      ->capture_default_str();
+  app.in(Topic::input)
+      .add_option(
+          "--x", m.x,
+          "x: ones, zeros, random, or a file: FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy, FILE.mtx (an array), "
+          "FILE.txt, "
+          "or a vector of PETSc (FILE or FILE:NUMBER), MATLAB (FILE.mat:NAME), hypre (NAME) or Harwell-Boeing (FILE:rhs)")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::input)
+      .add_option("--y0", m.y0,
+                  "y before the product. It needs --beta, and takes the words and files that --x takes (dataset /y)")
+      ->capture_default_str()
+      ->common();
   add_seed_option(app, m.seed);
   const Option output =
-      app.add_option(
-             "--output", m.output,
-             "write y to FILE.h5 (dataset /y), FILE.h5:/DATASET, FILE.npy, FILE.mtx, FILE.txt, FILE.petsc, FILE.mat or "
-             "NAME.00000 (hypre), in the matrix's original row "
-             "order. With --mode power, write the last x (dataset /x)")
+      app.in(Topic::output)
+          .add_option(
+              "--output", m.output,
+              "write y to FILE.h5 (dataset /y), FILE.h5:/DATASET, FILE.npy, FILE.mtx, FILE.txt, FILE.petsc, FILE.mat or "
+              "NAME.00000 (hypre), in the matrix's original row "
+              "order. With --mode power, write the last x (dataset /x)")
           ->check(output_name())
-          ->type_name("FILE");
+          ->type_name("FILE")
+          ->common();
   add_files_option(app, m.files).needs(output);
-  app.add_flag("--force", o.force, "replace the output file even if it is of another kind, or has other datasets");
+  app.in(Topic::output)
+      .add_flag("--force", o.force, "replace the output file even if it is of another kind, or has other datasets");
 }
 
 void add_product_options(const CommandLine& app, Options& o) {
   MultiplyOptions& m = o.multiply;
-  app.add_flag("--allow-nonfinite", m.allow_nonfinite, "accept NaN and infinity among the values of the matrix");
-  app.add_option("--alpha", m.alpha, "alpha in y = alpha A x + beta y")->check(finite_number())->capture_default_str();
-  app.add_option("--beta", m.beta, "beta in y = alpha A x + beta y")->check(finite_number())->capture_default_str();
-  app.add_option(
-         "--type", o.type,
-         "type of the values of matrix and vectors. f16 and bf16 need --rhs: matrix and x have this type, sums and y "
-         "are f32")
+  app.in(Topic::input)
+      .add_flag("--allow-nonfinite", m.allow_nonfinite, "accept NaN and infinity among the values of the matrix");
+  app.in(Topic::computation)
+      .add_option("--alpha", m.alpha, "alpha in y = alpha A x + beta y")
+      ->check(finite_number())
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--beta", m.beta, "beta in y = alpha A x + beta y")
+      ->check(finite_number())
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::input)
+      .add_option("--type", o.type,
+                  "type of the values of matrix and vectors. f16 and bf16 need --rhs. Matrix and x then have this type; "
+                  "sums and y are f32")
       ->check(one_of({"f32", "f64", "f16", "bf16"}))
-      ->capture_default_str();
-  app.add_option("--rhs", o.rhs,
-                 "number of right-hand sides that are multiplied at once; x, y0 and the output have as many columns")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::input)
+      .add_option("--rhs", o.rhs,
+                  "number of right-hand sides that are multiplied at once; x, y0 and the output have as many columns")
       ->check(whole_number(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--iterations", m.iterations, "number of products to time after the first one")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--iterations", m.iterations, "number of products to time after the first one")
       ->check(whole_number(0, 1'000'000'000))
-      ->capture_default_str();
-  app.add_option(
-         "--mode", o.mode,
-         "what an iteration is. repeat: the same product; dots: the product, then x'y and y'y summed over all ranks, "
-         "as in conjugate gradients; power: the product, then x = y / |y|. dots and power need a square matrix")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation)
+      .add_option(
+          "--mode", o.mode,
+          "what an iteration is. repeat: the same product. dots: the product, then x'y and y'y, summed over all ranks as in "
+          "conjugate gradients. power: the product, then x = y / |y|. dots and power need a square matrix")
       ->check(one_of({"repeat", "dots", "power"}))
-      ->capture_default_str();
-  app.add_flag("--verify{auto}", o.verify,
-               "compare the result with a sequential f64 product. full: every row; sampled: some rows and the column sums; "
-               "auto, or no word: full for small matrices, else sampled")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation)
+      .add_flag("--verify{auto}", o.verify,
+                "compare the result with a sequential f64 product. full: every row. sampled: some rows and the column sums. "
+                "auto, or no word: full for small matrices, else sampled")
       ->option_text("[=HOW]")
-      ->check(one_of({"auto", "full", "sampled"}));
+      ->check(one_of({"auto", "full", "sampled"}))
+      ->common();
   add_json_option(app, o.json);
   add_backend_option(app, o.backend);
 }
@@ -96,9 +122,10 @@ void add_options(const CommandLine& app, Options& o) {
                      "), or a generator such as elasticity:n=40. Files other than .h5 are read and divided in memory. "
                      "Several matrices are multiplied in one run, each once an iteration")
       ->required();
-  app.add_option("--batch", o.batch,
-                 "how several matrices share the ranks. split: each matrix is divided among all ranks; whole: each matrix "
-                 "is on one rank; auto: whichever is predicted to be faster")
+  app.in(Topic::machine)
+      .add_option("--batch", o.batch,
+                  "how several matrices share the ranks. split: each matrix is divided among all ranks. whole: each matrix "
+                  "is on one rank. auto: the way that is predicted to be faster")
       ->check(one_of({"auto", "split", "whole"}));
   add_vector_options(app, o);
   add_product_options(app, o);
@@ -119,7 +146,7 @@ void add_options(const CommandLine& app, Options& o) {
 void finish_options(const CommandLine& app, Options& o) {
   MultiplyOptions& m = o.multiply;
   if (app.count("--y0") > 0 && m.beta == 0)
-    throw Error(ErrorKind::usage, "--y0 counts only with --beta: y = alpha A x + beta y0");
+    throw Error(ErrorKind::usage, "y0 counts only if beta is not 0: y = alpha A x + beta y0", "beta");
   for (const std::string& matrix : o.matrices)
     if (app.count("--verify") > 0 && (matrix == "full" || matrix == "sampled" || matrix == "auto"))
       throw Error(ErrorKind::usage, fmt::format("--verify {0} is taken for a matrix named {0}; write --verify={0}", matrix));

@@ -31,39 +31,54 @@ struct Options : LoadChoices {
 
 void add_walk_options(const CommandLine& app, Options& o) {
   PageRankOptions& p = o.pagerank;
-  app.add_option("--damping", p.settings.damping,
-                 "probability that a walk goes on along an edge, 0 or more and less than 1; otherwise it restarts")
+  app.in(Topic::computation)
+      .add_option("--damping", p.settings.damping,
+                  "probability that a walk goes on along an edge, 0 or more and less than 1; otherwise it restarts")
       ->check(finite_number())
-      ->capture_default_str();
-  app.add_option("--seeds", p.seeds,
-                 "where walks restart. 3,17: at vertex 3 in column 0 of the scores, at vertex 17 in column 1; FILE.txt: the "
-                 "same from a file with a vertex on each line; FILE.npy, FILE.h5 (dataset /seeds) or FILE.mtx: a weight for "
-                 "each vertex, --rhs columns of them (default: anywhere, with equal probability)")
-      ->type_name("FILE|LIST");
-  app.add_flag("--unweighted", p.unweighted, "every stored entry of the matrix is an edge of weight 1, also a stored zero");
-  app.add_option("--tolerance", p.settings.tolerance,
-                 "ends when an iteration changes each column by at most X, in the L1 norm (default: 1e-10, with --type f32 "
-                 "1e-6)")
-      ->check(finite_number());
-  app.add_option("--max-iterations", p.settings.max_iterations, "ends after N iterations")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::input)
+      .add_option("--seeds", p.seeds,
+                  "where walks restart. 3,17: at vertex 3 in column 0 of the scores, at vertex 17 in column 1. FILE.txt: "
+                  "the same, from a file with a vertex on each line. FILE.npy, FILE.h5 (dataset /seeds) or FILE.mtx: --rhs "
+                  "columns with a weight for each vertex (default: anywhere, with equal probability)")
+      ->type_name("FILE|LIST")
+      ->common();
+  app.in(Topic::input)
+      .add_flag("--unweighted", p.unweighted,
+                "take every stored entry of the matrix as an edge of weight 1, even a stored zero")
+      ->common();
+  app.in(Topic::computation)
+      .add_option(
+          "--tolerance", p.settings.tolerance,
+          "end when an iteration changes each column by at most X, in the L1 norm (default: 1e-10, with --type f32 1e-6)")
+      ->check(finite_number())
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--max-iterations", p.settings.max_iterations, "end after N iterations")
       ->check(whole_number(0, 1'000'000'000))
-      ->capture_default_str();
-  app.add_option("--rhs", o.rhs, "number of columns of a --seeds file of weights")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::input)
+      .add_option("--rhs", o.rhs, "number of columns of a --seeds file of weights")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
 }
 
-void add_result_options(const CommandLine& app, Options& o) {
+void add_result_options(const CommandLine& command, Options& o) {
+  const CommandLine app = command.in(Topic::output);
   PageRankOptions& p = o.pagerank;
   app.add_option("--output", p.output,
                  "write the scores to FILE.h5 (dataset /scores), FILE.h5:/DATASET, FILE.npy or FILE.mtx, in the graph's "
-                 "original order; also if they did not converge")
+                 "original order. They are written even if they did not converge")
       ->check(output_name())
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->common();
   app.add_flag("--force", o.force, "replace the output file even if it is of another kind, or has other datasets");
   app.add_option("--top", p.top, "number of the highest scores in the report, for each column")
       ->check(whole_number(0, 1'000'000))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->common();
   add_json_option(app, o.json);
   app.add_flag("--monitor", o.monitor, "print the change of each column after every iteration to standard error");
 }
@@ -75,18 +90,20 @@ void add_options(const CommandLine& app, Options& o) {
       ->required();
   add_walk_options(app, o);
   add_result_options(app, o);
-  app.add_option("--type", o.type, "type of the values of matrix and scores")
+  app.in(Topic::input)
+      .add_option("--type", o.type, "type of the values of matrix and scores")
       ->check(one_of({"f32", "f64"}))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->common();
   add_backend_option(app, o.backend);
   add_input_options(app, o.pagerank.choices);
   add_kernel_options(app, o);
   add_rank_options(app, o);
   app.footer(
-      "\nVertices are numbered from 0. Where a vertex has no outgoing weight, walks restart. Exit code 7: the scores did\n"
-      "not converge; the last ones are written. Ctrl-C, SIGTERM and SIGUSR1 end the iterations early in the same way;\n"
-      "a second Ctrl-C ends the program at once. Below mpirun the ranks do so, too; \"To end early\" in tools/README.md\n"
-      "says when, and for how long they may write.\n"
+      "\nVertices are numbered from 0. Where a vertex has no outgoing weight, walks restart.\n"
+      "\nExit code 7: the scores did not converge. The last scores are written. Ctrl-C, SIGTERM and SIGUSR1 end the "
+      "iterations early in the same way, also under mpirun. A second Ctrl-C ends the program at once. \"To end early\" in "
+      "tools/README.md says how long ranks may write after a signal.\n"
       "\nExamples:\n"
       "  mpirun -n 4 shardmat pagerank web.mtx.gz --output scores.npy --top 20\n"
       "  shardmat pagerank web.h5 --seeds 3,17,42 --json report.json\n"
@@ -105,7 +122,7 @@ void finish_options(const CommandLine& app, Options& o) {
   p.backend = parse_backend_choice(o.backend);
   if (app.count("--tolerance") == 0) p.settings.tolerance = o.type == "f32" ? kToleranceF32 : kToleranceF64;
   if (app.count("--seeds") > 0 && p.seeds.empty())
-    throw Error(ErrorKind::usage, "--seeds is empty; name vertices as 3,17, or a file");
+    throw Error(ErrorKind::usage, "the list of seeds is empty; name vertices as 3,17, or a file", "seeds");
 }
 
 void print_changes(std::int64_t iteration, const std::vector<double>& changes) {

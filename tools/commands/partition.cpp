@@ -58,9 +58,12 @@ std::function<int()> add_partition(const CommandLine& program) {
   app.add_option("input", options->input, "matrix file (" + known_suffixes() + ")")->required();
   add_file_options(app, options->file);
   add_input_options(app, options->choices);
-  app.add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
-  app.add_option("--timeout", options->timeout,
-                 "with --reorder graph on several ranks: stop if a rank has not answered for X seconds")
+  app.in(Topic::input)
+      .add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values")
+      ->common();
+  app.in(Topic::machine)
+      .add_option("--timeout", options->timeout,
+                  "with --reorder graph on several ranks: stop if a rank has not answered for X seconds")
       ->check(positive_number())
       ->capture_default_str();
   app.footer(

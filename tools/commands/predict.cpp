@@ -117,8 +117,9 @@ InputMatrix open_studied(const std::string& matrix, const Options& options) {
     if (!options.matrix.empty() || error.kind() != ErrorKind::input) throw;
     throw Error(ErrorKind::input,
                 fmt::format("{} ({} names this file. It was looked for in this folder, in the folder of the "
-                            "study and in the folder of the report; give --matrix)",
-                            error.what(), options.report));
+                            "study and in the folder of the report)",
+                            error.what(), options.report),
+                "matrix");
   }
 }
 
@@ -153,25 +154,32 @@ std::function<int()> add_predict(const CommandLine& program) {
   auto options = std::make_shared<Options>();
   Options& o = *options;
   app.add_option("report", o.report, "JSON report of shardmat bench scaling that has a case on one rank")->required();
-  app.add_option("--matrix", o.matrix, "predict for this matrix, at the speed per nonzero of the report's first matrix");
-  app.add_option("--ranks", o.ranks,
-                 "numbers of ranks (default: 1, 2, 4 … up to the ranks of the study; with a network up to 1024)")
+  app.in(Topic::input)
+      .add_option("--matrix", o.matrix, "predict for this matrix, at the speed per nonzero of the report's first matrix")
+      ->common();
+  app.in(Topic::machine)
+      .add_option("--ranks", o.ranks,
+                  "numbers of ranks (default: 1, 2, 4 … up to the ranks of the study; with a network up to 1024)")
       ->delimiter(',')
-      ->check(whole_number(1, 1'000'000));
-  app.add_option(
-         "--method", o.method,
-         "what each part has the same number of: nonzeros (nnz) or rows" + choices("Choices", names_of(partitioners())))
-      ->capture_default_str();
+      ->check(whole_number(1, 1'000'000))
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--method", o.method,
+                  "give each part the same number of nonzeros (nnz) or rows" + choices("Choices", names_of(partitioners())))
+      ->capture_default_str()
+      ->common();
   const std::vector<std::pair<std::string, double>> times{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}},
       rates{{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}};
-  const Option latency = app.add_option("--network-latency", o.network.latency,
-                                        "time of a message if there are more ranks than in the study, e.g. 5us")
+  const Option latency = app.in(Topic::machine)
+                             .add_option("--network-latency", o.network.latency,
+                                         "time of a message if there are more ranks than in the study, e.g. 5us")
                              ->option_text("TIME")
                              ->transform(number_with_unit(times));
   const Option bandwidth =
-      app.add_option(
-             "--network-bandwidth", o.network.bandwidth,
-             "bytes a second that a rank sends, and also receives, if there are more ranks than in the study, e.g. 25GB")
+      app.in(Topic::machine)
+          .add_option(
+              "--network-bandwidth", o.network.bandwidth,
+              "bytes a second that a rank sends, and also receives, if there are more ranks than in the study, e.g. 25GB")
           ->option_text("BYTES")
           ->transform(number_with_unit(rates))
           ->transform(per_second())

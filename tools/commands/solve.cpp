@@ -41,39 +41,50 @@ constexpr const char* kPlotScript = "plot_convergence.py";
 
 void add_vector_options(const CommandLine& app, Options& o) {
   SolveOptions& s = o.solve;
-  app.add_option(
-         "--b", s.b,
-         "b: ones, zeros, random, or a file: FILE.h5 (dataset /b), FILE.h5:/DATASET, FILE.npy, FILE.mtx (an array), "
-         "FILE.txt, "
-         "or a vector of PETSc (FILE or FILE:NUMBER), MATLAB (FILE.mat:NAME), hypre (NAME) or Harwell-Boeing (FILE:rhs)")
-      ->capture_default_str();
-  app.add_option("--initial-guess", s.initial_guess, "where x begins: zeros, ones, random or a file as for --b (dataset /x)")
-      ->capture_default_str();
+  app.in(Topic::input)
+      .add_option(
+          "--b", s.b,
+          "b: ones, zeros, random, or a file: FILE.h5 (dataset /b), FILE.h5:/DATASET, FILE.npy, FILE.mtx (an array), "
+          "FILE.txt, "
+          "or a vector of PETSc (FILE or FILE:NUMBER), MATLAB (FILE.mat:NAME), hypre (NAME) or Harwell-Boeing (FILE:rhs)")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::input)
+      .add_option("--initial-guess", s.initial_guess,
+                  "x before the first iteration: the words and files that --b takes (dataset /x)")
+      ->capture_default_str()
+      ->common();
   add_seed_option(app, s.seed);
   const Option output =
-      app.add_option(
-             "--output", s.output,
-             "write x to FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy, FILE.mtx, FILE.txt, FILE.petsc, FILE.mat or "
-             "NAME.00000 (hypre), in the matrix's original row "
-             "order; also if the solver did not converge")
+      app.in(Topic::output)
+          .add_option(
+              "--output", s.output,
+              "write x to FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy, FILE.mtx, FILE.txt, FILE.petsc, FILE.mat or "
+              "NAME.00000 (hypre), in the matrix's original row order. x is written even if the solver did not converge")
           ->check(output_name())
-          ->type_name("FILE");
+          ->type_name("FILE")
+          ->common();
   add_files_option(app, s.files).needs(output);
-  app.add_flag("--force", o.force, "replace the output file even if it is of another kind, or has other datasets");
+  app.in(Topic::output)
+      .add_flag("--force", o.force, "replace the output file even if it is of another kind, or has other datasets");
 }
 
 /// How it is solved, and what is told meanwhile.
 void add_solver_options(const CommandLine& app, Options& o) {
   o.settings.emplace(app);
-  app.add_flag(
-      "!--no-advice", o.solve.advice,
-      "after 200 iterations or more with --preconditioner none or jacobi, do not try whether jacobi or block_jacobi "
-      "needs 1.3 times fewer; it is tried if that takes at most about a tenth of the solve's time");
-  app.add_flag("--monitor", o.monitor, "print the residual of every iteration to standard error");
-  app.add_flag("--monitor-true-residual", o.solve.control.true_residuals,
-               "print two norms for each right-hand side after every iteration: of the residual as the method updates it, "
-               "and the true |b - Ax|. This takes a further product an iteration; gmres and fgmres also form x each time; "
-               "GPUs use no CUDA graph");
+  app.in(Topic::computation)
+      .add_flag("!--no-advice", o.solve.advice,
+                "do not try other preconditioners after the solve. Without this option, a solve of 200 iterations or more "
+                "with none or jacobi is followed by a trial: does jacobi or block_jacobi need 1.3 times fewer? The trial "
+                "takes at most about a tenth of the solve's time");
+  app.in(Topic::output)
+      .add_flag("--monitor", o.monitor, "print the residual of every iteration to standard error")
+      ->common();
+  app.in(Topic::output)
+      .add_flag("--monitor-true-residual", o.solve.control.true_residuals,
+                "print two norms for each right-hand side after every iteration: that of the residual that the method "
+                "updates, and the true |b - Ax|. Each iteration then takes one more product, and gmres and fgmres form x "
+                "each time. GPUs use no CUDA graph");
 }
 
 void add_options(const CommandLine& app, Options& o) {
@@ -81,18 +92,24 @@ void add_options(const CommandLine& app, Options& o) {
       ->required();
   add_vector_options(app, o);
   add_solver_options(app, o);
-  app.add_flag("--allow-nonfinite", o.solve.allow_nonfinite, "accept NaN and infinity among the values of the matrix");
-  app.add_option("--type", o.type, "type of the values of matrix and vectors")
+  app.in(Topic::input)
+      .add_flag("--allow-nonfinite", o.solve.allow_nonfinite, "accept NaN and infinity among the values of the matrix");
+  app.in(Topic::input)
+      .add_option("--type", o.type, "type of the values of matrix and vectors")
       ->check(one_of({"f32", "f64"}))
-      ->capture_default_str();
-  app.add_option("--rhs", o.rhs,
-                 "number of right-hand sides that are solved at once; b, x and the output have as many columns")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::input)
+      .add_option("--rhs", o.rhs,
+                  "number of right-hand sides that are solved at once; b, x and the output have as many columns")
       ->check(whole_number(1, 1 << 20))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->common();
   add_json_option(app, o.json);
-  app.add_option("--plot", o.plot,
-                 "draw the norm of the residual over the iterations to FILE (.svg, .png or .pdf; needs python3-matplotlib); "
-                 "with --monitor-true-residual the true one, too")
+  app.in(Topic::output)
+      .add_option("--plot", o.plot,
+                  "draw the norm of the residual over the iterations to FILE (.svg, .png or .pdf; needs "
+                  "python3-matplotlib). With --monitor-true-residual, draw the true residual, too")
       ->check(plot_name())
       ->type_name("FILE");
   add_backend_option(app, o.backend);
@@ -101,12 +118,12 @@ void add_options(const CommandLine& app, Options& o) {
   add_rank_options(app, o);
   add_node_option(app, o.load.node_block_size);
   app.footer(
-      "\nExit code 7: the solver did not converge; the report names the reason, and the last x is written. Ctrl-C,\n"
-      "SIGTERM and SIGUSR1 end the solver early in the same way; a second Ctrl-C ends the program at once. Below mpirun\n"
-      "the ranks do so, too; \"To end early\" in tools/README.md says when, and for how long they may write.\n"
+      "\nExit code 7: the solver did not converge. The report names the reason, and the last x is written. Ctrl-C, "
+      "SIGTERM and SIGUSR1 end the solver early in the same way, also under mpirun. A second Ctrl-C ends the program at "
+      "once. \"To end early\" in tools/README.md says how long ranks may write after a signal.\n"
       "\nOptions of PETSc and their names here:\n"
-      "  -ksp_type cg|minres|gmres|fgmres|bcgs|chebyshev   --solver cg|minres|gmres|fgmres|bicgstab|chebyshev\n"
-      "  -pc_type none|jacobi|pbjacobi      --preconditioner none|jacobi|block_jacobi\n"
+      "  -ksp_type                          --solver (bcgs: bicgstab)\n"
+      "  -pc_type                           --preconditioner (pbjacobi: block_jacobi)\n"
       "  -ksp_rtol, -ksp_atol, -ksp_divtol  --rtol, --atol, --divergence-tolerance\n"
       "  -ksp_max_it, -ksp_gmres_restart    --max-iterations, --restart\n"
       "  -ksp_cg_single_reduction           --variant single_reduction\n"
@@ -118,14 +135,14 @@ void add_options(const CommandLine& app, Options& o) {
       "  -ksp_converged_reason              always in the report\n"
       "\nExamples:\n"
       "  mpirun -n 4 shardmat solve bar.h5 --b loads.npy --preconditioner jacobi --output x.npy\n"
-      "  shardmat solve elasticity:n=40 --rtol 1e-10 --json report.json\n"
+      "  shardmat solve elasticity:n=40,clamp=0.05 --rtol 1e-10 --json report.json\n"
       "  shardmat solve bar.h5 --rhs 8 --b loads.h5:/cases --output x.h5\n");
 }
 
 void finish_options(Options& o) {
   if (const auto names = names_of(methods()); std::find(names.begin(), names.end(), o.load.method) != names.end())
-    throw Error(ErrorKind::usage,
-                fmt::format("--method is how rows are divided among the ranks; did you mean --solver {}?", o.load.method));
+    throw Error(ErrorKind::usage, fmt::format("{} is a solver, not how rows are divided among the ranks", o.load.method),
+                "solver=" + o.load.method);
   finish_load_choices(o);
   SolveOptions& s = o.solve;
   s.load = o.load;

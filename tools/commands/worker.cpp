@@ -33,8 +33,14 @@ struct Options {
 std::function<int()> add_worker(const CommandLine& program) {
   const CommandLine app = program.add_subcommand("worker", "A rank of the service; shardmat serve starts it");
   auto o = std::make_shared<Options>();
-  app.add_option("--control", o->engine.control, "the service's socket for commands")->required()->type_name("PATH");
-  app.add_option("--library", o->library, "directory of the matrix files that may be loaded")->required()->type_name("DIR");
+  app.in(Topic::machine)
+      .add_option("--control", o->engine.control, "the service's socket for commands")
+      ->required()
+      ->type_name("PATH");
+  app.in(Topic::input)
+      .add_option("--library", o->library, "directory of the matrix files that may be loaded")
+      ->required()
+      ->type_name("DIR");
   add_backend_option(app, o->backend, "as for shardmat serve");
   app.footer("\nExample:\n  mpirun -n 2 shardmat worker --control PATH --library DIR\n");
   return [app, o] {

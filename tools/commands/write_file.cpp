@@ -73,50 +73,59 @@ OrderChoices choices_of(const RowSource& source, const FileOptions& options, boo
 void add_file_options(const CommandLine& app, FileOptions& options) {
   const Option output =
       app.add_option("output", options.output, "shard file to write (.h5)")->required()->check(shard_file_name());
-  app.add_option(
-         "--parts", options.parts,
-         "store a partition for each of these numbers of ranks, e.g. 2,4,8. For any other number, it is computed when the "
-         "file is loaded")
+  app.in(Topic::output)
+      .add_option(
+          "--parts", options.parts,
+          "store a partition for each of these numbers of ranks, e.g. 2,4,8. For any other number, it is computed when the "
+          "file is loaded")
       ->delimiter(',')
-      ->check(whole_number(1, kMostParts));
+      ->check(whole_number(1, kMostParts))
+      ->common();
   std::vector<std::string> methods = partitioner_names();
   methods.emplace_back("auto");
-  app.add_option(
-         "--method", options.method,
-         "what each part has the same number of: nonzeros (nnz) or rows; auto: whichever is predicted to be faster (default "
-         "nnz, with --reorder auto: auto)")
+  app.in(Topic::computation)
+      .add_option("--method", options.method,
+                  "give each part the same number of nonzeros (nnz) or rows. auto: the method that is predicted to be "
+                  "faster (default nnz, with --reorder auto: auto)")
       ->check(no_order())
       ->check(one_of(methods));
   add_node_option(app, options.node_block_size);
-  app.add_option("--sort", options.sort,
-                 "sort rows by descending length. local: each rank sorts its part when it loads the file; global: the whole "
-                 "matrix is sorted, and the permutation is stored")
+  app.in(Topic::computation)
+      .add_option(
+          "--sort", options.sort,
+          "sort rows by descending length. local: each rank sorts its part when it loads the file; global: the whole "
+          "matrix is sorted, and the permutation is stored")
       ->check(one_of({"none", "local", "global"}))
       ->capture_default_str();
   const Option reorder =
-      app.add_option(
-             "--reorder", options.reorder,
-             "reorder the rows and columns of a square matrix, so that parts need less x of each other. The permutation is "
-             "stored. rcm: reverse Cuthill-McKee, which moves nonzeros near the diagonal; graph: METIS, which puts rows "
-             "with "
-             "the same columns into one part, for the largest of --parts, its half, its quarter and so on; auto: print a "
-             "table of all orders, and take the one that is predicted to be the fastest on the largest of --parts. auto "
-             "also tries --sort global, and takes any matrix")
+      app.in(Topic::computation)
+          .add_option(
+              "--reorder", options.reorder,
+              "reorder the rows and columns of a square matrix, so that parts need less x of each other. The permutation is "
+              "stored. rcm: reverse Cuthill-McKee, which moves nonzeros near the diagonal; graph: METIS, which puts rows "
+              "with "
+              "the same columns into one part, for the largest of --parts, its half, its quarter and so on; auto: print a "
+              "table of all orders, and take the one that is predicted to be the fastest on the largest of --parts. auto "
+              "also tries --sort global, and takes any matrix")
           ->check(one_of({"none", "rcm", "graph", "auto"}))
-          ->capture_default_str();
+          ->capture_default_str()
+          ->common();
   const auto compare = [&options, output] {
     options.compare = true;
     options.reorder = "auto";
     output->required(false);
   };
-  app.add_flag_callback("--compare", compare, "print the table of --reorder auto and write no file")
+  app.in(Topic::output)
+      .add_flag_callback("--compare", compare, "print the table of --reorder auto and write no file")
       ->excludes(output)
       ->excludes(reorder);
-  app.add_flag("--force", options.force, "replace the output file even if it holds something other than a matrix");
-  app.add_option("--model", options.model,
-                 "JSON report of shardmat bench scaling: the machine's speed, which auto and --compare predict with "
-                 "(default: figures "
-                 "of NVIDIA H200)")
+  app.in(Topic::output)
+      .add_flag("--force", options.force, "replace the output file even if it holds something other than a matrix");
+  app.in(Topic::input)
+      .add_option("--model", options.model,
+                  "JSON report of shardmat bench scaling: the machine's speed, which auto and --compare predict with "
+                  "(default: figures "
+                  "of NVIDIA H200)")
       ->type_name("FILE");
 }
 
@@ -124,14 +133,17 @@ void check_file_options(const FileOptions& options) {
   std::vector<std::int64_t> parts(options.parts.begin(), options.parts.end());
   std::sort(parts.begin(), parts.end());
   if (const auto twice = std::adjacent_find(parts.begin(), parts.end()); twice != parts.end())
-    throw Error(ErrorKind::usage, fmt::format("--parts names {} twice", *twice));
+    throw Error(ErrorKind::usage, fmt::format("{} parts are named twice", *twice), "parts");
   if (options.reorder != "none" && options.sort == "global")
-    throw Error(ErrorKind::usage, fmt::format("--reorder {} and --sort global both order the whole matrix; give one of them",
-                                              options.reorder));
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("the order {} and the global sort both order the whole matrix; choose one of them", options.reorder),
+        "order");
   if (chooses(options) && options.parts.empty())
-    throw Error(ErrorKind::usage, "what is fastest depends on how many parts there are; give --parts");
+    throw Error(ErrorKind::usage, "what is fastest depends on how many parts there are; give their numbers", "parts");
   if (!chooses(options) && !options.model.empty())
-    throw Error(ErrorKind::usage, "--model is for --compare, --reorder auto and --method auto; give one of them");
+    throw Error(ErrorKind::usage, "a model is only for choosing an order or a method; leave it out, or ask for that choice",
+                "order=auto");
   if (options.compare) return;
   check_writable(options.output);
   if (!options.force) require_replaceable(options.output, Output::matrix);

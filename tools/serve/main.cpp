@@ -139,7 +139,7 @@ int run(const ServeOptions& o) {
 std::vector<std::string> names_of_options(const CLI::App& program) {
   std::vector<std::string> names;
   for (const CLI::Option* option : program.get_options())
-    if (!option->get_lnames().empty() && option->get_lnames().front() != "help")
+    if (!option->get_lnames().empty() && option != program.get_help_ptr() && option != program.get_help_all_ptr())
       names.push_back(option->get_lnames().front());
   return names;
 }
@@ -148,6 +148,7 @@ int parse_and_run(int argc, char** argv) {
   CLI::App program{"Keeps sparse matrices on the ranks and multiplies them by vectors that clients send.", "shardmat-serve"};
   program.formatter(std::make_shared<tools::HelpFormatter>());
   program.set_help_flag("-h,--help", "print this text");
+  program.set_help_all_flag("--help-all", "print this text with all options");
   ServeOptions options;
   add_serve_options(tools::CommandLine(program), options);
   try {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,81 +14,16 @@
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/preconditioner.h"
-#include "runtime/solvers/loop/random_entries.h"
-#include "tests/runtime/matrix/test_matrix.h"
+#include "tests/runtime/solvers/test_system.h"
 
 namespace shardmat {
 namespace {
 
-using test::TestMatrix;
+using test::Form;
+using test::forms;
+using test::options_of;
+using test::System;
 using test::whole_matrix;
-using test::x_at;
-
-/// A matrix with its b and x.
-struct System {
-  TestMatrix at;
-  DistributedVector b, x;
-  System(const Case& c, const std::string& specification, std::int64_t columns, LocalSort sort = LocalSort::none)
-      : at(c, specification, sort),
-        b(at.matrix, VectorLayout::rows, c.type, columns),
-        x(at.matrix, VectorLayout::rows, c.type, columns) {
-    HostVector<double> values;
-    for (const std::int64_t id : b.ids())
-      for (std::int64_t j = 0; j < columns; ++j) values.push_back(x_at(id, j) + 0.25);
-    to_device(b.view().data, values, c.type, at.context.stream());
-    x.fill(0, at.context.stream());
-  }
-  Stream& stream() { return at.context.stream(); }
-
-  /// ‖b − A·x‖ of column j, by a sequential loop over all rows on every rank.
-  double residual(const HostCsr& a, std::int64_t j) {
-    HostVector<double> xs = x.gather(stream()), bs = b.gather(stream());
-    xs.resize(static_cast<std::size_t>(x.rows() * x.columns()));
-    bs.resize(xs.size());
-    world().broadcast(std::span<double>(xs), 0);
-    world().broadcast(std::span<double>(bs), 0);
-    const auto at_of = [&](std::int64_t i) { return static_cast<std::size_t>(i * x.columns() + j); };
-    double squares = 0;
-    for (std::int64_t i = 0; i < a.rows; ++i) {
-      double r = bs[at_of(i)];
-      const auto row = static_cast<std::size_t>(i);
-      for (std::int64_t k = a.row_ptr[row]; k < a.row_ptr[row + 1]; ++k)
-        r -= a.values[static_cast<std::size_t>(k)] * xs[at_of(a.col_idx[static_cast<std::size_t>(k)])];
-      squares += r * r;
-    }
-    return std::sqrt(squares);
-  }
-};
-
-/// A method, or one of its variants.
-struct Form {
-  std::string_view method;
-  CgVariant variant;
-  std::string text() const { return std::string(method) + " " + std::string(name(variant)); }
-};
-
-std::vector<Form> forms() {
-  std::vector<Form> all;
-  for (const MethodEntry& method : methods()) {
-    if (!method.variants) all.push_back({method.name, CgVariant::automatic});
-    else
-      for (const CgVariant variant : {CgVariant::classic, CgVariant::single_reduction})
-        all.push_back({method.name, variant});
-  }
-  return all;
-}
-
-SolverOptions options_of(const Form& form, std::string_view preconditioner, const Case& c) {
-  SolverOptions options;
-  options.solver = form.method, options.variant = form.variant, options.preconditioner = preconditioner;
-  options.rtol = c.type == ValueType::f64 ? 1e-9 : 1e-3;
-  options.max_iterations = 2000;
-  return options;
-}
-
-SolverOptions options_of(std::string_view method, std::string_view preconditioner, const Case& c) {
-  return options_of(Form{method, CgVariant::automatic}, preconditioner, c);
-}
 
 void every_method_with_every_preconditioner(const Case& c) {
   const char *const elasticity = "elasticity:n=4,clamp=0.3", *const poisson = "poisson27:n=6";
@@ -168,46 +102,6 @@ void repeats_bit_by_bit(const Case& c) {
 }
 SHARDMAT_VECTOR_TEST(Solver, RepeatsBitByBit, repeats_bit_by_bit)
 
-/// ‖ |A|·|x| ‖ from the rows, and from products where they were dropped: never more, and not much less.
-void finds_the_floor_of_rounding(const Case& c) {
-  const char* const specification = "elasticity:n=4,seed=2";
-  System system(c, specification, 2);
-  Stream& stream = system.stream();
-  DistributedMatrix& matrix = system.at.matrix;
-  fill_random(system.x, 7, Entries::fractions, stream);
-  const HostVector<double> x = system.x.gather(stream);
-  const HostCsr a = whole_matrix(specification);
-  std::vector<double> wanted(2, 0);
-  if (world().rank() == 0)
-    for (std::size_t i = 0; i < static_cast<std::size_t>(a.rows); ++i)
-      for (std::size_t j = 0; j < 2; ++j) {
-        double sum = 0;
-        for (auto k = static_cast<std::size_t>(a.row_ptr[i]); k < static_cast<std::size_t>(a.row_ptr[i + 1]); ++k)
-          sum += std::abs(a.values[k] * x[2 * static_cast<std::size_t>(a.col_idx[k]) + j]);
-        wanted[j] += sum * sum;
-      }
-  world().all_reduce(std::span<double>(wanted), Reduction::sum);
-  ProductOptions two;
-  two.columns = 2;
-  const auto product = matrix.product(two);
-  DistributedVector before(matrix, VectorLayout::rows, c.type, 2), after(matrix, VectorLayout::rows, c.type, 2);
-  product->multiply(1, system.x.view(), 0, before.view(), stream);
-  const RoundingFloor floor(matrix, *product);
-  const std::vector<double> norms = floor.norms(system.x, stream);
-  product->multiply(1, system.x.view(), 0, after.view(), stream);
-  product->wait(stream);
-  EXPECT_EQ(before.own(stream), after.own(stream));
-  matrix.drop_host_rows();
-  const std::vector<double> bounds = floor.norms(system.x, stream);
-  for (std::size_t j = 0; j < 2; ++j) {
-    const double right = std::sqrt(wanted[j]);
-    EXPECT_NEAR(norms[j], right, (c.type == ValueType::f64 ? 1e-12 : 1e-5) * right);
-    EXPECT_LE(bounds[j], norms[j]);
-    EXPECT_GE(bounds[j], norms[j] / 10);
-  }
-}
-SHARDMAT_VECTOR_TEST(Solver, FindsTheFloorOfRounding, finds_the_floor_of_rounding)
-
 void ends_for_the_right_reason(const Case& c, CgVariant variant) {
   SCOPED_TRACE(name(variant));
   const Form cg{"cg", variant};
@@ -268,69 +162,6 @@ void ends_for_the_right_reason(const Case& c) {
   ends_for_the_right_reason(c, CgVariant::single_reduction);
 }
 SHARDMAT_VECTOR_TEST(Solver, EndsForTheRightReason, ends_for_the_right_reason)
-
-/// What a run tells of each iteration is what runs that end there find, and telling it changes nothing.
-void tells_true_residuals(const Case& c) {
-  System system(c, "elasticity:n=4,clamp=0.3", 2);
-  for (const Form& form : forms())
-    for (const char* preconditioner : {"jacobi", "chebyshev"}) {
-      SCOPED_TRACE(form.text() + " " + preconditioner);
-      SolverOptions options = options_of(form, preconditioner, c);
-      options.columns = 2, options.restart = 4, options.max_iterations = 6;
-      options.product.plan.emplace();  // the same kernel for all solvers, so that bits can be compared
-      options.product.plan->kernel = c.backend == BackendChoice::host ? "csr_host" : "csr_balanced";
-      options.product.plan->same_bits = true;
-      SolveControl control;
-      control.true_residuals = true;
-      std::vector<double> told;
-      control.monitor = [&](std::int64_t, const std::vector<double>&, const std::vector<double>& norms) {
-        told.push_back(norms.at(1));
-      };
-      system.x.fill(0, system.stream());
-      const SolvedColumn all = Solver(system.at.matrix, options).solve(system.b, system.x, control).columns[1];
-      ASSERT_EQ(all.true_history.size(), all.history.size());
-      EXPECT_EQ(told, std::vector<double>(all.true_history.begin() + 1, all.true_history.end()));
-      for (const std::int64_t iterations : {2, 5}) {
-        options.max_iterations = iterations;
-        system.x.fill(0, system.stream());
-        const SolvedColumn some = Solver(system.at.matrix, options).solve(system.b, system.x).columns[1];
-        const auto at = static_cast<std::size_t>(some.iterations);
-        EXPECT_EQ(some.history, std::vector<double>(all.history.begin(), all.history.begin() + some.iterations + 1));
-        EXPECT_NEAR(all.true_history[at], some.true_residual, (c.type == ValueType::f64 ? 1e-12 : 1e-4) * some.norm_of_b);
-      }
-    }
-}
-SHARDMAT_VECTOR_TEST(Solver, TellsTrueResiduals, tells_true_residuals)
-
-/// The true residual is that of the stored values and of x, whatever the type: a product of f32 errs by some per cent
-/// here. Without rows on the host it says how it was summed.
-void sums_true_residuals_in_f64(const Case& c) {
-  System system(c, "elasticity:n=5,clamp=0.3", 2);
-  HostCsr a = whole_matrix("elasticity:n=5,clamp=0.3");
-  for (double& value : a.values) value = rounded(c.type, value);
-  for (const char* method : {"cg", "gmres"}) {
-    SCOPED_TRACE(method);
-    SolverOptions options = options_of(method, "jacobi", c);
-    options.rtol = 1e-12, options.columns = 2;
-    system.x.fill(0, system.stream());
-    const SolveResult result = Solver(system.at.matrix, options).solve(system.b, system.x);
-    EXPECT_EQ(result.why_f32, "");
-    for (std::int64_t j = 0; j < 2; ++j) {
-      const double residual = system.residual(a, j);
-      EXPECT_NEAR(result.columns[static_cast<std::size_t>(j)].true_residual, residual,
-                  (c.type == ValueType::f32 ? 1e-6 : 1e-2) * residual);
-    }
-  }
-  Solver solver(system.at.matrix, options_of("cg", "jacobi", c));
-  system.at.matrix.drop_host_rows();
-  DistributedVector b(system.at.matrix, VectorLayout::rows, c.type), x(system.at.matrix, VectorLayout::rows, c.type);
-  b.fill(1, system.stream());
-  x.fill(0, system.stream());
-  const SolveResult result = solver.solve(b, x);
-  EXPECT_TRUE(result.converged());
-  EXPECT_EQ(result.why_f32, c.type == ValueType::f32 ? "the rows are no longer in host memory" : "");
-}
-SHARDMAT_VECTOR_TEST(Solver, SumsTrueResidualsInF64, sums_true_residuals_in_f64)
 
 /// On GPUs one column has a launch of its own behind the product, which sums over all thread blocks; several columns have
 /// passes. The GPU's matrix is so large that a thread has entries more than once.
@@ -542,84 +373,6 @@ void takes_a_preconditioner_of_the_program(const Case& c) {
   EXPECT_NE(error_of(ErrorKind::usage, [&] { Solver(system.at.matrix, options); }).find("apply"), std::string::npos);
 }
 SHARDMAT_VECTOR_TEST(Solver, TakesAPreconditionerOfTheProgram, takes_a_preconditioner_of_the_program)
-
-TEST(Solver, TakesTheToleranceOfTheMatrixsType) {
-  for (const auto& [c, expected] : {std::pair(kHost64, 1e-8), std::pair(kHost32, 1e-5)}) {
-    TestMatrix at(c, "poisson27:n=8", LocalSort::none);
-    EXPECT_EQ(Solver(at.matrix, {}).options().rtol, expected);
-    SolverOptions none;
-    none.rtol = 0;
-    EXPECT_EQ(Solver(at.matrix, none).options().rtol, 0);
-  }
-}
-
-TEST(Solver, RefusesOptionsThatDifferOverTheRanks) {
-  TestMatrix at(kHost64, "poisson27:n=4", LocalSort::none);
-  const Communicator& ranks = at.context.communicator();
-  if (ranks.size() == 1) GTEST_SKIP() << "one rank";
-  const bool last = ranks.rank() == ranks.size() - 1;
-  const std::vector<std::pair<std::string, std::function<void(SolverOptions&)>>> changes{
-      {"solver", [](SolverOptions& o) { o.solver = "minres"; }},
-      {"preconditioner", [](SolverOptions& o) { o.preconditioner = "jacobi"; }},
-      {"node_block_size", [](SolverOptions& o) { o.preconditioning.node_block_size = 2; }},
-      {"degree", [](SolverOptions& o) { o.preconditioning.degree = 7; }},
-      {"rtol", [](SolverOptions& o) { o.rtol = 1e-3; }},
-      {"atol", [](SolverOptions& o) { o.atol = 1e-3; }},
-      {"divergence_tolerance", [](SolverOptions& o) { o.divergence_tolerance = 1e9; }},
-      {"max_iterations", [](SolverOptions& o) { o.max_iterations = 5; }},
-      {"restart", [](SolverOptions& o) { o.restart = 5; }},
-      {"gram_schmidt", [](SolverOptions& o) { o.gram_schmidt = GramSchmidt::modified; }},
-      {"variant", [](SolverOptions& o) { o.variant = CgVariant::single_reduction; }},
-      {"residual_norm", [](SolverOptions& o) { o.residual_norm = ResidualNorm::natural; }},
-      {"null_space", [](SolverOptions& o) { o.null_space = NullSpace::constant; }},
-      {"penalty_rows", [](SolverOptions& o) { o.penalty_rows = PenaltyRows::keep; }},
-      {"assume_symmetric", [](SolverOptions& o) { o.assume_symmetric = true; }},
-      {"columns", [](SolverOptions& o) { o.columns = 2; }},
-      {"graph", [](SolverOptions& o) { o.graph = false; }}};
-  for (const auto& [name, change] : changes) {
-    SolverOptions options;
-    if (last) change(options);
-    const std::string text = error_of(ErrorKind::usage, [&] { Solver(at.matrix, options); });
-    EXPECT_NE(text.find("on this rank " + name + " is"), std::string::npos) << name << ": " << text;
-  }
-}
-
-TEST(Solver, RefusesWhatItCannotTake) {
-  TestMatrix square(kHost64, "poisson27:n=4", LocalSort::none);
-  const auto refused = [&](const SolverOptions& options) {
-    return error_of(ErrorKind::usage, [&] { Solver(square.matrix, options); });
-  };
-  SolverOptions options;
-  options.solver = "gmress";
-  EXPECT_NE(refused(options).find("did you mean gmres?"), std::string::npos) << refused(options);
-  options = {};
-  options.preconditioner = "jacoby";
-  EXPECT_NE(refused(options).find("did you mean jacobi?"), std::string::npos) << refused(options);
-  options = {};
-  options.solver = "gmres", options.restart = 0;
-  EXPECT_NE(refused(options).find("restart"), std::string::npos);
-  options.restart = 30, options.residual_norm = ResidualNorm::natural;
-  EXPECT_NE(refused(options).find("unpreconditioned"), std::string::npos);
-  options = {};
-  options.solver = "minres", options.variant = CgVariant::single_reduction;
-  EXPECT_NE(refused(options).find("minres has no variants"), std::string::npos) << refused(options);
-  options = {};
-  options.rtol = std::nan("");
-  EXPECT_NE(refused(options).find("rtol must be 0 or more"), std::string::npos);
-
-  TestMatrix uneven(kHost64, "rmat:scale=6", LocalSort::none);
-  const std::string text = error_of(ErrorKind::usage, [&] { Solver(uneven.matrix, {}); });
-  EXPECT_NE(text.find("not: "), std::string::npos) << text;
-  EXPECT_NE(text.find("gmres"), std::string::npos) << text;
-
-  DistributedVector b(square.matrix, VectorLayout::rows, ValueType::f64),
-      x(square.matrix, VectorLayout::rows, ValueType::f64);
-  Solver solver(square.matrix, {});
-  b.fill(std::nan(""), square.context.stream());
-  EXPECT_NE(error_of(ErrorKind::input, [&] { solver.solve(b, x); }).find("NaN"), std::string::npos);
-  b.fill(1, square.context.stream());
-  EXPECT_TRUE(solver.solve(b, x).converged());  // stays usable
-}
 
 }  // namespace
 }  // namespace shardmat

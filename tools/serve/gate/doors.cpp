@@ -13,10 +13,10 @@ namespace {
 
 void check(const ServeOptions& o, const std::vector<TcpAddress>& addresses) {
   if (o.tls_certificate.empty() != o.tls_key.empty())
-    throw Error(ErrorKind::usage, "a certificate and its key go together: give both --tls-certificate and --tls-key",
+    throw Error(ErrorKind::usage, "a certificate and its key go together; give both",
                 o.tls_key.empty() ? "tls-key" : "tls-certificate");
   if (addresses.empty() && !o.tls_certificate.empty())
-    throw Error(ErrorKind::usage, "a certificate is for addresses; give one with --listen", "tls-certificate");
+    throw Error(ErrorKind::usage, "a certificate is for addresses; give one to listen on", "listen");
   for (const TcpAddress& address : addresses) {
     if (is_loopback(address)) continue;
     if (o.no_token)
@@ -25,8 +25,7 @@ void check(const ServeOptions& o, const std::vector<TcpAddress>& addresses) {
     if (o.tls_certificate.empty())
       throw Error(
           ErrorKind::usage,
-          fmt::format("{} is reached from other hosts and needs TLS; give --tls-certificate and --tls-key, or listen on "
-                      "127.0.0.1",
+          fmt::format("{} is reached from other hosts and needs TLS; give a certificate and its key, or listen on 127.0.0.1",
                       address.host),
           "listen");
   }

@@ -11,70 +11,94 @@ using namespace tools;
 namespace {
 
 void add_door_options(const CommandLine& app, ServeOptions& o) {
-  app.add_option(
-         "--listen", o.listen,
-         "also listen on this address, as 127.0.0.1:8980; may be given several times. Clients need a token there "
-         "(--tokens, or the file token in --state), and TLS if other hosts can reach it. Port 0: any free one, which "
-         "the log names")
-      ->type_name("ADDR:PORT");
-  auto tokens = app.add_option("--tokens", o.tokens, "JSON file of the tokens that clients may have; SIGHUP reads it again")
-                    ->type_name("FILE");
-  app.add_flag("--no-token", o.no_token, "clients on this host need no token: every user of this host may use the service")
+  app.in(Topic::machine)
+      .add_option("--listen", o.listen,
+                  "also listen on this address, as 127.0.0.1:8980. The option may be given several times. Clients need a "
+                  "token there (--tokens, or the file token in --state), and TLS if other hosts can reach the address. Port "
+                  "0 stands for any free port, which the log names")
+      ->type_name("ADDR:PORT")
+      ->common();
+  auto tokens = app.in(Topic::input)
+                    .add_option("--tokens", o.tokens, "JSON file of the tokens that clients may have. SIGHUP reads it again")
+                    ->type_name("FILE")
+                    ->common();
+  app.in(Topic::machine)
+      .add_flag("--no-token", o.no_token, "clients on this host need no token: every user of this host may use the service")
       ->excludes(tokens);
-  app.add_option("--tls-certificate", o.tls_certificate,
-                 "PEM file with the certificate and its chain, for all addresses of --listen; SIGHUP reads it again")
-      ->type_name("FILE");
-  app.add_option("--tls-key", o.tls_key, "PEM file with the key of the certificate")->type_name("FILE");
-  app.add_option("--host-name", o.host_names, "name by which clients call this service, besides localhost and its addresses")
+  app.in(Topic::input)
+      .add_option("--tls-certificate", o.tls_certificate,
+                  "PEM file with the certificate and its chain, for all addresses of --listen. SIGHUP reads it again")
+      ->type_name("FILE")
+      ->common();
+  app.in(Topic::input)
+      .add_option("--tls-key", o.tls_key, "PEM file with the key of the certificate")
+      ->type_name("FILE")
+      ->common();
+  app.in(Topic::machine)
+      .add_option("--host-name", o.host_names,
+                  "name by which clients call this service, besides localhost and its addresses")
       ->type_name("NAME");
-  app.add_option("--origin", o.origins, "web pages of this origin may use the service, as https://lab.example.org")
+  app.in(Topic::machine)
+      .add_option("--origin", o.origins, "web pages of this origin may use the service, as https://lab.example.org")
       ->type_name("URL");
-  app.add_option("--connections", o.connections, "most connections at a time; loopback addresses together have half of them")
+  app.in(Topic::machine)
+      .add_option("--connections", o.connections,
+                  "maximum number of connections at a time. Loopback addresses together have half of them")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
-  app.add_option("--connections-per-address", o.connections_per_address, "most connections of another host at a time")
+  app.in(Topic::machine)
+      .add_option("--connections-per-address", o.connections_per_address,
+                  "maximum number of connections of another host at a time")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
-  app.add_option("--header-timeout", o.header_timeout, "seconds in which the header of a request must have come")
+  app.in(Topic::machine)
+      .add_option("--header-timeout", o.header_timeout, "seconds within which the header of a request must arrive")
       ->check(number_from(0.01))
       ->capture_default_str();
-  app.add_option("--body-timeout", o.body_timeout, "after so many seconds, a body must come with 64 KiB a second")
+  app.in(Topic::machine)
+      .add_option("--body-timeout", o.body_timeout,
+                  "seconds after which the body of a request must arrive at 64 KiB a second")
       ->check(number_from(0.01))
       ->capture_default_str();
-  app.add_option("--access-log", o.access_log,
-                 "file for one line of JSON a request; -: standard output. SIGHUP opens it anew")
-      ->type_name("FILE");
+  app.in(Topic::output)
+      .add_option("--access-log", o.access_log,
+                  "file for a line of JSON about each request; - is standard output. SIGHUP opens the file anew")
+      ->type_name("FILE")
+      ->common();
 }
 
 /// The ranks, their memory, and what happens when they are lost.
-void add_rank_options(const CommandLine& app, ServeOptions& o) {
+void add_rank_options(const CommandLine& command, ServeOptions& o) {
+  const CommandLine app = command.in(Topic::machine);
   auto ranks = app.add_option("--ranks", o.ranks, "number of ranks, which mpirun starts")
                    ->check(whole_number(1, 1 << 20))
-                   ->capture_default_str();
+                   ->capture_default_str()
+                   ->common();
   app.add_option("--launcher", o.launcher, "command that starts the ranks in place of mpirun, as 'srun -n 8'")
-      ->excludes(ranks);
+      ->excludes(ranks)
+      ->common();
   app.add_option("--backend", o.backend, "cuda: one GPU a rank; host: threads; auto: GPUs if every rank sees one")
       ->check(one_of({"auto", "host", "cuda"}))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->common();
   app.add_option(
          "--arena", o.arena,
          "memory for the vectors of all requests under way, as 512MB (default: an eighth of the memory, at most 4 GiB)")
       ->transform(bytes_with_unit())
       ->check(whole_number(kLeastArena, std::int64_t{1} << 50))
-      ->type_name("BYTES");
-  app.add_option(
-         "--timeout", o.timeout,
-         "a rank that gives no sign of life for X seconds is lost; a product may take 20 times as long as expected and 2 "
-         "seconds in addition")
+      ->type_name("BYTES")
+      ->common();
+  app.add_option("--timeout", o.timeout,
+                 "a rank that gives no sign of life for X seconds is lost. A product may take 20 times as long as expected, "
+                 "and 2 seconds more")
       ->check(number_from(2))
       ->capture_default_str();
-  app.add_option("--restarts", o.restarts, "give up with exit code 5 after so many restarts of lost ranks in 10 minutes")
+  app.add_option("--restarts", o.restarts, "give up with exit code 5 after N restarts of lost ranks in 10 minutes")
       ->check(whole_number(0, 1 << 20))
       ->capture_default_str();
-  app.add_option(
-         "--restart-delay", o.restart_delay,
-         "seconds before the second restart; the first one comes at once, and each further one after twice the time, at "
-         "most 30 s. 10 seconds without a loss begin anew")
+  app.add_option("--restart-delay", o.restart_delay,
+                 "seconds before the second restart. The first restart comes at once. Each further restart waits twice as "
+                 "long as the one before, at most 30 s. After 10 seconds without a loss, restarts are counted anew")
       ->check(number_from(0))
       ->capture_default_str();
 }
@@ -82,31 +106,42 @@ void add_rank_options(const CommandLine& app, ServeOptions& o) {
 }  // namespace
 
 void add_serve_options(const CommandLine& app, ServeOptions& o) {
-  app.add_option("--config", o.config,
-                 "JSON file with options by their names, as {\"ranks\": 2}; those of the command line go first")
-      ->type_name("FILE");
-  app.add_option("--library", o.library, "directory of the matrix files that may be loaded, and nothing outside of it")
-      ->type_name("DIR");
-  app.add_option("--unix", o.unix_socket,
-                 "Unix socket to listen on, which only this user can open (default: http.sock in --state)")
-      ->type_name("PATH");
+  app.in(Topic::input)
+      .add_option("--config", o.config,
+                  "JSON file with options by their names, as {\"ranks\": 2}. Options of the command line override it")
+      ->type_name("FILE")
+      ->common();
+  app.in(Topic::input)
+      .add_option("--library", o.library,
+                  "directory of the matrix files that may be loaded. No file outside it can be loaded")
+      ->type_name("DIR")
+      ->common();
+  app.in(Topic::machine)
+      .add_option("--unix", o.unix_socket,
+                  "Unix socket to listen on, which only this user can open (default: http.sock in --state)")
+      ->type_name("PATH")
+      ->common();
   add_door_options(app, o);
-  app.add_option("--state", o.state,
-                 "directory for the list of loaded matrices, the sockets, the token and the workers' log; one server at a "
-                 "time uses it "
-                 "(default: $XDG_STATE_HOME/shardmat, else ~/.local/state/shardmat)")
-      ->type_name("DIR");
+  app.in(Topic::machine)
+      .add_option("--state", o.state,
+                  "directory for the list of loaded matrices, the sockets, the token and the workers' log. One server at a "
+                  "time can use it (default: $XDG_STATE_HOME/shardmat, else ~/.local/state/shardmat)")
+      ->type_name("DIR")
+      ->common();
   add_rank_options(app, o);
-  app.add_option("--max-queue-ms", o.max_queue_ms, "refuse requests (429) that would wait longer for their product")
+  app.in(Topic::computation)
+      .add_option("--max-queue-ms", o.max_queue_ms, "refuse requests (429) that would wait more than X ms for their product")
       ->check(number_from(0))
       ->capture_default_str();
-  app.add_option(
-         "--drain-seconds", o.drain_seconds,
-         "after SIGTERM or SIGINT, say for X seconds that the service is not ready, and still take requests: balancers "
-         "send them elsewhere before the service refuses any")
+  app.in(Topic::machine)
+      .add_option("--drain-seconds", o.drain_seconds,
+                  "after SIGTERM or SIGINT, say for X seconds that the service is not ready, but still take requests. "
+                  "Balancers then send requests elsewhere before the service refuses any")
       ->check(number_from(0))
       ->capture_default_str();
-  app.add_flag("--no-merge", o.no_merge, "give every request a product of its own; slower, for comparison");
+  app.in(Topic::computation)
+      .add_flag("--no-merge", o.no_merge,
+                "give every request a product of its own. This is slower, and meant for comparison");
   app.footer(
       "\nSIGTERM and SIGINT end the service once all accepted requests are answered; a second signal ends it at once. "
       "SIGHUP reads the tokens and the certificate again, and opens the access log anew.\n"

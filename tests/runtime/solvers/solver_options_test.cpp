@@ -1,0 +1,98 @@
+// Options of solvers: defaults, and what is refused.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/matrix/vectors.h"
+#include "runtime/solvers/solver.h"
+#include "tests/runtime/matrix/test_matrix.h"
+
+namespace shardmat {
+namespace {
+
+using test::TestMatrix;
+
+TEST(Solver, TakesTheToleranceOfTheMatrixsType) {
+  for (const auto& [c, expected] : {std::pair(kHost64, 1e-8), std::pair(kHost32, 1e-5)}) {
+    TestMatrix at(c, "poisson27:n=8", LocalSort::none);
+    EXPECT_EQ(Solver(at.matrix, {}).options().rtol, expected);
+    SolverOptions none;
+    none.rtol = 0;
+    EXPECT_EQ(Solver(at.matrix, none).options().rtol, 0);
+  }
+}
+
+TEST(Solver, RefusesOptionsThatDifferOverTheRanks) {
+  TestMatrix at(kHost64, "poisson27:n=4", LocalSort::none);
+  const Communicator& ranks = at.context.communicator();
+  if (ranks.size() == 1) GTEST_SKIP() << "one rank";
+  const bool last = ranks.rank() == ranks.size() - 1;
+  const std::vector<std::pair<std::string, std::function<void(SolverOptions&)>>> changes{
+      {"solver", [](SolverOptions& o) { o.solver = "minres"; }},
+      {"preconditioner", [](SolverOptions& o) { o.preconditioner = "jacobi"; }},
+      {"node_block_size", [](SolverOptions& o) { o.preconditioning.node_block_size = 2; }},
+      {"degree", [](SolverOptions& o) { o.preconditioning.degree = 7; }},
+      {"rtol", [](SolverOptions& o) { o.rtol = 1e-3; }},
+      {"atol", [](SolverOptions& o) { o.atol = 1e-3; }},
+      {"divergence_tolerance", [](SolverOptions& o) { o.divergence_tolerance = 1e9; }},
+      {"max_iterations", [](SolverOptions& o) { o.max_iterations = 5; }},
+      {"restart", [](SolverOptions& o) { o.restart = 5; }},
+      {"gram_schmidt", [](SolverOptions& o) { o.gram_schmidt = GramSchmidt::modified; }},
+      {"variant", [](SolverOptions& o) { o.variant = CgVariant::single_reduction; }},
+      {"residual_norm", [](SolverOptions& o) { o.residual_norm = ResidualNorm::natural; }},
+      {"null_space", [](SolverOptions& o) { o.null_space = NullSpace::constant; }},
+      {"penalty_rows", [](SolverOptions& o) { o.penalty_rows = PenaltyRows::keep; }},
+      {"assume_symmetric", [](SolverOptions& o) { o.assume_symmetric = true; }},
+      {"columns", [](SolverOptions& o) { o.columns = 2; }},
+      {"graph", [](SolverOptions& o) { o.graph = false; }}};
+  for (const auto& [name, change] : changes) {
+    SolverOptions options;
+    if (last) change(options);
+    const std::string text = error_of(ErrorKind::usage, [&] { Solver(at.matrix, options); });
+    EXPECT_NE(text.find("on this rank " + name + " is"), std::string::npos) << name << ": " << text;
+  }
+}
+
+TEST(Solver, RefusesWhatItCannotTake) {
+  TestMatrix square(kHost64, "poisson27:n=4", LocalSort::none);
+  const auto refused = [&](const SolverOptions& options) {
+    return error_of(ErrorKind::usage, [&] { Solver(square.matrix, options); });
+  };
+  SolverOptions options;
+  options.solver = "gmress";
+  EXPECT_NE(refused(options).find("did you mean gmres?"), std::string::npos) << refused(options);
+  options = {};
+  options.preconditioner = "jacoby";
+  EXPECT_NE(refused(options).find("did you mean jacobi?"), std::string::npos) << refused(options);
+  options = {};
+  options.solver = "gmres", options.restart = 0;
+  EXPECT_NE(refused(options).find("restart"), std::string::npos);
+  options.restart = 30, options.residual_norm = ResidualNorm::natural;
+  EXPECT_NE(refused(options).find("unpreconditioned"), std::string::npos);
+  options = {};
+  options.solver = "minres", options.variant = CgVariant::single_reduction;
+  EXPECT_NE(refused(options).find("minres has no variants"), std::string::npos) << refused(options);
+  options = {};
+  options.rtol = std::nan("");
+  EXPECT_NE(refused(options).find("rtol must be 0 or more"), std::string::npos);
+
+  TestMatrix uneven(kHost64, "rmat:scale=6", LocalSort::none);
+  const std::string text = error_of(ErrorKind::usage, [&] { Solver(uneven.matrix, {}); });
+  EXPECT_NE(text.find("not: "), std::string::npos) << text;
+  EXPECT_NE(text.find("gmres"), std::string::npos) << text;
+
+  DistributedVector b(square.matrix, VectorLayout::rows, ValueType::f64),
+      x(square.matrix, VectorLayout::rows, ValueType::f64);
+  Solver solver(square.matrix, {});
+  b.fill(std::nan(""), square.context.stream());
+  EXPECT_NE(error_of(ErrorKind::input, [&] { solver.solve(b, x); }).find("NaN"), std::string::npos);
+  b.fill(1, square.context.stream());
+  EXPECT_TRUE(solver.solve(b, x).converged());  // stays usable
+}
+
+}  // namespace
+}  // namespace shardmat
