@@ -46,14 +46,12 @@ constexpr std::int64_t kBlock = 1 << 16;  ///< entries converted at a time
 void require_shape(const std::string& source, const std::vector<std::int64_t>& shape, std::int64_t columns) {
   if (columns == 1 && shape.size() == 1) return;
   if (shape.size() == 2 && shape[1] == columns) return;
-  const std::string text = fmt::format("{}", fmt::join(shape, ", "));
   const bool fits = shape.size() == 1 || shape.size() == 2;
   const std::string setting = fits ? columns_setting(shape[0], shape.size() == 1 ? 1 : shape[1]) : "";
-  if (columns == 1)
-    fail(source, fmt::format("its shape is ({}); a vector must have one dimension, or be n × 1", text), setting);
-  fail(source,
-       fmt::format("its shape is ({}); it must have a row for every entry of a vector, and {} columns", text, columns),
-       setting);
+  const std::string wanted = columns == 1
+                                 ? "a vector must have one dimension, or be n × 1"
+                                 : fmt::format("it must have a row for every entry of a vector, and {} columns", columns);
+  fail(source, fmt::format("its shape is ({}); {}", fmt::join(shape, ", "), wanted), setting);
 }
 
 enum class Format { hdf5, npy, matrix_market, other };

@@ -355,7 +355,7 @@ typedef struct {
    * method solves for the other rows, if such rows matter little to others; "known": all of them, and a matrix without any
    * is refused; "keep": rows like others. NULL: auto. */
   const char* penalty_rows;
-  /* Any options by name: "gram_schmidt=modified degree=3". They go before the fields above; shardmat_solver_settings() lists
+  /* Any options by name: "gram_schmidt=modified degree=3". They override the fields above; shardmat_solver_settings() lists
    * them. NULL: none. */
   const char* settings;
 } shardmat_solver_options;

@@ -194,7 +194,8 @@ PetscErrorCode bring_up_to_date(KSP ksp) {
   PetscCall(require_matrices(ksp, a, p));
   PetscCall(require_known_behaviour(ksp));
   PetscCall(read_settings(ksp, a, settings));
-  PetscCall(updated_copy(a, settings.preconditioner != "none" || settings.penalty_rows != "keep", &copy));
+  const bool keeps_rows = settings.preconditioner != "none" || settings.penalty_rows != "keep" || settings.further[0] != 0;
+  PetscCall(updated_copy(a, keeps_rows, &copy));
   if (solver.solver == nullptr || solver.copy != copy->number || !(solver.settings == settings)) {
     PetscCall(make_solver(ksp, *copy, settings));
   } else if (solver.new_values != copy->new_values) {
@@ -317,6 +318,8 @@ PetscErrorCode set_from_options(KSP ksp, PetscOptionItems* PetscOptionsObject) {
                               kPenaltyRows[static_cast<std::size_t>(solver.penalty)], &solver.penalty, nullptr));
   PetscCall(PetscOptionsString("-ksp_shardmat_settings", "further options by name: \"gram_schmidt=modified\"", "",
                                solver.further.data(), solver.further.data(), solver.further.size(), nullptr));
+  PetscCheck(std::strlen(solver.further.data()) + 1 < solver.further.size(), PetscObjectComm(object(ksp)),
+             PETSC_ERR_ARG_OUTOFRANGE, "-ksp_shardmat_settings takes at most %zu characters", solver.further.size() - 2);
   PetscOptionsHeadEnd();
   PetscFunctionReturn(kDone);
 }

@@ -4,6 +4,7 @@ directory, alone or under mpirun, always with a time limit. TEST_BACKEND=cuda ru
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import signal
@@ -57,6 +58,11 @@ def address_space_limit(limit_bytes):
 def own_lines(errors):
     """Without what MPI's topology library says where /sys is not mounted."""
     return [line for line in errors.splitlines() if not line.startswith("[hwloc/")]
+
+
+def words_of(picture):
+    """What is written in an SVG file."""
+    return re.findall("<!-- (.*?) -->", picture.read_text(), re.DOTALL)
 
 
 def has_matplotlib():

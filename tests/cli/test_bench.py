@@ -4,7 +4,6 @@ import csv
 import json
 import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
@@ -12,16 +11,11 @@ import sys
 import time
 import unittest
 
-from support import DATA, INPUT, LIMIT, OK, PROGRAM, RESOURCES, ROOT, USAGE, CliTest, environment, has_matplotlib, run
+from support import DATA, INPUT, LIMIT, OK, PROGRAM, RESOURCES, USAGE, CliTest, environment, has_matplotlib, run, words_of
 
 QUICK = ("--backend", "host", "--warm", "--repetitions", 3)
 CLASSES = ["elasticity", "poisson27", "poisson7", "rmat", "random", "5 diagonals", "7 diagonals", "dense band",
            "sparse band"]
-
-
-def words_of(picture):
-    """What is written in an SVG file."""
-    return re.findall("<!-- (.*?) -->", picture.read_text(), re.DOTALL)
 
 
 class Solve(CliTest):
@@ -225,7 +219,7 @@ class Features(CliTest):
         self.assertEqual((square["in"], square["out"], square["error"]), (7, 7, None))
 
     def test_mistakes(self):
-        self.fail_with(USAGE, "bench", "features", "--in", "3,8", "--out", 5, *self.HOST, says=["--in has 2", "--out 1"])
+        self.fail_with(USAGE, "bench", "features", "--in", "3,8", "--out", 5, *self.HOST, says=["2 numbers of input", "1 of output", "--out"])
         self.fail_with(USAGE, "bench", "features", "--in", 129, *self.HOST, says=["--in", "128"])
         self.fail_with(INPUT, "bench", "features", "none.h5", *self.HOST, says="none.h5")
         self.fail_on_every_rank(USAGE, "bench", "features", ranks=2, says=["bench features", "without mpirun"])
@@ -505,112 +499,6 @@ class Peers(CliTest):
         self.fail_with(USAGE, "bench", *work, "--peers", "--kernel", "csr_hots", says="did you mean 'csr_host'")
         self.fail_with(USAGE, "bench", *work, "--peers", "--backend", "cuda", says="--backend host")
         self.fail_with(USAGE, "bench", "spmm", "poisson7:n=4", "--peers", "--type", "f16", says=["--type", "f32 and f64"])
-
-
-class Pictures(CliTest):
-    """The scripts that draw reports, on made-up ones, and the Python they run in."""
-
-    MACHINE = {"processor": "GPU", "software": "shardmat"}
-
-    def draw(self, script, report, python=sys.executable, **more):
-        self.write("r.json", json.dumps(report))
-        return run([python, ROOT / "tools" / "plots" / script, "r.json", "--output", "r.svg"], self.directory, **more)
-
-    def kernels(self, ratio, min_s=1):
-        times = {"median_s": 1, "min_s": min_s}
-        return {"matrix": {"name": f"m{ratio}"}, "type": "f64", "yardstick": {"kernel": "csr_cusparse", "ratio": 1, **times},
-                "best_own": {"kernel": "packed", "ratio": ratio, **times}, "auto": {"kernel": "sell", "ratio": ratio / 2, **times}}
-
-    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
-    def test_kernels_mark_unsteady_times(self):
-        report = {"complete": True, "machine": self.MACHINE, "yardstick": "best cuSPARSE",
-                  "cases": [self.kernels(0.1), self.kernels(2)]}
-        result = self.draw("plot_kernels.py", report)
-        self.assertEqual(result.code, OK, result)
-        words = words_of(self.path("r.svg"))
-        self.assertEqual(words.count("packed"), 2)
-        self.assertFalse(any(word.startswith(("unsteady", "packed (", "(not complete")) for word in words), words)
-        report["cases"].append(self.kernels(90, min_s=0.4))
-        report["complete"] = False
-        self.assertEqual(self.draw("plot_kernels.py", report).code, OK)
-        words = words_of(self.path("r.svg"))
-        for word in ("unsteady times", "packed (90, cut)"):
-            self.assertIn(word, words)
-        self.assertTrue(any("(not complete: the benchmark did not end)" in word for word in words), words)
-
-    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
-    def test_short_axes_of_papers_have_two_numbers(self):
-        for times in ((70, 330), (210, 480), (310, 390), (41.5, 43), (3, 7000)):
-            with self.subTest(times=times):
-                rows = [{"matrix": "m", "type": "f64", "format": form, "bytes": 1e6 * us, "us": us}
-                        for form, us in zip(("csr", "ell"), times)]
-                report = {"machine": self.MACHINE, "tables": {"paper_5_formats": {"rows": rows}}}
-                self.assertEqual(self.draw("plot_papers.py", report).code, OK)
-                panels = re.findall(r'id="axes_\d+">.*?id="legend_', self.path("r.svg").read_text(), re.DOTALL)
-                self.assertEqual(len(panels), 2)
-                for panel in panels:
-                    numbers = re.findall(r"<!-- [\d.]+ -->", panel[panel.index('id="ytick_'):])
-                    self.assertGreaterEqual(len(numbers), 2, panel)
-
-    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
-    def test_spmm_is_over_cusparse_where_there_is_one(self):
-        result = {"kernel": "packed", "median_s": 1, "min_s": 0.4, "wrong_entries": 0}
-        case = {"matrix": {"name": "m"}, "type": "bf16", "order": "row", "rhs": 8, "spmv_s": 1, "results": [], "auto": result,
-                "speed_up": 3}
-        self.assertEqual(self.draw("plot_spmm.py", {"machine": self.MACHINE, "cases": [case]}).code, OK)
-        words = words_of(self.path("r.svg"))
-        for word in ("speed-up over the fastest cuSPARSE algorithm", "unsteady times", "m bf16"):
-            self.assertIn(word, words)
-
-    def test_reports_of_other_commands_are_refused(self):
-        commands = {"plot_batched": "bench batched", "plot_convergence": "solve", "plot_kernels": "bench kernels",
-                    "plot_matrix": "info", "plot_papers": "bench papers", "plot_peers": "bench kernels|spmm|batched --peers",
-                    "plot_reports": "multiply", "plot_scaling": "bench scaling", "plot_service": "bench service", "plot_solve": "bench solve",
-                    "plot_spmm": "bench spmm", "scaling_html": "bench scaling", "papers_html": "bench papers"}
-        scripts = [*(ROOT / "tools" / "plots").glob("plot_*.py"), *(ROOT / "tools" / "plots").glob("*_html.py")]
-        self.assertEqual(set(commands), {path.stem for path in scripts})
-        pagerank = {"matrix": {"name": "m"}, "columns": [], "iterations": 3}
-        features = {"machine": self.MACHINE, "cases": [{"matrix": {"name": "m"}}]}
-        for script, command in commands.items():
-            for report in ({}, [], [{}], 3, pagerank, features, {"machine": self.MACHINE, "yardstick": "y", "cases": 3}):
-                with self.subTest(script=script, report=report):
-                    result = self.draw(f"{script}.py", report)
-                    self.assertEqual((result.code, len(result.err.splitlines())), (USAGE, 1), result)
-                    verb = "writes" if script.endswith("html") else "draws"
-                    for words in (f"{script}.py: r.json is not a report of shardmat {command}: ", f"This script {verb} ",
-                                  f"Write one with: shardmat {command} … --json FILE"):
-                        self.assertIn(words, result.err)
-        self.write("r.json", "{")
-        result = run([sys.executable, ROOT / "tools" / "plots" / "plot_solve.py", "r.json", "--output", "r.svg"], self.directory)
-        self.assertEqual(result.code, USAGE, result)
-        self.assertIn("it is not JSON", result.err)
-
-    def other_python(self):
-        """A python3 without any packages, as of a virtual environment."""
-        self.path("venv/bin").mkdir(parents=True)
-        self.path("venv/bin/python3").symlink_to("/usr/bin/python3")
-        self.write("venv/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n")
-        return self.path("venv/bin/python3")
-
-    @unittest.skipIf(subprocess.run(["/usr/bin/python3", "-c", "import matplotlib"], capture_output=True).returncode,
-                     "the system's Python has no matplotlib")
-    def test_the_interpreter_that_has_matplotlib(self):
-        python = self.other_python()
-        path = os.pathsep.join([str(python.parent), os.environ["PATH"]])
-        report = {"machine": self.MACHINE, "yardstick": "best cuSPARSE", "cases": [self.kernels(2)]}
-        result = self.draw("plot_kernels.py", report, python, env={"PATH": path})
-        self.assertEqual((result.code, result.err), (OK, ""), result)
-        self.assertIn("<svg", self.path("r.svg").read_text())
-
-    def test_interpreters_without_matplotlib_are_named(self):
-        python = self.other_python()
-        self.write("matplotlib.py", "raise ImportError")
-        report = {"machine": self.MACHINE, "yardstick": "best cuSPARSE", "cases": [self.kernels(2)]}
-        result = self.draw("plot_kernels.py", report, python, env={"PYTHONPATH": str(self.directory)})
-        self.assertNotEqual(result.code, OK, result)
-        for word in ("matplotlib is missing in", str(python), "/usr/bin/python3", "apt-get install python3-matplotlib"):
-            self.assertIn(word, result.err)
-        self.assertEqual(len(result.err.splitlines()), 1, result)
 
 
 if __name__ == "__main__":

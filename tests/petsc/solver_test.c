@@ -209,6 +209,18 @@ static PetscErrorCode chooses_methods(Mat symmetric) {
     if (i == 0) CHECK(other == cg);
   }
   PetscCall(PetscOptionsClearValue(NULL, "-ksp_shardmat_method"));
+  PetscCall(PetscOptionsSetValue(NULL, "-ksp_shardmat_settings", "max_iterations=1"));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(solve(ksp, KSP_DIVERGED_ITS, &other));
+  CHECK(other == 1);
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&a));
+  PetscCall(assemble(PETSC_COMM_WORLD, 60, 1, 0, PETSC_FALSE, &a)); /* the rows stay for the preconditioner */
+  PetscCall(create(a, PCNONE, &ksp));
+  PetscCall(PetscOptionsSetValue(NULL, "-ksp_shardmat_settings", "preconditioner=jacobi"));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(solve(ksp, KSP_CONVERGED_RTOL, &other));
+  PetscCall(PetscOptionsClearValue(NULL, "-ksp_shardmat_settings"));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(MatDestroy(&a));
   PetscFunctionReturn(0);
@@ -368,6 +380,11 @@ static PetscErrorCode refuses_all(Mat a) {
   PetscCall(KSPSetFromOptions(ksp));
   PetscCall(refuses(ksp, PETSC_FALSE));
   PetscCall(PetscOptionsClearValue(NULL, "-ksp_shardmat_method"));
+  PetscCall(PetscOptionsSetValue(NULL, "-ksp_shardmat_settings", "restrat=5"));
+  PetscCall(create(other, PCNONE, &ksp));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(refuses(ksp, PETSC_FALSE));
+  PetscCall(PetscOptionsClearValue(NULL, "-ksp_shardmat_settings"));
   PetscCall(create(other, PCNONE, &ksp)); /* gmres has the true residual only */
   PetscCall(KSPSetNormType(ksp, KSP_NORM_PRECONDITIONED));
   PetscCall(refuses(ksp, PETSC_FALSE));

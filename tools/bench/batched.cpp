@@ -191,7 +191,7 @@ int run_with_peers(const Options& o) {
   const std::vector<std::string> kernels = o.kernels.empty() ? std::vector<std::string>{"auto"} : o.kernels;
   for (const std::string& kernel : kernels)
     if (kernel != "auto" && find_batched_kernel(kernel, Backend::host).format != BatchFormat::csr)
-      throw Error(ErrorKind::usage, fmt::format("--peers compares batches in compressed rows, not with {}", kernel));
+      throw Error(ErrorKind::usage, fmt::format("the peers take batches in compressed rows, not {}", kernel), "peers");
   PeerComparison comparison("batched", o, o.peers);
   const GrowingReport file(outputs, kPeerPlotScript);
   for (const Series& series : series_of(o)) {

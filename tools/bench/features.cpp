@@ -268,9 +268,12 @@ class FeaturesBench {
 
 int run(const Options& o) {
   if (!o.out.empty() && o.out.size() != o.in.size())
-    throw Error(ErrorKind::usage, fmt::format("--in has {} numbers of features and --out {}; give one of each, or leave out "
-                                              "--out",
-                                              o.in.size(), o.out.size()));
+    throw Error(
+        ErrorKind::usage,
+        fmt::format(
+            "{} numbers of input features are given, but {} of output features; give one of each, or leave the output out",
+            o.in.size(), o.out.size()),
+        "out");
   const Outputs outputs{o.json, ""};
   require_outputs(outputs, "", o.sources);
   const GrowingReport file(outputs, "");

@@ -215,7 +215,8 @@ int run_with_peers(const Options& o) {
   require_outputs(outputs, kPeerPlotScript, o.matrices);
   const std::vector<std::string> kernels = o.kernels.empty() ? std::vector<std::string>{"auto"} : o.kernels;
   for (const std::string& kernel : kernels) {
-    if (kernel == "all") throw Error(ErrorKind::usage, "--peers compares kernels by name, or auto, not all of them");
+    if (kernel == "all")
+      throw Error(ErrorKind::usage, "peers are compared with named kernels, or auto, not with all of them", "peers");
     if (kernel != "auto") find_kernel(kernel, Backend::host);
   }
   PeerComparison comparison("kernels", o, o.peers);

@@ -20,7 +20,8 @@ Machine examine_machine(const std::string& backend) {
   Machine machine;
   const bool gpu = cuda_device_count() > 0;
   if (backend == "cuda" && !gpu)
-    throw Error(ErrorKind::resources, fmt::format("there is no CUDA device ({}); use --backend host", why_no_cuda_device()));
+    throw Error(ErrorKind::resources, fmt::format("there is no CUDA device ({}); take the host", why_no_cuda_device()),
+                "backend=host");
   machine.device = {gpu && backend != "host" ? Backend::cuda : Backend::host, 0};
   machine.why = backend != "auto" ? "as asked" : gpu ? "the first GPU" : why_no_cuda_device();
   char host[256] = {};

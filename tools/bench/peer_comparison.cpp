@@ -44,7 +44,7 @@ TimedProducts timed(PeerProgram& process) {
 
 void require_host(const std::string& backend) {
   if (backend == "cuda" || (backend == "auto" && cuda_device_count() > 0))
-    throw Error(ErrorKind::usage, "--peers compares on the host: add --backend host");
+    throw Error(ErrorKind::usage, "peers are compared on the host", "backend=host");
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ PeerComparison::PeerComparison(const std::string& bench, const RunOptions& optio
         return own_seconds();
       }) {
   if (std::any_of(types_.begin(), types_.end(), is_half))
-    throw Error(ErrorKind::usage, "--type with --peers takes f32 and f64");
+    throw Error(ErrorKind::usage, "peers take values in f32 and f64", "type");
   require_host(options.backend);
   require_peer_program();
   let_waiting_threads_sleep();

@@ -69,7 +69,8 @@ std::vector<int> rank_counts(const Options& options, int size) {
   }
   std::sort(counts.begin(), counts.end());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
-  if (counts.front() < 1) throw Error(ErrorKind::usage, fmt::format("--ranks {}: there is at least one", counts.front()));
+  if (counts.front() < 1)
+    throw Error(ErrorKind::usage, fmt::format("{} ranks: there is at least one", counts.front()), "ranks");
   if (counts.back() > size)
     throw Error(ErrorKind::usage,
                 fmt::format("--ranks {0}: this run has {1}; start it with mpirun -n {0}", counts.back(), size));
@@ -139,8 +140,8 @@ void run_case(const Options& options, ScalingCase& one, Communicator& all) {
 /// Throws, before long work, what write_files() would throw.
 void require_files(const Options& options) {
   if (options.outputs.json == "-" && options.csv == "-")
-    throw Error(ErrorKind::usage, "--json - and --csv - would mix on standard output; name a file for one of them");
-  if (options.html == "-") throw Error(ErrorKind::usage, "--html - : a page goes to a file; name one");
+    throw Error(ErrorKind::usage, "JSON and CSV would mix on standard output; name a file for one of them", "csv");
+  if (options.html == "-") throw Error(ErrorKind::usage, "a page goes to a file; name one", "html");
   require_outputs(options.outputs, kPlotScript, options.matrices, {options.csv, options.html});
   check_report_file(options.csv);
   if (options.html.empty()) return;

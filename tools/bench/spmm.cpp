@@ -287,7 +287,8 @@ int run_with_peers(const Options& o) {
   const Outputs outputs{o.json, o.plot};
   require_outputs(outputs, kPeerPlotScript, o.matrices);
   for (const std::string& kernel : o.kernels) {
-    if (kernel == "all") throw Error(ErrorKind::usage, "--peers compares kernels by name, or auto, not all of them");
+    if (kernel == "all")
+      throw Error(ErrorKind::usage, "peers are compared with named kernels, or auto, not with all of them", "peers");
     if (kernel != "auto") find_spmm_kernel(kernel, Backend::host);
   }
   PeerComparison comparison("spmm", o, o.peers);

@@ -2,13 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/solver.h"
+#include "runtime/solvers/solver_settings.h"
 #include "tests/runtime/matrix/test_matrix.h"
 
 namespace shardmat {
@@ -24,6 +27,26 @@ TEST(Solver, TakesTheToleranceOfTheMatrixsType) {
     none.rtol = 0;
     EXPECT_EQ(Solver(at.matrix, none).options().rtol, 0);
   }
+}
+
+/// What get() says of other options than the defaults, set() takes.
+TEST(SolverSettings, ComeBackAsTheyWereGiven) {
+  SolverOptions given;
+  given.solver = "fgmres", given.preconditioner = "chebyshev", given.preconditioning.degree = 7;
+  given.preconditioning.node_block_size = 3, given.rtol = 0.1, given.atol = 1e-300, given.restart = 17;
+  given.divergence_tolerance = std::numeric_limits<double>::infinity(), given.max_iterations = std::int64_t{1} << 40;
+  given.gram_schmidt = GramSchmidt::modified, given.variant = CgVariant::classic, given.assume_symmetric = true;
+  given.residual_norm = ResidualNorm::natural, given.null_space = NullSpace::constant,
+  given.penalty_rows = PenaltyRows::known;
+  SolverOptions taken;
+  for (const SolverSetting& setting : solver_settings()) {
+    const std::string text = setting.get(given);
+    EXPECT_NE(text, setting.get(taken)) << setting.name;
+    setting.set(taken, text);
+    EXPECT_EQ(setting.get(taken), text) << setting.name;
+  }
+  EXPECT_EQ(*taken.rtol, 0.1);
+  EXPECT_EQ(taken.atol, 1e-300);
 }
 
 TEST(Solver, RefusesOptionsThatDifferOverTheRanks) {
