@@ -171,7 +171,7 @@ class Communicator {
 
   /// Runs `phase` on every rank, then agree(). Returns the result of `phase`, whose type must have a default value.
   template <class F>
-  auto together(F&& phase) {
+  auto run_agreed(F&& phase) {
     std::exception_ptr error;
     if constexpr (std::is_void_v<decltype(phase())>) {
       try {

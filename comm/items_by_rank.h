@@ -38,7 +38,7 @@ ItemsByRank<T> send_items(Communicator& communicator, const ItemsByRank<T>& out)
   static_assert(std::is_trivially_copyable_v<T>);
   constexpr int kTag = 25;
   ItemsByRank<T> in{communicator.all_to_all(out.counts), {}};
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     const auto count = std::accumulate(in.counts.begin(), in.counts.end(), std::int64_t{0});
     require_host_memory(static_cast<std::int64_t>(sizeof(T)) * count, "what other ranks send");
     in.items.resize(static_cast<std::size_t>(count));

@@ -22,7 +22,7 @@ LongWait::LongWait(Communicator& all) : all_(all), seconds_(all.timeout_seconds(
   if (all.all_reduce(mpi_takes_threads() ? 1 : 0, Reduction::min) == 1) {
     living_.emplace(all.duplicate(seconds_));
     try {
-      all.together([&] { thread_ = std::thread([this] { show_life(); }); });
+      all.run_agreed([&] { thread_ = std::thread([this] { show_life(); }); });
     } catch (...) {
       end(State::failed);
       throw;

@@ -149,10 +149,10 @@ Placement place_ranks(Communicator& communicator, BackendChoice choice, int thre
   placement.device.backend = choose_backend(communicator, choice, hosts, visible, placement.why);
   const bool on_gpu = placement.device.backend == Backend::cuda;
   if (on_gpu) placement.device.ordinal = communicator.local_rank() % mine;
-  placement.isa = static_cast<Isa>(
-      communicator.all_reduce(static_cast<int>(communicator.together([] { return isa_of_environment(); })), Reduction::min));
+  placement.isa = static_cast<Isa>(communicator.all_reduce(
+      static_cast<int>(communicator.run_agreed([] { return isa_of_environment(); })), Reduction::min));
   const IsaScope of_all_ranks(placement.isa);
-  placement.ranks = gather_places(communicator, communicator.together([&] {
+  placement.ranks = gather_places(communicator, communicator.run_agreed([&] {
     // The first use of a device is where it shows that it is full, broken or another process's alone.
     const DeviceGuard guard(placement.device);
     available_memory(placement.device);

@@ -72,7 +72,7 @@ auto run_while_checking_ranks(Communicator& communicator, F&& work, const std::f
     if (give_up) give_up();
     throw;
   }
-  return communicator.together([&] { return result.get(); });
+  return communicator.run_agreed([&] { return result.get(); });
 }
 
 }  // namespace shardmat

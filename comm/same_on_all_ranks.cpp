@@ -68,7 +68,7 @@ Given given_number(const char* name, double number) { return {name, fmt::format(
 void require_same_on_all_ranks(Communicator& ranks, const std::vector<Given>& given) {
   if (ranks.size() == 1) return;
   const std::vector<Given> of_first = unpacked(ranks.broadcast(packed(given)));
-  ranks.together([&] { compare(given, of_first); });
+  ranks.run_agreed([&] { compare(given, of_first); });
 }
 
 }  // namespace shardmat

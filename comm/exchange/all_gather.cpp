@@ -75,7 +75,7 @@ std::int64_t held(Communicator&, const ColumnMap& map) { return map.length(); }
 std::unique_ptr<Exchange> make(const ExchangeContext& context, std::shared_ptr<const ColumnMap> map) {
   const bool host = context.device.backend == Backend::host;
   if (!host && context.nccl == nullptr) throw Error(ErrorKind::internal, "an exchange between GPUs was made without NCCL");
-  auto exchange = context.communicator.together([&]() -> std::unique_ptr<Exchange> {
+  auto exchange = context.communicator.run_agreed([&]() -> std::unique_ptr<Exchange> {
     context.require_room(map->length(), "the gathered x");
     return host ? std::make_unique<HostAllGather>(context, map) : nullptr;
   });

@@ -22,7 +22,7 @@ const ExchangeEntry& for_one_rank() {
 
 /// A named exchange that cannot be had here is refused on all ranks.
 void require_available(const ExchangeEntry& entry, const ExchangeContext& context) {
-  context.communicator.together([&] {
+  context.communicator.run_agreed([&] {
     const std::string why_not = entry.why_not(context);
     if (why_not.empty()) return;
     if (entry.ranks == ExchangeRanks::one)
@@ -33,7 +33,7 @@ void require_available(const ExchangeEntry& entry, const ExchangeContext& contex
 
 /// The named entry, or null for "auto" with several ranks. Frees first what earlier exchanges have left.
 const ExchangeEntry* named_entry(std::string_view name, const ExchangeContext& context) {
-  const ExchangeEntry* named = context.communicator.together([&] { return find_exchange(name); });
+  const ExchangeEntry* named = context.communicator.run_agreed([&] { return find_exchange(name); });
   if (context.communicator.size() == 1) return &for_one_rank();
   if (context.nccl != nullptr) context.nccl->free_retired();
   if (named != nullptr) require_available(*named, context);
@@ -175,7 +175,7 @@ std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeCon
     candidates.add(map);
     return candidates.fastest("x lies as for the matrix's other products");
   }
-  if (context.communicator.size() > 1) context.communicator.together([&] { require_exchange_over(name, *map); });
+  if (context.communicator.size() > 1) context.communicator.run_agreed([&] { require_exchange_over(name, *map); });
   auto exchange = entry->make(context, std::move(map));
   exchange->give_reason(reason(name, context));
   return exchange;

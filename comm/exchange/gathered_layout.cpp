@@ -47,10 +47,10 @@ GatheredLayout make_gathered_layout(std::vector<std::int64_t> starts) {
 }
 
 GatheredLayout make_gathered_layout(Communicator& communicator, const XParts& parts) {
-  GatheredLayout layout = communicator.together([&] { return make_gathered_layout(parts.starts); });
+  GatheredLayout layout = communicator.run_agreed([&] { return make_gathered_layout(parts.starts); });
   if (communicator.all_reduce(parts.order.empty() ? 0 : 1, Reduction::max) == 0) return layout;
   HostVector<std::int32_t>& moved = layout.moved;
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     require_host_memory(4 * layout.length(), "the order of x on every rank");
     moved.resize(static_cast<std::size_t>(layout.length()));
   });

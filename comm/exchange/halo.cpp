@@ -79,7 +79,7 @@ Halo make_halo(Communicator& communicator, const XParts& parts, const ColumnView
   const auto rank = static_cast<std::size_t>(communicator.rank());
   const std::int64_t begin = parts.starts[rank], own = parts.starts[rank + 1] - begin;
   const bool owns_all = own == parts.starts.back();
-  Halo halo = communicator.together([&] {
+  Halo halo = communicator.run_agreed([&] {
     Halo found = find_halo(begin, own, owns_all ? ColumnView() : columns);
     found.own_places.resize(parts.order.size());
     for (std::size_t i = 0; i < parts.order.size(); ++i)
@@ -100,7 +100,7 @@ Halo make_halo(Communicator& communicator, const XParts& parts, const ColumnView
 
   // Columns are asked for as distances from the first of their part.
   std::vector<std::int32_t> asked;
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     asked.resize(halo.entries.size());
     for (const Halo::Peer& peer : halo.from)
       for (auto i = static_cast<std::size_t>(peer.first); i < static_cast<std::size_t>(peer.first + peer.count); ++i)
@@ -154,7 +154,7 @@ SentPlaces find_sent_places(Communicator& communicator, const Halo& halo) {
   std::vector<std::int64_t> begins(static_cast<std::size_t>(communicator.size()));  // of what each rank writes here
   for (const Halo::Peer& peer : halo.from) begins[static_cast<std::size_t>(peer.rank)] = halo.first_received() + peer.first;
   there.shifts = communicator.all_to_all(begins);
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     there.receivers.resize(halo.sent.size());
     for (const Halo::Peer& peer : halo.to) {
       there.shifts[static_cast<std::size_t>(peer.rank)] -= peer.first;

@@ -81,7 +81,7 @@ std::int64_t held(Communicator&, const ColumnMap& map) { return map.length() + s
 std::unique_ptr<Exchange> make(const ExchangeContext& context, std::shared_ptr<const ColumnMap> map) {
   if (context.device.backend == Backend::cuda && context.nccl == nullptr)
     throw Error(ErrorKind::internal, "an exchange between GPUs was made without NCCL");
-  auto exchange = context.communicator.together([&] {
+  auto exchange = context.communicator.run_agreed([&] {
     context.require_room(map->length() + std::ssize(map->halo().sent), "x and its halo");
     return std::make_unique<HaloExchange>(context, std::move(map));
   });

@@ -35,7 +35,7 @@ std::string why_not(const ExchangeContext& context) {
 std::int64_t held(Communicator&, const ColumnMap& map) { return map.length(); }
 
 std::unique_ptr<Exchange> make(const ExchangeContext& context, std::shared_ptr<const ColumnMap> map) {
-  return context.communicator.together([&]() -> std::unique_ptr<Exchange> {
+  return context.communicator.run_agreed([&]() -> std::unique_ptr<Exchange> {
     context.require_room(map->length(), "x");
     return std::make_unique<NoExchange>(context, std::move(map));
   });

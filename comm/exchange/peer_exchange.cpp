@@ -26,7 +26,7 @@ class PeerExchange final : public Exchange {
         x_(nccl_, bytes_of(entries)),  // windows are alike on all ranks
         meeting_(nccl_, NcclCommunicator::blocks_to_push(sent * static_cast<std::int64_t>(entry_bytes()), entry_bytes(),
                                                          context.overlapped)) {
-    context.communicator.together([&] {
+    context.communicator.run_agreed([&] {
       Stream stream(context.device);
       const auto upload = [&]<class T>(const std::vector<T>& from) {
         Buffer buffer(context.device, from.size() * sizeof(T));
@@ -93,7 +93,7 @@ std::unique_ptr<Exchange> make(const ExchangeContext& context, std::shared_ptr<c
   const std::int64_t entries = communicator.all_reduce(map->length(), Reduction::max),
                      sent = communicator.all_reduce<std::int64_t>(std::ssize(map->halo().sent), Reduction::max);
   auto exchange = std::make_unique<PeerExchange>(context, std::move(map), there, entries, sent);
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (exchange->why_no_window().empty()) return;
     throw Error(ErrorKind::resources, "exchange 'peer' cannot be had: " + exchange->why_no_window() + "; use halo");
   });

@@ -192,7 +192,7 @@ NcclCommunicator::NcclCommunicator(Communicator& communicator, Device device)
   impl_->exceptions_at_start = std::uncaught_exceptions();
   if (device.backend != Backend::cuda) throw Error(ErrorKind::internal, "NCCL was asked to work on the host");
   let_graphs_register_nothing();
-  ncclUniqueId id = communicator.together([&] {
+  ncclUniqueId id = communicator.run_agreed([&] {
     ncclUniqueId fresh{};
     const ncclResult_t result = communicator.rank() == 0 ? ncclGetUniqueId(&fresh) : ncclSuccess;
     if (result != ncclSuccess)
@@ -201,7 +201,7 @@ NcclCommunicator::NcclCommunicator(Communicator& communicator, Device device)
     return fresh;
   });
   communicator.broadcast(std::span<ncclUniqueId>(&id, 1));
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     const auto made = std::make_shared<ncclComm_t>(nullptr);
     const ncclResult_t result = impl_->guarded(
         [made, id, size = communicator.size(), rank = communicator.rank()] {

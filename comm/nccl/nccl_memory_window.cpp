@@ -29,7 +29,7 @@ NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : o
   const DeviceGuard guard(impl.device);
   const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + kGranularity - 1) / kGranularity * kGranularity;
   try {
-    impl.communicator.together([&] {
+    impl.communicator.run_agreed([&] {
       require_memory(impl.device, static_cast<std::int64_t>(rounded), "memory shared between GPUs");
       const ncclResult_t result = ncclMemAlloc(&data_, rounded);
       if (result != ncclSuccess)

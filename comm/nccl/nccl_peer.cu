@@ -155,7 +155,7 @@ int NcclCommunicator::blocks_to_push(std::int64_t bytes, std::size_t entry_bytes
 
 Buffer NcclCommunicator::Impl::zero_for_all(const Memory& written, std::size_t counters) {
   Buffer mine;
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     const DeviceGuard guard(device);
     if (ended == nullptr) {
       SHARDMAT_CUDA_CHECK(cudaMallocHost(&ended, sizeof(int)));
@@ -181,7 +181,7 @@ NcclCommunicator::Board::Board(NcclCommunicator& owner, int values)
       rounds_(owner.impl_->zero_for_all(slots_, 1)) {
   if (!slots_.symmetric()) return;
   const NcclCommunicator::Impl& impl = *owner.impl_;
-  impl.communicator.together([&] {
+  impl.communicator.run_agreed([&] {
     const int ranks = impl.communicator.size();
     pointers_ = Buffer(impl.device, static_cast<std::size_t>(ranks) * sizeof(std::uint64_t*));
     Stream stream(impl.device);

@@ -10,7 +10,7 @@ NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes)
       bytes_(bytes),
       why_no_window_(fmt::format("that takes NCCL 2.28 or newer, this build has {}", nccl_version())) {
   Impl& impl = *owner.impl_;
-  impl.communicator.together([&] {
+  impl.communicator.run_agreed([&] {
     require_memory(impl.device, static_cast<std::int64_t>(bytes), "memory shared between GPUs");
     plain_ = Buffer(impl.device, bytes);
   });

@@ -189,7 +189,7 @@ void RankGroup::join() {
     int descriptor;
   };
   const std::size_t bytes = sizeof(Board) + members_.size() * sizeof(Seat);
-  all_.together([&] {
+  all_.run_agreed([&] {
     if (!owns()) return;
     memory_ = std::make_unique<SharedMemory>(bytes);
     board_ = new (memory_->head()) Board;
@@ -197,7 +197,7 @@ void RankGroup::join() {
     for (int place = 0; place < size(); ++place) new (&seat(place)) Seat;
   });
   const std::vector<Maker> makers = all_.all_gather(Maker{this_process(), memory_ == nullptr ? -1 : memory_->descriptor()});
-  all_.together([&] {
+  all_.run_agreed([&] {
     if (!owns()) {
       const Maker& maker = makers[static_cast<std::size_t>(members_.front())];
       memory_ = std::make_unique<SharedMemory>(bytes, maker.process.number, maker.descriptor);
@@ -331,7 +331,7 @@ void RankGroup::require_same_call(const char* name, std::size_t operands) const 
 }
 
 std::vector<Operand> RankGroup::prepare_all(const char* name, const std::function<std::vector<Operand>()>& prepare) {
-  return owners_->together([&] {
+  return owners_->run_agreed([&] {
     std::vector<Operand> mine;
     std::exception_ptr error;
     try {

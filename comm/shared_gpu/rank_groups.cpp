@@ -51,7 +51,7 @@ std::vector<int> owners_of_ranks(Communicator& all, BackendChoice backend, const
   std::vector<int> itself(static_cast<std::size_t>(all.size()));
   std::iota(itself.begin(), itself.end(), 0);
   const std::vector<GroupChoice> of_all = all.all_gather(choice);
-  all.together([&] {
+  all.run_agreed([&] {
     if (choice.owners < 0)
       throw Error(ErrorKind::usage, fmt::format("{} owners of rows on a host; there must be 1 or more", choice.owners),
                   "owners");
@@ -60,17 +60,17 @@ std::vector<int> owners_of_ranks(Communicator& all, BackendChoice backend, const
         throw Error(ErrorKind::usage, "ranks differ in how many of them own rows; all must give the same", "owners");
   });
   if (!choice.feeders || all.size() == 1) return itself;
-  const int count = all.together([&] { return backend == BackendChoice::host ? 0 : cuda_device_count(); });
+  const int count = all.run_agreed([&] { return backend == BackendChoice::host ? 0 : cuda_device_count(); });
   const bool on_gpus = all.all_reduce(count, Reduction::min) > 0;
   if (!on_gpus && choice.owners == 0) return itself;  // on the host; or placing the ranks says which of them has no GPU
-  all.together([&] {
+  all.run_agreed([&] {
     if (on_gpus && choice.owners > 0)
       throw Error(ErrorKind::usage,
                   "the number of owners counts on the host backend; each GPU has one owner. Leave it out, or run on the "
                   "host backend",
                   "owners");
   });
-  const std::string devices = all.together([&] { return visible_devices(count); });
+  const std::string devices = all.run_agreed([&] { return visible_devices(count); });
   const std::vector<std::string> places = all.all_gather(name_of_host(all) + devices);
   return owners_of_places(places, all.all_gather(on_gpus ? count : choice.owners));
 }

@@ -109,7 +109,7 @@ class BatchedRun {
 
  private:
   void open() {
-    ranks_.together([&] {
+    ranks_.run_agreed([&] {
       if (o_.alpha == 0) throw Error(ErrorKind::usage, "alpha = 0 leaves nothing of the product", "alpha");
       if (!o_.output.empty()) check_vector_suffix(o_.output);
       if (!o_.output.empty() && ranks_.rank() == 0) check_vector_writable(o_.output);
@@ -118,7 +118,7 @@ class BatchedRun {
     describe_on_all_ranks(VectorFile::hdf5_input(o_.x, "x"), ranks_);
     describe_on_all_ranks(VectorFile::hdf5_input(o_.bias, "bias"), ranks_);
     const LongWait wait(ranks_);  // every rank reads the sizes of all matrices, some from slower disks
-    ranks_.together([&] {
+    ranks_.run_agreed([&] {
       source_ = transformed(open_batch(o_.batch, o_.edges), o_.graphs);
       extent_ = std::make_unique<Extent>(*source_, o_);
       x_ = open_vector(o_.x, "x", extent_->cols(), o_.seed, o_.columns);
@@ -160,7 +160,7 @@ class BatchedRun {
       report_.streaming->chunks = std::ssize(chunks);
     }
     if (!o_.output.empty())
-      ranks_.together([&] {
+      ranks_.run_agreed([&] {
         if (ranks_.rank() == 0)
           writer_.emplace(o_.output, "y", extent_->rows(), sum_type(o_.type) == ValueType::f32, o_.columns);
       });
@@ -172,14 +172,14 @@ class BatchedRun {
     Stream& stream = context_.stream();
     const LongWait wait(ranks_);  // ranks with smaller matrices; rank 0 writes what the others have
     const Timer loading;
-    ranks_.together([&] {
+    ranks_.run_agreed([&] {
       chunk.read(mine_.front(), chunk_options_, files_);
       chunk.upload(stream);
       stream.synchronize();
     });
     report_.loading = over_ranks(loading.seconds(), ranks_);
     ChosenBatchedPlan chosen;
-    ranks_.together([&] {
+    ranks_.run_agreed([&] {
       chosen = choose_batched_plan(chunk.batch(), o_.columns, o_.plan, stream);
       chosen.plan->multiply(chunk.x(), o_.columns, chunk.y(), o_.columns, epilogue(), stream);
       chunk.download(stream);
@@ -195,10 +195,10 @@ class BatchedRun {
   }
 
   void time(const BatchedChunk& chunk, const BatchedPlan& plan) {
-    report_.copy_bandwidth = over_ranks(ranks_.together([&] { return context_.copy_bandwidth(); }), ranks_);
+    report_.copy_bandwidth = over_ranks(ranks_.run_agreed([&] { return context_.copy_bandwidth(); }), ranks_);
     if (o_.iterations == 0) return;
     ranks_.barrier();
-    const Timing mine = ranks_.together([&] {
+    const Timing mine = ranks_.run_agreed([&] {
       TimingOptions timing;
       timing.repetitions = static_cast<int>(std::min<std::int64_t>(o_.iterations, 100'000));
       return time_batched(plan, chunk.x(), o_.columns, chunk.y(), o_.columns, epilogue(), context_.stream(), timing);
@@ -218,13 +218,13 @@ class BatchedRun {
     BatchedStreaming& figures = *report_.streaming;
     const LongWait wait(ranks_);
     const Timer total;
-    const auto started = ranks_.together([&] {
+    const auto started = ranks_.run_agreed([&] {
       return std::make_unique<BatchedStream>(context_, mine_, chunk_options_, o_.columns, o_.plan, epilogue(), files_);
     });
     BatchedStream& chunks = *started;
     for (std::int64_t round = 0; round < rounds_; ++round) {
       const bool any = round < std::ssize(mine_);
-      BatchedChunk* chunk = ranks_.together([&] { return any ? chunks.next() : nullptr; });
+      BatchedChunk* chunk = ranks_.run_agreed([&] { return any ? chunks.next() : nullptr; });
       const Timer delivering;
       check(chunk);
       if (!passed()) break;
@@ -252,7 +252,7 @@ class BatchedRun {
   /// the end.
   void check(const BatchedChunk* chunk) {
     if (!report_.verification) return;
-    ranks_.together([&] {
+    ranks_.run_agreed([&] {
       if (chunk != nullptr) merge(*report_.verification, verify_chunk(*chunk, o_, bias_));
     });
     report_.verification->passed = ranks_.all_reduce(report_.verification->passed ? 1 : 0, Reduction::min) == 1;
@@ -264,7 +264,7 @@ class BatchedRun {
     const std::vector<std::int64_t> all = ranks_.all_gather(rows);
     const std::size_t row_bytes = static_cast<std::size_t>(o_.columns) * size_of(sum_type(o_.type));
     HostVector<std::byte> received;
-    ranks_.together([&] {
+    ranks_.run_agreed([&] {
       if (ranks_.rank() == 0 && all.size() > 1)
         received.resize(static_cast<std::size_t>(*std::max_element(all.begin() + 1, all.end())) * row_bytes);
     });
@@ -309,7 +309,7 @@ class BatchedRun {
 
   void finish_output() {
     if (!writer_asked() || !passed()) return;
-    ranks_.together([&] {
+    ranks_.run_agreed([&] {
       if (writer_) writer_->finish();
     });
     report_.output = o_.output;

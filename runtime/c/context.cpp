@@ -88,7 +88,7 @@ void make_on(MPI_Comm communicator, const shardmat_context_options* given, shard
     std::fprintf(stderr, "shardmat: %s. The call cannot return, so this process ends\n", why.what());
     MpiSession::leave(why.exit_code());
   });
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     refuse_child_of_user();
     MPI_Query_thread(&provided);
     MPI_Is_thread_main(&main_thread);
@@ -141,7 +141,8 @@ void require_own(const ContextState& context) {
 }
 
 void require_same(ContextState& context, const std::function<std::vector<Given>()>& list) {
-  if (context.communicator.size() > 1) require_same_on_all_ranks(context.communicator, context.communicator.together(list));
+  if (context.communicator.size() > 1)
+    require_same_on_all_ranks(context.communicator, context.communicator.run_agreed(list));
 }
 
 Given option(const char* name, double number) { return {name, fmt::format("{:.17g}", number), {}}; }

@@ -132,7 +132,7 @@ int rank(shardmat_context* context, const shardmat_pagerank_options* given, cons
                       }))
           .get(found);
     } else {
-      state.communicator.together(prepare);
+      state.communicator.run_agreed(prepare);
       found = on_owners();
     }
     if (result != nullptr)

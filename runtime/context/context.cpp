@@ -8,7 +8,7 @@ namespace shardmat {
 
 Context::Context(Communicator& communicator, BackendChoice backend, int threads)
     : communicator_(communicator),
-      placement_(communicator.together([&] { return place_ranks(communicator, backend, threads); })),
+      placement_(communicator.run_agreed([&] { return place_ranks(communicator, backend, threads); })),
       nccl_(placement_.device.backend == Backend::cuda && communicator.size() > 1
                 ? std::make_unique<NcclCommunicator>(communicator, placement_.device)
                 : nullptr),

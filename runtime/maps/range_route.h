@@ -67,7 +67,7 @@ class RangeRoute {
   static HostVector<T> moved(Side from, Side to, std::span<const T> values, std::int64_t each, Communicator& communicator) {
     static_assert(std::is_trivially_copyable_v<T>);
     HostVector<T> result;
-    communicator.together([&] {
+    communicator.run_agreed([&] {
       require_room(from, to, std::ssize(values), each, sizeof(T));
       result.resize(static_cast<std::size_t>(to.items * each));
     });

@@ -27,7 +27,7 @@ ColumnBlocks::ColumnBlocks(Context& context, const ExchangeContext& moving, std:
   auto second = make_exchange(first->name(), moving, first->shared_map());
   slots_.push_back({std::move(first), Event(context.device()), Event(context.device())});
   slots_.push_back({std::move(second), Event(context.device()), Event(context.device())});
-  context.communicator().together([&] {
+  context.communicator().run_agreed([&] {
     const std::int64_t bytes = own_ * columns_ * static_cast<std::int64_t>(size_of(type_));
     require_memory(context.device(), bytes, "this rank's entries of X");
     own_x_ = Buffer(context.device(), static_cast<std::size_t>(bytes));

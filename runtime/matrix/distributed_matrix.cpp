@@ -29,7 +29,7 @@ PartOptions part_options(const LoadOptions& options) {
 }
 
 void store_one_triangle(LoadedPart& part, const MatrixOptions& options, Context& context) {
-  context.communicator().together([&] {
+  context.communicator().run_agreed([&] {
     require_storage(context.device().backend, StoredEntries::half);
     if (options.values == Values::updatable)
       throw Error(ErrorKind::usage, "a matrix in symmetric storage takes no new values; store all entries", "storage");
@@ -81,7 +81,7 @@ std::optional<std::int64_t> order_boundary_last(LoadedPart& part, const MatrixOp
 Boundary find_boundary(LoadedPart& part, const MatrixOptions& options, Context& context) {
   Communicator& communicator = context.communicator();
   const std::optional<std::int64_t> moved_last =
-      communicator.together([&] { return order_boundary_last(part, options, context); });
+      communicator.run_agreed([&] { return order_boundary_last(part, options, context); });
   Boundary boundary;
   boundary.rows = moved_last.value_or(0);
   if (!part.csr.row_ptr.empty())
@@ -100,14 +100,14 @@ DistributedMatrix::DistributedMatrix(LoadedPart part, Context& context, const Ma
   const ContextScope scope(context);
   Communicator& communicator = context.communicator();
   Timer timer;
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     require_kernel(options_.plan.kernel, context.device().backend);
     require_column_block(options_.right_hand_sides, options_.column_block);
   });
   require_maps(part_.rows, part_.cols, options_.y_rows.get(), options_.x_rows.get(), context);
   if (options_.y_rows || options_.x_rows) put_on_maps(part_, options_.y_rows.get(), options_.x_rows.get(), communicator);
   if (options_.plan.storage == StoredEntries::half) store_one_triangle(part_, options_, context);
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (part_.nnz / communicator.size() > options_.column_sums_above) column_sums_ = sum_columns(part_);
   });
   part_.times.read += timer.seconds();
@@ -123,7 +123,7 @@ DistributedMatrix::DistributedMatrix(LoadedPart part, Context& context, const Ma
   map_ = planner_->column_map();
   const std::int64_t most =
       map_->layout() == ColumnLayout::compact ? map_->own() + map_->received() : part_.cols;  // without padding
-  x_entries_ = communicator.together([&] { return occupied_columns(rows_->view(), most); });
+  x_entries_ = communicator.run_agreed([&] { return occupied_columns(rows_->view(), most); });
   values_ =
       std::make_unique<MatrixValues>(*rows_, *y_rows_, *x_rows_, *map_, std::move(part_.route), part_.first_row, options_);
   part_.times.exchange = timer.seconds();
@@ -136,7 +136,7 @@ HostVector<std::int64_t> DistributedMatrix::column_ids() const {
   Communicator& communicator = context_.communicator();
   Stream& stream = context_.stream();
   const auto exchange = make_exchange("auto", context_.exchange_context(ValueType::f64, 1), map_);
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     const HostVector<std::int64_t>& ids = x_rows_->ids();
     HostVector<double> from_1(ids.size());  // padding is 0
     std::transform(ids.begin(), ids.end(), from_1.begin(), [](std::int64_t id) { return static_cast<double>(id + 1); });
@@ -145,7 +145,7 @@ HostVector<std::int64_t> DistributedMatrix::column_ids() const {
   exchange->start(stream);
   exchange->finish(stream);
   exchange->wait(stream);
-  return communicator.together([&] {
+  return communicator.run_agreed([&] {
     const HostVector<double> moved = to_host(exchange->x(), map_->length(), ValueType::f64, stream);
     HostVector<std::int64_t> ids(moved.size());
     std::transform(moved.begin(), moved.end(), ids.begin(), [](double id) { return static_cast<std::int64_t>(id) - 1; });

@@ -32,7 +32,7 @@ struct CopyScope {
 DistributedVector::DistributedVector(std::shared_ptr<const RowMap> map, ValueType type, std::int64_t columns)
     : map_(std::move(map)), type_(type), columns_(columns) {
   const ContextScope scope(context());
-  context().communicator().together([&] {
+  context().communicator().run_agreed([&] {
     if (columns < 1) throw Error(ErrorKind::usage, fmt::format("a vector of {} columns; there must be 1 or more", columns));
     const auto bytes = static_cast<std::size_t>(local_rows() * columns) * size_of(type);
     const Device device = context().device();
@@ -65,7 +65,7 @@ bool DistributedVector::has_same_entries(const ConstDense& values) const {
 
 template <class F>
 auto DistributedVector::agreed(F&& work) const {
-  return map_->route() == nullptr ? work() : context().communicator().together(work);
+  return map_->route() == nullptr ? work() : context().communicator().run_agreed(work);
 }
 
 void DistributedVector::fill(double value, Stream& stream) {
@@ -76,7 +76,7 @@ void DistributedVector::fill(double value, Stream& stream) {
 
 void DistributedVector::read(const VectorSource& source, Stream& stream) {
   const CopyScope scope(context(), stream);
-  context().communicator().together([&] {
+  context().communicator().run_agreed([&] {
     if (source.columns() != columns_)
       throw Error(ErrorKind::usage,
                   fmt::format("{} has {} columns, but the vector has {}", source.name(), source.columns(), columns_));
@@ -91,7 +91,7 @@ void DistributedVector::write(const std::string& path, const std::string& datase
   const CopyScope scope(context(), stream);
   Communicator& communicator = context().communicator();
   const HostVector<double> values =
-      communicator.together([&] { return to_host(memory_.data(), local_rows() * columns_, type_, stream); });
+      communicator.run_agreed([&] { return to_host(memory_.data(), local_rows() * columns_, type_, stream); });
   write_vector(path, dataset, rows(), type_, ids(), values, communicator, columns_, files);
 }
 
@@ -176,9 +176,9 @@ HostVector<double> DistributedVector::gather(Stream& stream) const {
   Communicator& communicator = context().communicator();
   const auto indices = bring_to_root(ids(), communicator);
   const HostVector<double> mine =
-      communicator.together([&] { return to_host(memory_.data(), local_rows() * columns_, type_, stream); });
+      communicator.run_agreed([&] { return to_host(memory_.data(), local_rows() * columns_, type_, stream); });
   const auto values = bring_to_root(mine, communicator);
-  return communicator.together([&] {
+  return communicator.run_agreed([&] {
     HostVector<double> all;
     if (communicator.rank() != 0) return all;
     require_host_memory(8 * rows() * columns_, "a vector on rank 0");
@@ -194,7 +194,7 @@ void DistributedVector::scatter(std::span<const double> values, Stream& stream) 
   const CopyScope scope(context(), stream);
   Communicator& communicator = context().communicator();
   const auto indices = bring_to_root(ids(), communicator);
-  const ItemsByRank<double> out = communicator.together([&] {
+  const ItemsByRank<double> out = communicator.run_agreed([&] {
     ItemsByRank<double> sorted_items{std::vector<std::int64_t>(static_cast<std::size_t>(communicator.size())), {}};
     const std::int64_t expected = communicator.rank() == 0 ? rows() * columns_ : 0;
     if (std::ssize(values) != expected)
@@ -209,7 +209,7 @@ void DistributedVector::scatter(std::span<const double> values, Stream& stream) 
     return sorted_items;
   });
   const ItemsByRank<double> mine = send_items(communicator, out);
-  communicator.together([&] { to_device(memory_.data(), mine.items, type_, stream); });
+  communicator.run_agreed([&] { to_device(memory_.data(), mine.items, type_, stream); });
 }
 
 }  // namespace shardmat

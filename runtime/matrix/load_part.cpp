@@ -30,7 +30,7 @@ std::vector<std::int64_t> gather_row_ptr(const RowSource& source, Communicator& 
   const auto begin = shares[static_cast<std::size_t>(communicator.rank())],
              end = shares[static_cast<std::size_t>(communicator.rank()) + 1];
   std::vector<std::int64_t> row_ptr;
-  const auto lengths = communicator.together([&] {
+  const auto lengths = communicator.run_agreed([&] {
     const bool root = communicator.rank() == 0;
     require_host_memory(8 * (end - begin) + (root ? 8 * (source.rows() + 1) : 0), "counting the nonzeros of all rows");
     if (root) row_ptr.resize(static_cast<std::size_t>(source.rows()) + 1);
@@ -98,12 +98,12 @@ std::int64_t find_in_pattern(const RowSource& rows, Communicator& communicator) 
 /// Collective: the unknowns of a node.
 NodeBlocks find_nodes(const MatrixSource& source, Communicator& communicator, std::int64_t given) {
   const RowSource& rows = *source.rows;
-  communicator.together([&] { require_node_block_size(given, rows.rows()); });
+  communicator.run_agreed([&] { require_node_block_size(given, rows.rows()); });
   if (given > 0 && (given == 1 || !rows.permuted() || source.by_part)) return {given, "given"};
   const std::int64_t known = rows.node_block_size();
   if (given > 0) {
     const std::int64_t found = known > 0 ? known : find_in_pattern(rows, communicator);
-    communicator.together([&] { require_nodes_in_order(given, found, rows); });
+    communicator.run_agreed([&] { require_nodes_in_order(given, found, rows); });
     return {given, "given"};
   }
   if (known > 0) return {known, source.file != nullptr ? "stored in the file" : "found in the pattern"};
@@ -134,7 +134,7 @@ void find_partition(const MatrixSource& source, Communicator& communicator, cons
   if (part.y.starts.empty()) {
     const std::vector<std::int64_t> row_ptr = gather_row_ptr(*source.rows, communicator);
     part.y.starts.resize(static_cast<std::size_t>(parts) + 1);
-    communicator.together([&] {
+    communicator.run_agreed([&] {
       if (communicator.rank() == 0) part.y.starts = make_partition(method, row_ptr, parts, nodes.size).row_starts;
     });
     communicator.broadcast(std::span<std::int64_t>(part.y.starts));
@@ -177,7 +177,7 @@ void read_rows(const MatrixSource& source, std::size_t rank, const PartOptions& 
 /// Collective: each rank can read the rows that the map gives it.
 bool has_rows_of(const RowMap& map, const MatrixSource& source, const LoadedPart& part, Communicator& communicator) {
   const auto rank = static_cast<std::size_t>(communicator.rank());
-  const bool here = communicator.together([&] {
+  const bool here = communicator.run_agreed([&] {
     if (part.y.starts != map.starts()) return false;
     const std::int64_t begin = part.y.starts[rank], end = part.y.starts[rank + 1];
     if (end - begin != map.local_rows()) return false;
@@ -211,7 +211,7 @@ LoadedPart send_rows(const MatrixSource& source, const LoadedPart& read, const P
   const RowMap& map = *options.y_rows;
   HostVector<std::int64_t> rows, columns;
   HostVector<double> values;
-  OwnTriplets triplets = communicator.together([&] {
+  OwnTriplets triplets = communicator.run_agreed([&] {
     if (source.rows->permuted())
       throw Error(ErrorKind::usage,
                   fmt::format("{} has its rows in another order than the row map y_rows; make both matrices from files of "
@@ -265,7 +265,7 @@ LoadedPart load_part(const MatrixSource& source, Context& context, const PartOpt
     part.times.read = timer.seconds();
     return part;
   }
-  communicator.together([&] { read_rows(source, static_cast<std::size_t>(communicator.rank()), options, part); });
+  communicator.run_agreed([&] { read_rows(source, static_cast<std::size_t>(communicator.rank()), options, part); });
   part.nnz = communicator.all_reduce(part.csr.nnz(), Reduction::sum);
   part.times.read = timer.seconds();
   return part;

@@ -119,8 +119,8 @@ class Mirror {
 
   /// Finds all, on this rank and on others. Returns the pair of all ranks that differs most. Collective.
   Pair find() {
-    communicator_.together([&] { prepare(); });
-    const ItemsByRank<Entry> out = communicator_.together([&] {
+    communicator_.run_agreed([&] { prepare(); });
+    const ItemsByRank<Entry> out = communicator_.run_agreed([&] {
       find_own();
       return entries_of_others();
     });
@@ -132,7 +132,7 @@ class Mirror {
 
   /// Every entry and its mirror image become their mean. Collective.
   void average() {
-    communicator_.together([&] {
+    communicator_.run_agreed([&] {
       part_.averaged.assign(static_cast<std::size_t>(part_.csr.rows), 0.0);
       part_.csr.change_values([&](auto values) { average_stored(values); });
       std::erase_if(missing_, [](const Entry& entry) { return entry.value == 0; });
@@ -347,7 +347,7 @@ std::string text_of(double value) { return std::isnan(value) ? "is not stored" :
 
 /// Throws the same error on all ranks, which is reported once.
 void refuse(Communicator& communicator, ErrorKind kind, const std::string& text) {
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (communicator.rank() == 0) throw Error(kind, text, "storage");
   });
 }

@@ -63,7 +63,7 @@ MatrixValues::MatrixValues(MatrixRows& rows, const RowMap& y_rows, const RowMap&
 
 /// Values that this rank gave become values of the nonzeros that it owns.
 HostVector<double> MatrixValues::bring(const ConstDense& values, Stream& stream) const {
-  const HostVector<double> given = context_.communicator().together([&] {
+  const HostVector<double> given = context_.communicator().run_agreed([&] {
     require_values(values, route_->given(), context_.device());
     Stream host(Device{});
     return to_host(values.data, values.rows, values.type, values.device.backend == Backend::host ? host : stream);
@@ -72,7 +72,7 @@ HostVector<double> MatrixValues::bring(const ConstDense& values, Stream& stream)
 }
 
 void MatrixValues::update(const ConstDense& values, Stream& stream) {
-  context_.communicator().together([&] { require_updatable(options_.values); });
+  context_.communicator().run_agreed([&] { require_updatable(options_.values); });
   const bool waits = route_ != nullptr || !(values.device == context_.device()) || values.type != options_.type;
   if (waits) context_.wait(stream, "the work on a GPU before new values");  // with a deadline, as products wait for ranks
   if (route_ == nullptr) return update_nonzeros(values, stream);
@@ -85,7 +85,7 @@ void MatrixValues::update(const ConstDense& values, Stream& stream) {
 
 void MatrixValues::update_nonzeros(const ConstDense& values, Stream& stream) {
   const void* from = nullptr;
-  context_.communicator().together([&] {
+  context_.communicator().run_agreed([&] {
     require_values(values, rows_.nnz(), context_.device());
     from = values.data;
     if (!(values.device == context_.device())) {
@@ -102,7 +102,7 @@ void MatrixValues::update_nonzeros(const ConstDense& values, Stream& stream) {
   });
   ++version_;
   if (rows_.stored()) rows_.update(from, values.type, stream);
-  else context_.communicator().together([&] { rows_.update(from, values.type, stream); });  // into host memory
+  else context_.communicator().run_agreed([&] { rows_.update(from, values.type, stream); });  // into host memory
   for (auto& [size, diagonal] : diagonals_)
     diagonal.picker.pick(from, values.type, diagonal.values.data(), sum_type(options_.type), stream);
 }
@@ -136,7 +136,7 @@ HostVector<std::int64_t> MatrixValues::diagonal_positions(std::int64_t block_siz
 }
 
 MatrixValues::Diagonal& MatrixValues::find_diagonal(std::int64_t size, Stream& stream) {
-  context_.communicator().together([&] {
+  context_.communicator().run_agreed([&] {
     if (y_rows_.size() != x_rows_.size())
       throw Error(ErrorKind::usage,
                   fmt::format("a matrix of {} × {} has no diagonal; it must be square", y_rows_.size(), x_rows_.size()));
@@ -188,7 +188,7 @@ DistributedVector MatrixValues::diagonal(const std::shared_ptr<const RowMap>& ma
 DiagonalBlocks MatrixValues::block_diagonal(std::int64_t size, Stream& stream) {
   const Diagonal& found = find_diagonal(size == kPoints ? -1 : size, stream);  // a size of 0 is refused like one below
   DiagonalBlocks blocks{size, (y_rows_.local_rows() + size - 1) / size, sum_type(options_.type), {}};
-  context_.communicator().together([&] {
+  context_.communicator().run_agreed([&] {
     require_memory(context_.device(), static_cast<std::int64_t>(found.values.bytes()), "the blocks of the diagonal");
     blocks.values = Buffer(context_.device(), found.values.bytes());
   });

@@ -11,7 +11,7 @@ HostVector<std::int64_t> named_on_all_ranks(std::span<const std::int64_t> rows, 
   const std::vector<std::int64_t> counts = ranks.all_gather(std::ssize(rows));
   const auto slot = static_cast<std::size_t>(*std::max_element(counts.begin(), counts.end()));
   HostVector<std::int64_t> slots;
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     require_host_memory(static_cast<std::int64_t>(8 * slot * counts.size()), "the rows that all ranks name");
     slots.resize(slot * counts.size());
   });

@@ -90,7 +90,7 @@ OrderedProduct::OrderedProduct(DistributedMatrix& matrix, const ProductOptions& 
     return;
   }
   Stream& stream = matrix.context().stream();
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     to_places_.emplace(entries_of(matrix.y_rows()->places_of_rows(), options.columns), stream);
     from_places_.emplace(entries_of(matrix.y_rows()->rows_by_place(), options.columns), stream);
     room(ordered_y_, matrix.context().device(), product_->y_bytes());

@@ -80,7 +80,7 @@ class Tiling {
       std::copy(mine.ranges().begin(), mine.ranges().end(), ranges.begin() + static_cast<std::ptrdiff_t>(rank_here * slot));
       communicator.all_gather_slots(ranges.data(), slot * sizeof(RowRange));
     }
-    communicator.together([&] {
+    communicator.run_agreed([&] {
       starts_.push_back(0);
       for (std::size_t rank = 0; rank < all.size(); ++rank) {
         std::int64_t rows = 0;
@@ -280,7 +280,7 @@ void note_nodes(LoadedPart& part, std::int64_t given, std::int64_t size, const R
 
 /// Gives the part its rows.
 void finish(LoadedPart& part, HostCsr csr, ValueType type, const Tiling& tiling, Communicator& communicator) {
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     tiling.renumber_columns(csr.col_idx);
     require_host_memory(CompactCsr::entry_bytes(csr.cols, type) * csr.nnz() + 8 * csr.rows, "this rank's own rows");
     part.csr = CompactCsr(csr.view(), type);
@@ -292,7 +292,7 @@ void finish(LoadedPart& part, HostCsr csr, ValueType type, const Tiling& tiling,
 /// Throws Error(usage) on all ranks unless all name the same partitioner or none.
 void require_method(std::string_view method, Communicator& communicator) {
   const std::vector<std::string> all = communicator.all_gather(std::string(method));
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     for (std::size_t rank = 1; rank < all.size(); ++rank)
       if (all[rank] != all[0])
         throw Error(ErrorKind::usage,
@@ -325,7 +325,7 @@ RowRange cut(std::span<const std::int64_t> lengths, const Tiling& tiling, std::s
   const RangeRoute route(tiling.by_rank(), on_root, communicator.rank());
   const HostVector<std::int64_t> all = route.bring<std::int64_t>(lengths, 1, communicator);
   std::vector<std::int64_t> starts(ranks + 1);
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (rank != 0) return;
     require_host_memory(8 * tiling.rows(), "counting the nonzeros of all rows");
     starts = make_partition(method, offsets_of(all), communicator.size(), node_block_size).row_starts;
@@ -338,19 +338,19 @@ RowRange cut(std::span<const std::int64_t> lengths, const Tiling& tiling, std::s
 LoadedPart spread(HostCsr csr, ValueType type, const Tiling& given, std::string_view method, std::int64_t node_block_size,
                   Context& context) {
   Communicator& communicator = context.communicator();
-  const HostVector<std::int64_t> lengths = communicator.together([&] {
+  const HostVector<std::int64_t> lengths = communicator.run_agreed([&] {
     require_host_memory(16 * csr.rows, "the lengths of this rank's rows");
     return lengths_of(csr.row_ptr);
   });
   const RowRange range = cut(lengths, given, method, node_block_size, communicator);
   const Tiling tiling(range, csr.cols, communicator);
-  LoadedPart part = communicator.together([&] { return describe_part(tiling, range, csr.cols, context); });
+  LoadedPart part = communicator.run_agreed([&] { return describe_part(tiling, range, csr.cols, context); });
   part.partition_origin = "computed when loading";
   const auto rows = std::make_shared<const RangeRoute>(given.by_rank(), tiling.by_rank(), communicator.rank());
   const HostVector<std::int64_t> taken = rows->bring<std::int64_t>(lengths, 1, communicator);
   HostCsr own;
   own.rows = range.count, own.cols = csr.cols;
-  own.row_ptr = communicator.together([&] { return offsets_of(taken); });
+  own.row_ptr = communicator.run_agreed([&] { return offsets_of(taken); });
   const RangeRoute nonzeros = rows->of_items(csr.row_ptr, own.row_ptr);
   own.col_idx = nonzeros.bring<std::int64_t>(csr.col_idx, 1, communicator);
   csr.col_idx = decltype(csr.col_idx)();
@@ -386,7 +386,7 @@ LoadedPart take_rows(const OwnRows& given, Context& context, ValueType type, std
   require_method(method, communicator);
   const RowRanges mine(given.range, given.further);
   const Tiling tiling(mine, given.cols, communicator);
-  HostCsr csr = communicator.together([&] {
+  HostCsr csr = communicator.run_agreed([&] {
     if (!method.empty()) tiling.require_one_range();
     require_node_block_size(node_block_size, tiling.rows());
     return copy_rows_of(given, mine, context, type);
@@ -397,7 +397,7 @@ LoadedPart take_rows(const OwnRows& given, Context& context, ValueType type, std
     note_nodes(part, node_block_size, size, RowRange{part.first_row, std::ssize(part.y.ids)}, communicator);
     return part;
   }
-  LoadedPart part = communicator.together([&] { return describe_part(tiling, mine, given.cols, context); });
+  LoadedPart part = communicator.run_agreed([&] { return describe_part(tiling, mine, given.cols, context); });
   note_nodes(part, node_block_size, size, mine, communicator);
   finish(part, std::move(csr), type, tiling, communicator);
   return part;
@@ -494,7 +494,7 @@ struct Pattern {
 
 /// Collective: triplets go to the owners of their rows in `tiling`.
 Pattern send_triplets(const Triplets& triplets, const Tiling& tiling, std::int64_t cols, Communicator& communicator) {
-  const std::vector<int> owner = communicator.together([&] {
+  const std::vector<int> owner = communicator.run_agreed([&] {
     std::vector<int> owners(triplets.places.size());
     for (std::size_t i = 0; i < owners.size(); ++i) owners[i] = tiling.owner(triplets.places[i].row);
     return owners;
@@ -502,7 +502,7 @@ Pattern send_triplets(const Triplets& triplets, const Tiling& tiling, std::int64
   TripletRoute::Arrival arrival;
   Pattern pattern;
   pattern.route = std::make_shared<TripletRoute>(owner, triplets.places, communicator, arrival);
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     const std::int64_t start = tiling.starts()[rank], rows = tiling.starts()[rank + 1] - start;
     tiling.renumber_rows(arrival.places, start);
@@ -522,7 +522,7 @@ RowRange cut_triplets(const Triplets& triplets, const Tiling& given, std::int64_
   const RowRange share{shares[rank], shares[rank + 1] - shares[rank]};
   const Tiling counting(share, cols, communicator);
   const HostCsr pattern = send_triplets(triplets, counting, cols, communicator).csr;
-  const auto lengths = communicator.together([&] { return lengths_of(pattern.row_ptr); });
+  const auto lengths = communicator.run_agreed([&] { return lengths_of(pattern.row_ptr); });
   node_block_size = find_nodes(node_block_size, pattern, share, counting, communicator);
   return cut(lengths, counting, method, node_block_size, communicator);
 }
@@ -536,7 +536,7 @@ LoadedPart take_triplets(const OwnTriplets& given, Context& context, ValueType t
   require_method(method, communicator);
   const RowRanges wanted(given.range, given.further);
   const Tiling asked(wanted, given.cols, communicator);
-  const Triplets triplets = communicator.together([&] {
+  const Triplets triplets = communicator.run_agreed([&] {
     if (!method.empty()) asked.require_one_range();
     require_node_block_size(node_block_size, asked.rows());
     return copy_triplets(given, asked, context);
@@ -546,11 +546,11 @@ LoadedPart take_triplets(const OwnTriplets& given, Context& context, ValueType t
   const Tiling tiling = method.empty() ? asked : Tiling(mine, given.cols, communicator);
   Pattern pattern = send_triplets(triplets, tiling, given.cols, communicator);
   if (method.empty()) size = find_nodes(size, pattern.csr, mine, tiling, communicator);
-  LoadedPart part = communicator.together([&] { return describe_part(tiling, mine, given.cols, context); });
+  LoadedPart part = communicator.run_agreed([&] { return describe_part(tiling, mine, given.cols, context); });
   note_nodes(part, node_block_size, size, mine, communicator);
   HostCsr csr = std::move(pattern.csr);
   csr.values = pattern.route->bring(triplets.values, communicator);
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (!std::all_of(csr.values.begin(), csr.values.end(), [](double value) { return std::isfinite(value); }))
       throw Error(ErrorKind::input, "triplets of the same place add up to more than f64 holds");
     require_in_range(type, csr.values, "the sums of the triplets");

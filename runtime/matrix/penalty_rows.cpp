@@ -57,7 +57,7 @@ class Search {
  public:
   Search(DistributedMatrix& matrix, Stream& stream)
       : matrix_(matrix), ranks_(matrix.context().communicator()), stream_(stream) {
-    ranks_.together([&] {
+    ranks_.run_agreed([&] {
       csr_ = matrix.host_rows(stream);
       require_host_memory(static_cast<std::int64_t>(sizeof(DiagonalAndOthers)) * csr_.rows, "the diagonal");
       facts_.resize(static_cast<std::size_t>(csr_.rows));
@@ -171,10 +171,10 @@ class Search {
   }
   /// The entries of all columns that this rank's rows read. Collective.
   HostVector<double> move(const Product& of_one, const HostVector<double>& mine) const {
-    ranks_.together([&] { to_device(of_one.x().data, mine, matrix_.type(), stream_); });
+    ranks_.run_agreed([&] { to_device(of_one.x().data, mine, matrix_.type(), stream_); });
     of_one.move_x(stream_);
     of_one.wait(stream_);
-    return ranks_.together([&] {
+    return ranks_.run_agreed([&] {
       const std::int64_t length = matrix_.column_map().length();
       require_host_memory(8 * length, "which columns have known values");
       return to_host(of_one.exchange().x(), length, matrix_.type(), stream_);
@@ -218,7 +218,7 @@ bool may_have_some(DistributedMatrix& matrix, Stream& stream) {
   Communicator& ranks = matrix.context().communicator();
   const DistributedVector diagonal = matrix.diagonal(stream);
   double extremes[2] = {std::numeric_limits<double>::infinity(), 0};
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     for (const double value : to_host(diagonal.view().data, diagonal.local_rows(), diagonal.type(), stream)) {
       extremes[0] = std::min(extremes[0], std::abs(value));
       extremes[1] = std::min(extremes[1], -std::abs(value));
@@ -251,7 +251,7 @@ PenaltyFindings find_penalty_rows(DistributedMatrix& matrix, PenaltyRows choice,
                                   const std::function<const Product&()>& make_product, Stream& stream) {
   Communicator& ranks = matrix.context().communicator();
   const auto refuse = [&](const char* text) {
-    ranks.together([&] { throw Error(ErrorKind::usage, text, "penalty_rows"); });
+    ranks.run_agreed([&] { throw Error(ErrorKind::usage, text, "penalty_rows"); });
   };
   if (choice == PenaltyRows::keep || matrix.rows() == 0) return none();
   if (!has_rows_everywhere(matrix)) {

@@ -62,7 +62,7 @@ void ProductPlanner::map_columns() {
   first_widths_ = choose_widths(first, [&] { return entries_held(options_.exchange, communicator, parts, csr.columns()); });
   MappedExchange made =
       make_mapped_exchange(options_.exchange, exchange_context(first, *first_widths_), parts, csr.columns());
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (!made.map->keeps_columns()) csr.change_columns([&](auto columns) { made.map->renumber(columns); });
   });
   made.map->forget_columns();
@@ -101,7 +101,7 @@ ProductPlanner::Widths ProductPlanner::choose_widths(const ProductOptions& wante
   if (wanted.column_block > 0) return {all, wanted.column_block, wanted.column_block == all ? "" : "asked for"};
   const std::int64_t own = x_rows_.local_rows(), value = static_cast<std::int64_t>(size_of(options_.type));
   const std::int64_t room =
-      communicator.together([&] { return available_memory(context_.device()) - bytes_besides_x(wanted); });
+      communicator.run_agreed([&] { return available_memory(context_.device()) - bytes_besides_x(wanted); });
   const auto everywhere = [&](bool here) { return communicator.all_reduce(here ? 1 : 0, Reduction::min) == 1; };
   const std::int64_t most_entries = 2 * x_rows_.size() + own * communicator.size();  // that any exchange holds
   if (everywhere(most_entries * all * value <= room)) return {all, all, {}};
@@ -148,7 +148,7 @@ std::optional<Buffer> ProductPlanner::memory_for_y(const ProductOptions& wanted)
 void ProductPlanner::require(const ProductOptions& wanted) const {
   Communicator& communicator = context_.communicator();
   const auto columns_of_ranks = communicator.all_gather(wanted.columns);
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     require_same_columns(columns_of_ranks);
     require_columns(options_.type, wanted);
     require_kernel_for(wanted.columns, wanted.plan.value_or(options_.plan).kernel, context_.device().backend);
@@ -178,7 +178,7 @@ std::vector<RowPlan> ProductPlanner::plan_rows(const ProductOptions& wanted, con
   const bool may_split = schedule.overlaps_two_blocks() && (wanted.columns == 1 || options_.overlap == Overlap::yes);
   const bool none_before = !rows_.stored();
   try {
-    return communicator.together([&] {
+    return communicator.run_agreed([&] {
       std::vector<RowPlan> made = rows_.plan(request, may_split, boundary_.rows);
       context_.stream().synchronize();  // products may run on another stream
       return made;
@@ -192,7 +192,7 @@ std::vector<RowPlan> ProductPlanner::plan_rows(const ProductOptions& wanted, con
 std::unique_ptr<Product> ProductPlanner::product(const DistributedMatrix& matrix, const ProductOptions& wanted) {
   require(wanted);
   if (context_.nccl() != nullptr) context_.nccl()->free_retired();  // else their memory counts as taken
-  std::optional<Buffer> y_by_rows = context_.communicator().together([&] { return memory_for_y(wanted); });
+  std::optional<Buffer> y_by_rows = context_.communicator().run_agreed([&] { return memory_for_y(wanted); });
   const bool first = !rows_.stored() && first_widths_->all == wanted.columns &&
                      options_.column_block == wanted.column_block && !wanted.exchange && !wanted.plan &&
                      wanted.y_order == DenseOrder::row_major;

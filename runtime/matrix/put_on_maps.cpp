@@ -56,7 +56,7 @@ HostVector<std::int64_t> find_rows(const HostVector<std::int64_t>& of_part, cons
 }
 
 void order_rows(LoadedPart& part, const RowMap& map, Communicator& communicator) {
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (part.y.ids != map.ids()) {
       const HostVector<std::int64_t> order = find_rows(part.y.ids, map, communicator.rank());
       part.value_starts = in_order(part.value_starts, order);
@@ -80,14 +80,14 @@ void number_columns(LoadedPart& part, const HostVector<std::int64_t>& ids, const
                     const RowMap& map, Communicator& communicator) {
   const auto rank = static_cast<std::size_t>(communicator.rank());
   const std::int64_t first = starts[rank], first_of_map = map.starts()[rank];
-  const HostVector<std::int64_t> ids_of_map = communicator.together([&] { return map.ids_by_place(); });
+  const HostVector<std::int64_t> ids_of_map = communicator.run_agreed([&] { return map.ids_by_place(); });
   const bool natural = is_natural(first, ids) && is_natural(first_of_map, ids_of_map),
              alike = starts == map.starts() && ids == ids_of_map;
   int of_all[] = {natural ? 1 : 0, alike ? 1 : 0};
   communicator.all_reduce(std::span<int>(of_all), Reduction::min);
   if (of_all[0] == 0 && of_all[1] == 0) {
     const auto from = RowRuns::make(first, ids, communicator), to = RowRuns::make(first_of_map, ids_of_map, communicator);
-    communicator.together([&] {
+    communicator.run_agreed([&] {
       if (!from || !to)
         throw Error(
             ErrorKind::usage,
@@ -102,7 +102,7 @@ void number_columns(LoadedPart& part, const HostVector<std::int64_t>& ids, const
 }  // namespace
 
 void require_maps(std::int64_t rows, std::int64_t cols, const RowMap* y_rows, const RowMap* x_rows, Context& context) {
-  context.communicator().together([&] {
+  context.communicator().run_agreed([&] {
     require_map("y_rows", y_rows, rows, "rows", context);
     require_map("x_rows", x_rows, cols, "columns", context);
     if (rows == cols && y_rows != nullptr && x_rows != nullptr && y_rows->number() != x_rows->number())
@@ -114,7 +114,7 @@ void put_on_maps(LoadedPart& part, const RowMap* y_rows, const RowMap* x_rows, C
   if (part.square()) y_rows = x_rows = y_rows != nullptr ? y_rows : x_rows;
   HostVector<std::int64_t> ids;
   const std::vector<std::int64_t> starts = part.of_x().starts;
-  if (x_rows != nullptr) ids = communicator.together([&] { return part.of_x().ids_by_place(); });
+  if (x_rows != nullptr) ids = communicator.run_agreed([&] { return part.of_x().ids_by_place(); });
   if (y_rows != nullptr) order_rows(part, *y_rows, communicator);
   if (x_rows != nullptr) number_columns(part, ids, starts, *x_rows, communicator);
 }

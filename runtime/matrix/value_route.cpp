@@ -10,7 +10,7 @@ namespace shardmat {
 
 TripletRoute::TripletRoute(std::span<const int> owner, std::span<const Place> places, Communicator& communicator,
                            Arrival& arrival) {
-  const ItemsByRank<Place> out = communicator.together([&] {
+  const ItemsByRank<Place> out = communicator.run_agreed([&] {
     require_host_memory(40 * std::ssize(owner), "the triplets that are sent to the owners of their rows");
     HostVector<std::int64_t> all(owner.size());
     std::iota(all.begin(), all.end(), std::int64_t{0});
@@ -31,14 +31,14 @@ void TripletRoute::set_sums(HostVector<std::int64_t> order, HostVector<std::int6
 }
 
 HostVector<double> TripletRoute::bring(std::span<const double> given, Communicator& communicator) const {
-  const ItemsByRank<double> out = communicator.together([&] {
+  const ItemsByRank<double> out = communicator.run_agreed([&] {
     require_host_memory(8 * std::ssize(given), "values that are sent to the owners of their rows");
     ItemsByRank<double> sorted_items{counts_, HostVector<double>(order_.size())};
     for (std::size_t i = 0; i < order_.size(); ++i) sorted_items.items[i] = given[static_cast<std::size_t>(order_[i])];
     return sorted_items;
   });
   const HostVector<double> arrived = send_items(communicator, out).items;
-  return communicator.together([&] {
+  return communicator.run_agreed([&] {
     const auto nonzeros = static_cast<std::int64_t>(sum_starts_.size()) - 1;
     require_host_memory(8 * nonzeros, "the values of this rank's nonzeros");
     HostVector<double> values(static_cast<std::size_t>(nonzeros));

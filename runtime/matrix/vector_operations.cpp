@@ -31,7 +31,7 @@ void combine_vectors(Factor a, const DistributedVector& x, Factor b, Distributed
 
 ColumnDots make_dots(Context& context, std::int64_t columns) {
   std::optional<ColumnDots> dots;
-  context.communicator().together([&] { dots.emplace(context.device(), columns); });
+  context.communicator().run_agreed([&] { dots.emplace(context.device(), columns); });
   return std::move(*dots);
 }
 

@@ -187,7 +187,7 @@ void write_vector(const std::string& path, const std::string& dataset, std::int6
   HostVector<double> room;
   Piece received;
   std::optional<VectorWriter> writer;
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     order = by_index(indices);
     if (writer_rank) room.resize(static_cast<std::size_t>(std::min(size, rows_of_window) * columns));
     if (writer_rank) writer.emplace(path, dataset, size, type == ValueType::f32, columns, files);
@@ -199,7 +199,7 @@ void write_vector(const std::string& path, const std::string& dataset, std::int6
   for (std::int64_t begin = 0; begin < size; begin += rows_of_window) {
     const std::int64_t end = std::min(size, begin + rows_of_window);
     Piece mine;
-    communicator.together([&] {
+    communicator.run_agreed([&] {
       for (; next < order.size() && indices[static_cast<std::size_t>(order[next])] < end; ++next) {
         const auto position = static_cast<std::size_t>(order[next]);
         mine.indices.push_back(indices[position]);
@@ -208,7 +208,7 @@ void write_vector(const std::string& path, const std::string& dataset, std::int6
       }
     });
     const auto counts = communicator.all_gather(static_cast<std::int64_t>(mine.indices.size()));
-    communicator.together([&] {
+    communicator.run_agreed([&] {
       if (!writer_rank) return;
       const auto most = static_cast<std::size_t>(*std::max_element(counts.begin(), counts.end()));
       received.indices.reserve(most);
@@ -231,11 +231,11 @@ void write_vector(const std::string& path, const std::string& dataset, std::int6
       communicator.send(mine.indices.data(), mine.indices.size() * sizeof(std::int64_t), 0, kIndexTag);
       communicator.send(mine.values.data(), mine.values.size() * sizeof(double), 0, kValueTag);
     }
-    communicator.together([&] {
+    communicator.run_agreed([&] {
       if (writer) writer->append(window.data(), end - begin);
     });
   }
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (writer) writer->finish();
   });
 }

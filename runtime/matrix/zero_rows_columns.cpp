@@ -42,16 +42,16 @@ void MatrixValues::zero_rows_columns(std::span<const std::int64_t> rows_to_zero,
                                      DistributedVector* b, const std::function<std::unique_ptr<Product>()>& make_product,
                                      Stream& stream) {
   Communicator& ranks = context_.communicator();
-  ranks.together([&] { require_zeroable(rows_to_zero, diagonal, x, b); });
+  ranks.run_agreed([&] { require_zeroable(rows_to_zero, diagonal, x, b); });
   require_same_on_all_ranks(ranks, {given_number("diagonal", diagonal)});
   if (ranks.all_reduce(x != nullptr ? 1 : 0, Reduction::sum) % ranks.size() != 0)
-    ranks.together([] { throw Error(ErrorKind::usage, "some ranks give x and b, and some do not"); });
+    ranks.run_agreed([] { throw Error(ErrorKind::usage, "some ranks give x and b, and some do not"); });
   const HostVector<std::int64_t> zeroed = named_on_all_ranks(rows_to_zero, ranks);
   const std::unique_ptr<Product> of_one = make_product();
 
   // 1 for each entry of x that is zeroed, also for those of other ranks that the rows of this rank read.
   HostVector<double> mine, all;
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     require_host_memory(8 * (2 * rows_.nnz() + 3 * y_rows_.local_rows() + columns_.length()), "the zeroed matrix");
     mine.resize(static_cast<std::size_t>(y_rows_.local_rows()));
     for (std::size_t i = 0; i < mine.size(); ++i)
@@ -60,10 +60,10 @@ void MatrixValues::zero_rows_columns(std::span<const std::int64_t> rows_to_zero,
   });
   of_one->move_x(stream);
   of_one->wait(stream);
-  ranks.together([&] { all = to_host(of_one->exchange().x(), columns_.length(), options_.type, stream); });
+  ranks.run_agreed([&] { all = to_host(of_one->exchange().x(), columns_.length(), options_.type, stream); });
 
   HostVector<double> values;
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     rows_.on_host_now(stream);
     values = zeroed_values(mine, all, diagonal);
   });
@@ -79,7 +79,7 @@ void MatrixValues::move_known_values(const Product& of_one, const HostVector<dou
                                      const DistributedVector& x, DistributedVector& b, Stream& stream) const {
   Communicator& ranks = context_.communicator();
   HostVector<double> known;
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     known = to_host(x.view().data, y_rows_.local_rows(), x.type(), stream);
     HostVector<double> moved(known.size());
     for (std::size_t i = 0; i < known.size(); ++i) moved[i] = mine[i] != 0 ? known[i] : 0;
@@ -87,7 +87,7 @@ void MatrixValues::move_known_values(const Product& of_one, const HostVector<dou
   });
   of_one.multiply(-1, 1, b.view(), stream);
   of_one.wait(stream);
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     HostVector<double> right = to_host(b.view().data, y_rows_.local_rows(), b.type(), stream);
     for (std::size_t i = 0; i < right.size(); ++i)
       if (mine[i] != 0) right[i] = diagonal * known[i];

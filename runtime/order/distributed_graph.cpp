@@ -19,7 +19,7 @@ struct Edge {
 /// Collective: each edge that begins in this rank's share, some of them twice, in the same order each time.
 void for_each_edge(const RowShare& share, Communicator& communicator, const std::function<void(const Edge&)>& use) {
   for_each_round(share, communicator, [&](std::int64_t first_row, const HostCsr& rows) {
-    const ItemsByRank<Edge> away = communicator.together([&] {
+    const ItemsByRank<Edge> away = communicator.run_agreed([&] {
       std::vector<Edge> edges;
       for (std::int64_t i = 0; i < rows.rows; ++i)
         for (auto k = rows.row_ptr[static_cast<std::size_t>(i)]; k < rows.row_ptr[static_cast<std::size_t>(i) + 1]; ++k) {
@@ -62,21 +62,21 @@ GraphShare graph_of(const RowShare& share, Communicator& communicator) {
   constexpr const char* kWhat = "the graph of this rank's rows, to order them";
   const auto place = [&](std::int64_t row) { return static_cast<std::size_t>(row - share.begin); };
   GraphShare graph;
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     require_host_memory(16 * (share.rows() + 1), kWhat);
     graph.first.resize(static_cast<std::size_t>(share.rows()) + 1);
     std::fill(graph.first.begin(), graph.first.end(), 0);
   });
   for_each_edge(share, communicator, [&](const Edge& edge) { ++graph.first[place(edge.from) + 1]; });
   std::partial_sum(graph.first.begin(), graph.first.end(), graph.first.begin());
-  HostVector<std::int64_t> end = communicator.together([&] {
+  HostVector<std::int64_t> end = communicator.run_agreed([&] {
     require_host_memory(8 * (share.rows() + graph.first.back()), kWhat);
     graph.neighbour.resize(static_cast<std::size_t>(graph.first.back()));
     return HostVector<std::int64_t>(graph.first.begin(), graph.first.end() - 1);
   });
   for_each_edge(share, communicator,
                 [&](const Edge& edge) { graph.neighbour[static_cast<std::size_t>(end[place(edge.from)]++)] = edge.to; });
-  communicator.together([&] { sort_and_pack(graph, end); });
+  communicator.run_agreed([&] { sort_and_pack(graph, end); });
   return graph;
 }
 

@@ -57,7 +57,7 @@ ScotchGraph scotch_graph(const RowShare& share, Communicator& communicator) {
   const GraphShare graph = graph_of(share, communicator);
   ScotchGraph result;
   std::int64_t sums[] = {std::ssize(graph.neighbour), 0};
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     // PT-Scotch copies the graph, coarsens it and holds a half of it for each bisection.
     require_host_memory(static_cast<std::int64_t>(sizeof(SCOTCH_Num)) * (12 * share.rows() + 4 * sums[0]),
                         "partitioning the graph of the matrix");
@@ -68,7 +68,7 @@ ScotchGraph scotch_graph(const RowShare& share, Communicator& communicator) {
     for (SCOTCH_Num& weight : result.weight) sums[1] += weight = std::max<SCOTCH_Num>(weight, 1);  // it divides by their sum
   });
   communicator.all_reduce(std::span<std::int64_t>(sums), Reduction::sum);
-  communicator.together([&] { require_countable(sums[0], sums[1]); });
+  communicator.run_agreed([&] { require_countable(sums[0], sums[1]); });
   return result;
 }
 
@@ -110,7 +110,7 @@ Numbers partition_graph(ScotchGraph graph, MPI_Comm ranks, int parts) {
 HostVector<std::int64_t> positions(const Numbers& part, Communicator& communicator, int parts) {
   ItemsByRank<std::int64_t> rows_of_parts;
   HostVector<std::int64_t> result;
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     require_host_memory(8 * (2 * std::int64_t{parts} + std::ssize(part)), "the new positions of rows");
     const auto starts = even_starts(parts, communicator.size());
     for (std::size_t p = 0; p + 1 < starts.size(); ++p) rows_of_parts.counts.push_back(starts[p + 1] - starts[p]);
@@ -154,7 +154,7 @@ bool built_with_ptscotch() { return true; }
 HostVector<std::int64_t> order_by_graph(const RowShare& share, Communicator& communicator, int parts) {
   Numbers part(share.lengths.size(), 0);
   if (parts > 1 && share.source.rows() >= communicator.size()) {
-    communicator.together([] { require_mpi_threads(); });
+    communicator.run_agreed([] { require_mpi_threads(); });
     ScotchGraph graph = scotch_graph(share, communicator);
     const Communicator others = communicator.duplicate(communicator.timeout_seconds());
     setenv("SCOTCH_PTHREAD_NUMBER", "1", 0);  // with more its answers vary from run to run, and it pins them to cores
@@ -169,7 +169,7 @@ HostVector<std::int64_t> order_by_graph(const RowShare& share, Communicator& com
 bool built_with_ptscotch() { return false; }
 
 HostVector<std::int64_t> order_by_graph(const RowShare&, Communicator& communicator, int) {
-  communicator.together([] {
+  communicator.run_agreed([] {
     throw Error(ErrorKind::usage,
                 "this build has no PT-Scotch to partition graphs on several ranks; install libptscotch-dev and build again, "
                 "or start one process without mpirun");

@@ -28,14 +28,14 @@ class Sampling {
 
   /// Collective.
   std::int64_t find() {
-    const ItemsByRank<Entry> out = ranks_.together([&] {
+    const ItemsByRank<Entry> out = ranks_.run_agreed([&] {
       require_host_memory(static_cast<std::int64_t>(sizeof(Entry)) * std::ssize(entries_), "a sample of the rows");
       return sort_by_rank<Entry>(entries_, ranks_.size(),
                                  [&](const Entry& entry) { return static_cast<int>(range_of(entry.row) % ranks_.size()); });
     });
     HostVector<Entry> in = send_items(ranks_, out).items;
     NodeBlockSample sample(rows_);
-    ranks_.together([&] { add(in, sample); });
+    ranks_.run_agreed([&] { add(in, sample); });
     return node_block_size(rows_, [&](const std::vector<BlockGrouping>& groupings) {
       std::vector<BlockTally> sums;
       std::vector<std::int64_t> numbers;
@@ -93,7 +93,7 @@ class Sampling {
 
 std::int64_t find_node_block_size(const RowSource& source, std::int64_t begin, std::int64_t end, Communicator& ranks) {
   Sampling sampling(source.rows(), ranks);
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     for (const RowInterval& range : sampling.ranges()) {
       const std::int64_t first = std::max(begin, range.begin), last = std::min(end, range.end);
       if (first >= last) continue;
@@ -108,7 +108,7 @@ std::int64_t find_node_block_size(const RowSource& source, std::int64_t begin, s
 std::int64_t find_node_block_size(std::int64_t rows, const CsrView& own,
                                   const std::function<std::int64_t(std::int64_t)>& number, Communicator& ranks) {
   Sampling sampling(rows, ranks);
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     for (std::int64_t i = 0; i < own.rows; ++i) sampling.take(number(i), own, static_cast<std::size_t>(i));
   });
   return sampling.find();

@@ -18,7 +18,7 @@ struct Place {
 PlacedRows make_room(const RowShare& share, std::span<const std::int64_t> position, Communicator& communicator) {
   PlacedRows placed;
   placed.starts = share.starts;
-  const auto away = communicator.together([&] {
+  const auto away = communicator.run_agreed([&] {
     require_host_memory(56 * share.rows(), "the new places of this rank's rows");
     const auto originals = share.source.permutation(share.begin, share.end);
     std::vector<Place> places;
@@ -28,7 +28,7 @@ PlacedRows make_room(const RowShare& share, std::span<const std::int64_t> positi
                                [&](const Place& place) { return owner_of(placed.starts, place.position); });
   });
   const ItemsByRank<Place> places = send_items(communicator, away);
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     const auto rows = places.items.size();
     require_host_memory(16 * static_cast<std::int64_t>(rows + 1), "the rows of this rank in their new order");
     placed.rows.rows = static_cast<std::int64_t>(rows), placed.rows.cols = share.source.cols();
@@ -51,7 +51,7 @@ PlacedRows make_room(const RowShare& share, std::span<const std::int64_t> positi
 /// The new positions of the columns of some rows, asked of the ranks in whose shares they are.
 HostVector<std::int64_t> new_columns(const RowShare& share, std::span<const std::int64_t> position,
                                      const HostVector<std::int64_t>& columns, Communicator& communicator) {
-  const ItemsByRank<std::int64_t> wanted = communicator.together([&] {
+  const ItemsByRank<std::int64_t> wanted = communicator.run_agreed([&] {
     ItemsByRank<std::int64_t> result{{}, columns};
     std::sort(result.items.begin(), result.items.end());
     result.items.erase(std::unique(result.items.begin(), result.items.end()), result.items.end());
@@ -66,7 +66,7 @@ HostVector<std::int64_t> new_columns(const RowShare& share, std::span<const std:
   ItemsByRank<std::int64_t> asked = send_items(communicator, wanted);
   for (std::int64_t& column : asked.items) column = position[static_cast<std::size_t>(column - share.begin)];
   const HostVector<std::int64_t> found = send_items(communicator, asked).items;
-  return communicator.together([&] {
+  return communicator.run_agreed([&] {
     HostVector<std::int64_t> result(columns.size());
     parallel_ranges(std::ssize(columns), 1 << 16, [&](std::int64_t lo, std::int64_t hi) {
       for (auto k = static_cast<std::size_t>(lo); k < static_cast<std::size_t>(hi); ++k)
@@ -122,14 +122,14 @@ PlacedRows place_rows(const RowShare& share, std::span<const std::int64_t> posit
   PlacedRows placed = make_room(share, position, communicator);
   for_each_round(share, communicator, [&](std::int64_t first_row, const HostCsr& rows) {
     const auto columns = new_columns(share, position, rows.col_idx, communicator);
-    const RowsByRank away = communicator.together([&] {
+    const RowsByRank away = communicator.run_agreed([&] {
       return pack(rows, columns,
                   position.subspan(static_cast<std::size_t>(first_row - share.begin), static_cast<std::size_t>(rows.rows)),
                   placed);
     });
     unpack({send_items(communicator, away.numbers), send_items(communicator, away.values)}, share.begin, placed.rows);
   });
-  communicator.together([&] { sort_rows_and_sum_duplicates(placed.rows); });  // there are none, so it sorts only
+  communicator.run_agreed([&] { sort_rows_and_sum_duplicates(placed.rows); });  // there are none, so it sorts only
   return placed;
 }
 

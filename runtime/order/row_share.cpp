@@ -19,7 +19,7 @@ RowShare take_share(const RowSource& source, Communicator& communicator) {
   RowShare share{source, even_starts(source.rows(), communicator.size())};
   const auto rank = static_cast<std::size_t>(communicator.rank());
   share.begin = share.starts[rank], share.end = share.starts[rank + 1];
-  share.lengths = communicator.together([&] {
+  share.lengths = communicator.run_agreed([&] {
     require_host_memory(8 * share.rows(), "counting the nonzeros of this rank's rows");
     return source.row_lengths(share.begin, share.end);
   });
@@ -60,10 +60,10 @@ HostCsr read_as_counted(const RowShare& share, std::int64_t begin, std::int64_t 
 
 void for_each_round(const RowShare& share, Communicator& communicator,
                     const std::function<void(std::int64_t, const HostCsr&)>& use) {
-  std::vector<std::int64_t> starts = communicator.together([&] { return slice_starts(share); });
+  std::vector<std::int64_t> starts = communicator.run_agreed([&] { return slice_starts(share); });
   starts.resize(static_cast<std::size_t>(communicator.all_reduce(std::ssize(starts), Reduction::max)), share.end);
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
-    const HostCsr rows = communicator.together([&] {
+    const HostCsr rows = communicator.run_agreed([&] {
       // A row longer than a slice makes one of its own. Rows, and what ranks tell each other about them.
       const auto first = share.lengths.begin() + (starts[i] - share.begin), last = first + (starts[i + 1] - starts[i]);
       require_host_memory(80 * std::max(kSliceEntries, std::accumulate(first, last, std::int64_t{0})),

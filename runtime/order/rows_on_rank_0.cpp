@@ -145,7 +145,7 @@ class RowsOfAllRanks final : public RowSource {
 
 void read_all_on_rank_0(const PlacedRows& placed, const std::string& name, std::shared_ptr<const UnknownList> unknowns,
                         Communicator& communicator, const std::function<void(const RowSource&)>& use) {
-  communicator.together([] { require_mpi_threads(); });
+  communicator.run_agreed([] { require_mpi_threads(); });
   // No deadline: rank 0 asks when it is ready to; who is lost shows elsewhere.
   Communicator ranks = communicator.duplicate(std::numeric_limits<double>::infinity());
   run_while_checking_ranks(

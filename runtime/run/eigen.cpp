@@ -38,7 +38,7 @@ class EigenRun : ReportedRun<EigenOptions, EigenReport> {
 
  private:
   void open() {
-    communicator_.together([&] {
+    communicator_.run_agreed([&] {
       const auto refuse = [](const char* text, const char* setting) { throw Error(ErrorKind::usage, text, setting); };
       if (options_.load.right_hand_sides != 1)
         refuse("eigenvalues are computed with one right-hand side", "right_hand_sides");
@@ -53,7 +53,7 @@ class EigenRun : ReportedRun<EigenOptions, EigenReport> {
     source_ = open_matrix(options_.matrix, communicator_,
                           {options_.allow_nonfinite, options_.load.method, options_.load.progress, false, options_.choices,
                            false, options_.load.node_block_size});
-    communicator_.together([&] {
+    communicator_.run_agreed([&] {
       const RowSource& rows = *source_.rows;
       if (rows.rows() != rows.cols())
         throw Error(ErrorKind::usage,

@@ -38,7 +38,7 @@ std::vector<IterationPart> measure_iteration_parts(const Solver& solver, double 
     const auto values = static_cast<int>(2 * product.columns());
     SumOverRanks sum(context.exchange_context(sum_type(matrix.type()), 1), values);
     Buffer zeros;
-    ranks.together([&] {
+    ranks.run_agreed([&] {
       zeros = Buffer(context.device(), static_cast<std::size_t>(values) * sizeof(double));
       fill_bytes(zeros.data(), 0, zeros.bytes(), stream);
     });

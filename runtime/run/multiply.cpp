@@ -38,7 +38,7 @@ class MultiplyRun : ReportedRun<MultiplyOptions, MultiplyReport> {
     source_ = open_matrix(options_.matrix, communicator_,
                           {options_.allow_nonfinite, options_.load.method, options_.progress, false, options_.choices, false,
                            options_.load.node_block_size});
-    communicator_.together([&] {
+    communicator_.run_agreed([&] {
       if (options_.mode != Mode::repeat && source_.rows->rows() != source_.rows->cols())
         throw Error(ErrorKind::usage,
                     fmt::format("mode {} needs a square matrix; {} is {} × {}", name(options_.mode), source_.rows->name(),
@@ -48,7 +48,7 @@ class MultiplyRun : ReportedRun<MultiplyOptions, MultiplyReport> {
     });
     describe_on_all_ranks(VectorFile::hdf5_input(options_.x, "x"), communicator_);
     if (options_.beta != 0) describe_on_all_ranks(VectorFile::hdf5_input(options_.y0, "y0"), communicator_);
-    communicator_.together([&] {
+    communicator_.run_agreed([&] {
       x_source_ = open_vector(options_.x, "x", source_.rows->cols(), options_.seed, columns());
       if (options_.beta != 0)
         y0_source_ = open_vector(options_.y0, "y0", source_.rows->rows(), options_.seed + 1, columns());
@@ -65,7 +65,7 @@ class MultiplyRun : ReportedRun<MultiplyOptions, MultiplyReport> {
   }
 
   void check_options() {
-    communicator_.together([&] {
+    communicator_.run_agreed([&] {
       if (options_.iterations < 0) throw Error(ErrorKind::usage, "the number of iterations must be 0 or more", "iterations");
       if (!options_.output.empty()) check_vector_suffix(options_.output);
       if (!options_.output.empty() && communicator_.rank() == 0)
@@ -105,14 +105,14 @@ class MultiplyRun : ReportedRun<MultiplyOptions, MultiplyReport> {
   void measure_copy() {
     double copy_bandwidth = 0;
     peak_before_copy_ = peak_host_memory();
-    communicator_.together([&] { copy_bandwidth = context_.copy_bandwidth(); });
+    communicator_.run_agreed([&] { copy_bandwidth = context_.copy_bandwidth(); });
     peak_with_copy_ = peak_host_memory();
     report_.copy_bandwidth = over_ranks(copy_bandwidth, communicator_);
   }
 
   void set_up_vectors() {
     phase("vectors", [&] {
-      communicator_.together([&] {
+      communicator_.run_agreed([&] {
         const HostVector<double> x = collect(*x_source_, matrix_->x_rows()->ids());
         require_in_range(matrix_->type(), x, x_source_->name());
         to_device(product_->x().data, x, matrix_->type(), context_.stream());
@@ -133,7 +133,7 @@ class MultiplyRun : ReportedRun<MultiplyOptions, MultiplyReport> {
     phase("first product", [&] {
       product_->multiply(options_.alpha, options_.beta, y(), context_.stream());
       product_->wait(context_.stream());
-      communicator_.together([&] {
+      communicator_.run_agreed([&] {
         result_ = to_host(y_.data(), matrix_->local_rows() * columns(), sum_type(matrix_->type()), context_.stream());
       });
     });
@@ -162,7 +162,7 @@ class MultiplyRun : ReportedRun<MultiplyOptions, MultiplyReport> {
       if (options_.mode == Mode::power) {
         report_.eigenvalue = iterated_.estimates[0].eigenvalue;
         report_.residual = iterated_.estimates[0].residual;
-        communicator_.together(
+        communicator_.run_agreed(
             [&] { result_ = to_host(product_->x().data, matrix_->local_rows(), matrix_->type(), context_.stream()); });
       }
     }

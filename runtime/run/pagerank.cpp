@@ -47,7 +47,7 @@ class PageRankRun : ReportedRun<PageRankOptions, PageRankReport> {
 
   void check_options() {
     seeds_ = read_seeds(options_.seeds, communicator_);
-    communicator_.together([&] {
+    communicator_.run_agreed([&] {
       const PageRankSettings& s = options_.settings;
       if (!(s.damping >= 0 && s.damping < 1))
         throw Error(ErrorKind::usage, fmt::format("the damping must be 0 or more and less than 1, not {:g}", s.damping),
@@ -72,7 +72,7 @@ class PageRankRun : ReportedRun<PageRankOptions, PageRankReport> {
       graph = open_matrix(options_.graph, communicator_,
                           {options_.unweighted, "rows", load_.progress, false, options_.choices, false, 1});
     });
-    communicator_.together([&] {
+    communicator_.run_agreed([&] {
       const std::int64_t vertices = graph.rows->rows();
       require_vertices(seeds_, options_.seeds, graph.rows->name(), vertices);
       if (!seeds_.weights.empty() && vertices == graph.rows->cols())
@@ -94,7 +94,7 @@ class PageRankRun : ReportedRun<PageRankOptions, PageRankReport> {
       scores_.emplace(*matrix_, VectorLayout::rows, sum_type(matrix_->type()), columns());
       if (options_.seeds.empty()) return;
       restarts_.emplace(*matrix_, VectorLayout::rows, sum_type(matrix_->type()), columns());
-      communicator_.together([&] {
+      communicator_.run_agreed([&] {
         const HostVector<double> values = weights_ ? own_weights() : own_seeds();
         to_device(restarts_->view().data, values, restarts_->type(), context_.stream());
       });

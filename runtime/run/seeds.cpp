@@ -76,7 +76,7 @@ Seeds read_seeds(const std::string& text, Communicator& ranks) {
     seeds.weights = text;
     return seeds;
   }
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     if (ranks.rank() == 0) seeds.vertices = is_list(text) ? parse_list(text) : read_list(text);
   });
   std::int64_t count = std::ssize(seeds.vertices);

@@ -31,7 +31,7 @@ std::int64_t count_nonzeros(const MatrixSource& source, Communicator& communicat
   if (source.file != nullptr) return source.file->nnz();
   const std::vector<std::int64_t> shares = even_starts(source.rows->rows(), communicator.size());
   const auto rank = static_cast<std::size_t>(communicator.rank());
-  const std::int64_t mine = communicator.together([&] {
+  const std::int64_t mine = communicator.run_agreed([&] {
     const HostVector<std::int64_t> lengths = source.rows->row_lengths(shares[rank], shares[rank + 1]);
     return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
   });
@@ -82,7 +82,7 @@ class Several {
   };
 
   SeveralReport steps() {
-    ranks_.together([&] { check_options(); });
+    ranks_.run_agreed([&] { check_options(); });
     describe_on_all_ranks(VectorFile::hdf5_input(options_.each.x, "x"), ranks_);
     for (const std::string& name : options_.matrices) {
       sources_.push_back(open_matrix(name, ranks_,
@@ -95,13 +95,13 @@ class Several {
       report_.items.push_back(std::move(item));
       report_.items.back().nnz = count_nonzeros(source, ranks_);
     }
-    ranks_.together([&] { check_shapes(); });
+    ranks_.run_agreed([&] { check_shapes(); });
     place();
     if (whole_) {
       alone_ = std::make_unique<Communicator>(MPI_COMM_SELF, ranks_.timeout_seconds());
-      own_ = ranks_.together([&] { return std::make_unique<Context>(*alone_, context_); });
+      own_ = ranks_.run_agreed([&] { return std::make_unique<Context>(*alone_, context_); });
       const LongWait wait(ranks_);  // ranks with less to load
-      ranks_.together([&] { load_all(); });
+      ranks_.run_agreed([&] { load_all(); });
     } else {
       load_all();
     }
@@ -139,7 +139,7 @@ class Several {
     const std::vector<int> rank_of = spread(report_.items, ranks_.size());
     const bool possible = fits(rank_of);
     if (options_.placement == SeveralPlacement::whole && !possible)
-      ranks_.together([&] {
+      ranks_.run_agreed([&] {
         throw Error(ErrorKind::resources,
                     "the matrices of a rank do not fit its memory whole; use more ranks, or split the matrices",
                     "placement");
@@ -181,7 +181,7 @@ class Several {
   /// From copy bandwidth, launch and exchange latency of this machine; halos are thought small.
   void predict(std::span<const int> rank_of) {
     double bandwidth = 0, latency = 0;
-    ranks_.together([&] {
+    ranks_.run_agreed([&] {
       bandwidth = context_.copy_bandwidth();
       latency = measure_launch_latency(context_);
     });
@@ -217,7 +217,7 @@ class Several {
       loaded.product = m.product(load_.right_hand_sides);
       const Product& p = *loaded.product;
       const auto x = open_vector(options_.each.x, "x", m.cols(), options_.each.seed, p.columns());
-      context().communicator().together([&] {
+      context().communicator().run_agreed([&] {
         to_device(p.x().data, collect(*x, m.x_rows()->ids()), m.type(), context().stream());
         const std::size_t bytes = p.y_bytes();
         require_memory(context().device(), static_cast<std::int64_t>(bytes), "y");
@@ -230,7 +230,7 @@ class Several {
       item.exchange = p.exchange().name();
       item.column_block = p.column_block();
       if (options_.each.verify) {
-        const HostVector<double> y = context().communicator().together(
+        const HostVector<double> y = context().communicator().run_agreed(
             [&] { return to_host(loaded.y.data(), m.local_rows() * p.columns(), sum_type(m.type()), context().stream()); });
         item.verification = verify(m, sources_[i], {options_.each.alpha, 0, *x, nullptr, p.columns(), y}, VerifyMode::full);
       }

@@ -45,7 +45,7 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
   std::int64_t columns() const { return options_.load.right_hand_sides; }
 
   void open() {
-    communicator_.together([&] {
+    communicator_.run_agreed([&] {
       if (options_.solver.solver != kAutomaticMethod) find_method(options_.solver.solver);
       find_preconditioner(options_.solver.preconditioner);
       if (options_.output.empty()) return;
@@ -55,7 +55,7 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
     source_ = open_matrix(options_.matrix, communicator_,
                           {options_.allow_nonfinite, options_.load.method, options_.control.progress, false,
                            options_.choices, false, options_.load.node_block_size});
-    communicator_.together([&] {
+    communicator_.run_agreed([&] {
       if (source_.rows->rows() != source_.rows->cols())
         throw Error(ErrorKind::usage, fmt::format("a solver needs a square matrix; {} is {} × {}", source_.rows->name(),
                                                   source_.rows->rows(), source_.rows->cols()));
@@ -63,7 +63,7 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
     });
     describe_on_all_ranks(VectorFile::hdf5_input(options_.b, "b"), communicator_);
     describe_on_all_ranks(VectorFile::hdf5_input(options_.initial_guess, "x0"), communicator_);
-    communicator_.together([&] {
+    communicator_.run_agreed([&] {
       const std::int64_t rows = source_.rows->rows();
       b_source_ = open_vector(options_.b, "b", rows, options_.seed, columns());
       guess_source_ = open_vector(options_.initial_guess, "x0", rows, options_.seed + 1, columns());
@@ -115,7 +115,7 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
     const bool in_memory =
         context_.device().backend == Backend::cuda || solver_->product().compulsory_bytes(0) > context_.bytes_to_copy() / 2;
     if (report_.parts.empty() || communicator_.all_reduce(in_memory ? 1 : 0, Reduction::min) == 0) return;
-    report_.copy_bandwidth = over_ranks(communicator_.together([&] { return context_.copy_bandwidth(); }), communicator_);
+    report_.copy_bandwidth = over_ranks(communicator_.run_agreed([&] { return context_.copy_bandwidth(); }), communicator_);
   }
 
   /// Room for the host rows during the solve, vectors and more aside.

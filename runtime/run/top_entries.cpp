@@ -30,7 +30,7 @@ std::vector<std::vector<TopEntry>> top_entries(const DistributedVector& vector, 
   Communicator& ranks = vector.context().communicator();
   const auto columns = static_cast<std::size_t>(vector.columns());
   ItemsByRank<Found> found{std::vector<std::int64_t>(static_cast<std::size_t>(ranks.size())), {}};
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     require_host_memory(8 * vector.local_rows() * vector.columns() + 16 * vector.local_rows(), "the largest entries");
     const auto values = to_host(vector.view().data, vector.local_rows() * vector.columns(), vector.type(), stream);
     std::vector<TopEntry> entries;

@@ -217,7 +217,7 @@ VerifyResult verify(const DistributedMatrix& matrix, const MatrixSource& source,
     Tally tally;
     bool column_sums = true;
   };
-  const Mine mine = communicator.together([&] {
+  const Mine mine = communicator.run_agreed([&] {
     RankCheck check(matrix, source, product);
     const std::vector<RowRange> ranges = ranges_to_check(matrix, result.mode);
     for (std::size_t i = 0; i < ranges.size(); ++i) {

@@ -75,7 +75,7 @@ ValueType common_type(ValueType mine, bool follows, std::int64_t entries, Commun
   if (first == all.end()) return all.front().type;
   const auto other =
       std::find_if(first, all.end(), [&](const Said& said) { return said.counts && said.type != first->type; });
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     if (other != all.end())
       throw Error(ErrorKind::usage,
                   fmt::format("rank {} gives a matrix of type {}, but rank {} one of {}; give one type", first - all.begin(),
@@ -168,7 +168,7 @@ MatrixShape shape_of_file(GroupContext& context, const std::function<std::string
     return MatrixShape{source.rows->rows(), source.rows->cols()};
   };
   if (!context.has_feeders()) {
-    name = context.ranks().together(give);
+    name = context.ranks().run_agreed(give);
     return open();
   }
   AnswerBytes from(context.group().call(
@@ -198,7 +198,7 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenRows()>
     note(*matrix_);
   };
   if (!context.has_feeders()) {
-    given = context.ranks().together([&] {
+    given = context.ranks().run_agreed([&] {
       GivenRows mine = give();
       require_readable(mine.rows.range, mine.rows.further, mine.rows.values, mine.rows.columns.size());
       return mine;
@@ -220,7 +220,7 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenRows()>
           return operands_of(rows, context_.owns());
         },
         [&](std::span<const GroupOperand> all) {
-          make(context_.group().owners().together([&] { return rows_of_group(all); }));
+          make(context_.group().owners().run_agreed([&] { return rows_of_group(all); }));
           return answer();
         },
         RankGroup::Keep::nothing));
@@ -241,7 +241,7 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenTriplet
     note(*matrix_);
   };
   if (!context.has_feeders()) {
-    given = context.ranks().together([&] {
+    given = context.ranks().run_agreed([&] {
       GivenTriplets mine = give();
       require_readable(mine.triplets.range, mine.triplets.further, mine.triplets.values, mine.triplets.rows.size());
       return mine;
@@ -262,7 +262,7 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenTriplet
           return operands_of(triplets);
         },
         [&](std::span<const GroupOperand> all) {
-          make(context_.group().owners().together([&] { return triplets_of_group(all); }));
+          make(context_.group().owners().run_agreed([&] { return triplets_of_group(all); }));
           return answer();
         },
         RankGroup::Keep::nothing));
@@ -283,7 +283,7 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenFile()>
     note(*matrix_);
   };
   if (!context.has_feeders()) {
-    given = context.ranks().together(give);
+    given = context.ranks().run_agreed(give);
     make();
   } else {
     take_answer(context.group().call(
@@ -364,7 +364,7 @@ GroupProduct GroupMatrix::product(const std::function<ProductOptions()>& give) {
   };
   ProductOptions options;
   if (!context_.has_feeders()) {
-    options = context_.ranks().together(give);
+    options = context_.ranks().run_agreed(give);
     made.columns = options.columns;
     make(options);
     return made;
@@ -376,7 +376,7 @@ GroupProduct GroupMatrix::product(const std::function<ProductOptions()>& give) {
         return std::vector<Operand>{one_value(options.columns)};
       },
       [&](std::span<const GroupOperand> all) {
-        context_.group().owners().together([&] { require_same_columns(all[0].as<std::int64_t>()); });
+        context_.group().owners().run_agreed([&] { require_same_columns(all[0].as<std::int64_t>()); });
         make(options);
         AnswerBytes text;
         text.put(made.kernel), text.put(made.why), text.put(made.exchange);
@@ -424,7 +424,7 @@ void GroupMatrix::multiply(GroupProduct& with, double alpha, double beta, const 
 
 void GroupMatrix::update_values(const std::function<ConstDense()>& give, Stream& stream) {
   if (!context_.has_feeders()) {
-    const ConstDense values = context_.ranks().together(give);
+    const ConstDense values = context_.ranks().run_agreed(give);
     return matrix_->update_values(values, stream);
   }
   HandOver over(context_, stream);
@@ -441,7 +441,7 @@ void GroupMatrix::update_values(const std::function<ConstDense()>& give, Stream&
         return operands;
       },
       [&](std::span<const GroupOperand> all) {
-        context_.group().owners().together([&] { join_pieces(all.back().as<Piece>()); });
+        context_.group().owners().run_agreed([&] { join_pieces(all.back().as<Piece>()); });
         over.gather(all);
         matrix_->update_values(over.whole(0), context_.stream());
         context_.stream().synchronize();
@@ -455,7 +455,7 @@ void GroupMatrix::zero(DistributedMatrix& of, const ZeroedRows& given, std::span
   // A rank without rows may have no memory for x and b; the others say whether there are any.
   if (owners.all_reduce(given.with_vectors ? 1 : 0, Reduction::max) == 0)
     return of.zero_rows_columns(rows, given.diagonal, nullptr, nullptr, context.stream());
-  owners.together([&] {
+  owners.run_agreed([&] {
     if (!given.with_vectors && of.y_rows()->own_rows() > 0)
       throw Error(ErrorKind::usage, "x and b are given on other ranks");
   });
@@ -470,7 +470,7 @@ void GroupMatrix::zero(DistributedMatrix& of, const ZeroedRows& given, std::span
 void GroupMatrix::zero_rows_columns(const std::function<ZeroedRows()>& give) {
   ZeroedRows mine;
   if (!context_.has_feeders()) {
-    mine = context_.ranks().together(give);
+    mine = context_.ranks().run_agreed(give);
     return zero(*matrix_, mine, mine.rows);
   }
   struct Header {
@@ -501,7 +501,7 @@ void GroupMatrix::zero_rows_columns(const std::function<ZeroedRows()>& give) {
       },
       [&](std::span<const GroupOperand> all) {
         ZeroedRows together = mine;
-        context_.group().owners().together([&] {
+        context_.group().owners().run_agreed([&] {
           const std::span<const Header> headers = all[3].as<Header>();
           together.with_vectors =
               std::any_of(headers.begin(), headers.end(), [](const Header& h) { return h.with_vectors; });

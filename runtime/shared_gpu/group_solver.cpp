@@ -49,7 +49,7 @@ SolveResult result_of(const std::string& text) {
 GroupSolver::GroupSolver(GroupMatrix& matrix, const std::function<SolverOptions()>& give) : matrix_(matrix) {
   GroupContext& context = matrix.context();
   if (!context.has_feeders()) {
-    options_ = context.ranks().together(give);
+    options_ = context.ranks().run_agreed(give);
     make();
     return;
   }
@@ -98,7 +98,7 @@ SolveResult GroupSolver::solve(const std::function<ConstDense()>& b, const std::
   ConstDense from;
   Dense to;
   if (!context.has_feeders()) {
-    context.ranks().together([&] { from = b(), to = x(); });
+    context.ranks().run_agreed([&] { from = b(), to = x(); });
     return run(from, to, control);
   }
   SolveNews news(options_.columns, control);

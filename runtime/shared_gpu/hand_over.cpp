@@ -129,7 +129,7 @@ std::vector<Operand> HandOver::operands() {
 void HandOver::gather(std::span<const GroupOperand> all) {
   all_ = all;
   notes_ = all[0].as<Note>();
-  context_.group().owners().together([&] {
+  context_.group().owners().run_agreed([&] {
     for (std::size_t place = 1; place < notes_.size(); ++place)
       context_.allocations().close_others(static_cast<int>(place), {notes_[place].kept, notes_[place].kept_count});
     for (std::size_t index = 0; index < views_.size(); ++index) {

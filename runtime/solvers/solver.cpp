@@ -65,7 +65,7 @@ void require_symmetric_enough(const MethodEntry& method, const SolverOptions& o,
   Context& context = product.matrix().context();
   const SymmetryProbe probe = probe_symmetry(product, context.stream());
   if (probe.symmetric) return;
-  context.communicator().together([&] {
+  context.communicator().run_agreed([&] {
     throw Error(ErrorKind::usage,
                 fmt::format("{} is for symmetric matrices, and this one is not: xᵀAy and yᵀAx of random vectors differ by "
                             "{:.2g}, where the magnitudes of all entries sum to {:.2g}. Take gmres or bicgstab",
@@ -96,7 +96,7 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
     require_variant(entry, options.variant);
     require_flexible(entry, options);
   };
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     find_preconditioner(options.preconditioner);
     require_sensible(options, matrix);
     if (!chooses) take(find_method(options.solver));
@@ -123,13 +123,13 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   if (remove_mean_) require_constant_null_space(*product_, matrix.context().stream());
   if (chooses) {
     const MethodChoice choice = choose_method(*product_, options_, positive);
-    ranks.together([&] { take(*choice.method); });
+    ranks.run_agreed([&] { take(*choice.method); });
     options_.solver = choice.method->name, method_why_ = choice.why;
   } else {
     require_symmetric_enough(*method, options_, *product_);
   }
   const Device device = matrix.context().device();
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     passes_.emplace(device, static_cast<int>(options.columns));
     monitor_ = std::make_unique<MonitorMemory>(device, static_cast<int>(options.columns), options_, method->coefficients);
   });
@@ -174,7 +174,7 @@ void Solver::look_for_penalty_rows() {
   const bool had_some = held_.count() > 0;
   PenaltyFindings found = find_penalty_rows(matrix_, options_.penalty_rows, product_of_one, stream);
   if (same_values && penalty_.looked && !found.looked) return;  // what was found still holds
-  matrix_.context().communicator().together([&] {
+  matrix_.context().communicator().run_agreed([&] {
     if (!found.looked && !had_some && options_.penalty_rows == PenaltyRows::known)
       throw Error(ErrorKind::usage, "penalty rows are looked for in the host rows, which are dropped; keep them",
                   "penalty_rows");

@@ -58,10 +58,10 @@ MatrixSource open_matrix(const std::string& argument, Communicator& communicator
     return transposed(open_matrix(argument, communicator, as_stored), options.method, communicator, {},
                       options.node_block_size);
   }
-  InputKind kind = communicator.together([&] { return kind_of_input(argument, options.choices); });
+  InputKind kind = communicator.run_agreed([&] { return kind_of_input(argument, options.choices); });
   describe_hdf5(argument, kind, communicator);
   if (kind == InputKind::hdf5 && options.choices.format.empty() &&
-      communicator.together([&] { return is_foreign_hdf5(argument); }))
+      communicator.run_agreed([&] { return is_foreign_hdf5(argument); }))
     kind = InputKind::foreign;
   MatrixSource source;
   if (kind == InputKind::foreign) {
@@ -69,11 +69,11 @@ MatrixSource open_matrix(const std::string& argument, Communicator& communicator
         communicator.rank() == 0 && gives_any_rows(argument, options.choices) ? 1 : 0, Reduction::max);
     if (any_rows == 0) return read_into_memory(argument, options, communicator);
     const ReadOptions read{options.allow_nonfinite, {}, options.choices};
-    communicator.together([&] { source.rows = open_matrix_rows(argument, read); });
+    communicator.run_agreed([&] { source.rows = open_matrix_rows(argument, read); });
     source.access = "each rank, its own rows";
     return source;
   }
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (kind == InputKind::generated) {
       source.rows = make_generator(argument);
       source.access = "each rank, which generates its own rows";

@@ -86,11 +86,11 @@ class Reading {
   std::string what() const { return fmt::format("reading {}", path_.string()); }
 
   /// Collective. Runs work() on every rank. If it throws Error(input) on some, all ranks throw that of the lowest of them in
-  /// its own words, without the rank's name: the file is the same for all. Other errors: as Communicator::together().
+  /// its own words, without the rank's name: the file is the same for all. Other errors: as Communicator::run_agreed().
   template <class F>
   void on_file(F&& work) {
     std::optional<Error> wrong;
-    ranks_.together([&] {
+    ranks_.run_agreed([&] {
       try {
         work();
       } catch (const Error& error) {
@@ -203,7 +203,7 @@ class Reading {
   /// Collective. Sends each item to the rank whose range holds its row; returns what the others send.
   template <class T>
   HostVector<T> trade(std::vector<T>& away, const std::vector<std::int64_t>& starts) {
-    const ItemsByRank<T> out = ranks_.together([&] {
+    const ItemsByRank<T> out = ranks_.run_agreed([&] {
       require_host_memory(static_cast<std::int64_t>(sizeof(T)) * std::ssize(away), "entries for other ranks");
       ItemsByRank<T> items = sort_by_rank<T>(away, ranks_.size(), [&](const T& item) { return owner_of(starts, item.row); });
       away.clear();
@@ -214,7 +214,7 @@ class Reading {
 
   /// Counts the entries of each row of this rank's even share, duplicates included.
   void count() {
-    ranks_.together([&] {
+    ranks_.run_agreed([&] {
       require_host_memory(8 * (end_of(shares_) - begin_of(shares_)), what().c_str());
       counts_.assign(static_cast<std::size_t>(end_of(shares_) - begin_of(shares_)), 0);
     });
@@ -261,7 +261,7 @@ class Reading {
   void read() {
     const HostVector<std::int64_t> lengths = moved(std::move(counts_), shares_, starts_);
     HostVector<std::int64_t> next;  // where the next entry of each row goes
-    ranks_.together([&] {
+    ranks_.run_agreed([&] {
       require_host_memory(16 * (std::ssize(lengths) + 1), what().c_str());
       part_.rows = std::ssize(lengths);
       part_.cols = shape_.cols;
@@ -324,7 +324,7 @@ class Reading {
         validate(part_.view(), {options_.allow_nonfinite, begin_of(starts_), path_.string()});
     });
     const bool summed = ranks_.all_reduce<std::int64_t>(part_.nnz() == nnz ? 0 : 1, Reduction::max) == 1;
-    HostVector<std::int64_t> lengths = ranks_.together([&] {
+    HostVector<std::int64_t> lengths = ranks_.run_agreed([&] {
       require_host_memory(16 * part_.rows, what().c_str());
       HostVector<std::int64_t> found(static_cast<std::size_t>(part_.rows));
       for (std::size_t i = 0; i < found.size(); ++i) found[i] = part_.row_ptr[i + 1] - part_.row_ptr[i];
@@ -379,7 +379,7 @@ class Reading {
 
 ReadMatrix read_on_ranks(const std::filesystem::path& path, const ReadOnRanksOptions& options, Communicator& communicator) {
   if (communicator.size() > 1) return Reading(path, options, communicator)();
-  return communicator.together([&] {
+  return communicator.run_agreed([&] {
     MatrixWithUnknowns read = read_matrix_with_unknowns(path, {options.allow_nonfinite, options.progress, options.choices});
     if (!options.keep_unknowns) read.unknowns = nullptr;
     return ReadMatrix{

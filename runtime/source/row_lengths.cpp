@@ -32,7 +32,7 @@ std::vector<std::int64_t> divide_rows(const std::string& method, const HostVecto
   on_root[0] = 0;
   const HostVector<std::int64_t> all = moved_rows(lengths, from, on_root, ranks);
   std::vector<std::int64_t> starts(on_root.size());
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     if (ranks.rank() != 0) return;
     constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 8 - 1;
     require_host_memory(8 * (std::min(rows, kMost) + 1), "counting the nonzeros of all rows");

@@ -68,12 +68,12 @@ class Transposition {
   /// The nonzeros of each column of A in this rank's even share of the columns.
   void count() {
     const std::int64_t begin = begin_of(shares_);
-    ranks_.together([&] {
+    ranks_.run_agreed([&] {
       require_host_memory(16 * (end_of(shares_) - begin), "counting the nonzeros of the transpose");
       lengths_.assign(static_cast<std::size_t>(end_of(shares_) - begin), 0);
     });
     for_each_round(share_, ranks_, [&](std::int64_t, const HostCsr& rows) {
-      const auto away = ranks_.together([&] {
+      const auto away = ranks_.run_agreed([&] {
         return sort_by_rank<std::int64_t>(rows.col_idx, ranks_.size(),
                                           [&](std::int64_t column) { return owner_of(shares_, column); });
       });
@@ -82,7 +82,7 @@ class Transposition {
   }
 
   void make_room(const HostVector<std::int64_t>& lengths) {
-    ranks_.together([&] {
+    ranks_.run_agreed([&] {
       require_host_memory(24 * (std::ssize(lengths) + 1), "the rows of the transpose");
       part_.rows = std::ssize(lengths);
       part_.cols = a_.rows->rows();
@@ -117,9 +117,9 @@ class Transposition {
     const std::int64_t begin = begin_of(starts_);
     HostVector<std::int64_t> next(part_.row_ptr.begin(), part_.row_ptr.end() - 1);
     for_each_round(share_, ranks_, [&](std::int64_t first_row, const HostCsr& rows) {
-      const auto away = ranks_.together([&] { return entries_of(first_row, rows); });
+      const auto away = ranks_.run_agreed([&] { return entries_of(first_row, rows); });
       const auto here = send_items(ranks_, away);
-      ranks_.together([&] {
+      ranks_.run_agreed([&] {
         for (const Entry& entry : here.items) {
           const auto row = static_cast<std::size_t>(entry.row - begin);
           const std::int64_t at = next[row]++;
@@ -132,12 +132,12 @@ class Transposition {
         }
       });
     });
-    ranks_.together([&] { sort_rows_and_sum_duplicates(part_); });  // there are none, so it sorts only
+    ranks_.run_agreed([&] { sort_rows_and_sum_duplicates(part_); });  // there are none, so it sorts only
   }
 
   MatrixSource source() {
     KeptRows kept;
-    ranks_.together([&] {
+    ranks_.run_agreed([&] {
       kept.name = a_.rows->name();
       kept.rows = a_.rows->cols();
       kept.begin = begin_of(starts_);

@@ -158,7 +158,7 @@ IterationTimes slowest_of_ranks(std::vector<double> seconds, Communicator& commu
 IterationEstimate estimate_eigenvalue(const Iterated& one, PowerStep& step, Stream& stream) {
   void* x = one.product->x().data;
   const double xx = step.dots(x, x, stream).first;
-  one.product->matrix().context().communicator().together([&] {
+  one.product->matrix().context().communicator().run_agreed([&] {
     if (xx > 0.5 && xx < 2) return;
     throw Error(ErrorKind::input,
                 "power iteration: x cannot be made a vector of length 1. Either A x became 0, as with x = 0, or the squares "
@@ -178,7 +178,7 @@ IterationEstimate estimate_eigenvalue(const Iterated& one, PowerStep& step, Stre
 class SavedX {
  public:
   SavedX(Communicator& ranks, std::span<const Iterated> several, Stream& stream) : several_(several), stream_(stream) {
-    ranks.together([&] {
+    ranks.run_agreed([&] {
       std::size_t all = 0;
       for (const Iterated& one : several) all += bytes(one);
       require_memory(stream.device(), static_cast<std::int64_t>(all), "a copy of x");

@@ -116,7 +116,7 @@ TEST(Communicator, AloneSendsToItself) {
   EXPECT_THROW(alone.start(sends, {}, 1), Error);
   EXPECT_THROW(alone.start({}, receives, 1), Error);
   try {
-    alone.together([] { throw Error(ErrorKind::input, "of this rank"); });
+    alone.run_agreed([] { throw Error(ErrorKind::input, "of this rank"); });
     FAIL();
   } catch (const AgreedError& error) {
     EXPECT_STREQ(error.what(), "of this rank");
@@ -256,14 +256,14 @@ TEST(Communicator, TransfersBetweenAllRanksAtOnce) {
 
 TEST(Agree, NobodyFailed) {
   world().agree(nullptr);
-  EXPECT_EQ(world().together([] { return 7; }), 7);
+  EXPECT_EQ(world().run_agreed([] { return 7; }), 7);
 }
 
 TEST(Agree, LastRankFailed) {
   const int last = world().size() - 1;
   const std::string host = world().all_gather(world().host()).back();
   const std::string message = error_of(ErrorKind::input, [&] {
-    world().together([&] {
+    world().run_agreed([&] {
       if (world().rank() == last) throw Error(ErrorKind::input, "bar.mtx: line 3: bad");
     });
   });
@@ -274,7 +274,7 @@ TEST(Agree, LastRankFailed) {
 TEST(Agree, AllRanksLearnTheSetting) {
   const int last = world().size() - 1;
   EXPECT_EQ(setting_of([&] {
-              world().together([&] {
+              world().run_agreed([&] {
                 if (world().rank() == last) throw Error(ErrorKind::usage, "there is no such kernel", "kernel");
               });
             }),
@@ -283,7 +283,7 @@ TEST(Agree, AllRanksLearnTheSetting) {
 
 TEST(Agree, AllRanksFailedDifferently) {
   const std::string message = error_of(ErrorKind::resources, [&] {
-    world().together([&]() -> int {
+    world().run_agreed([&]() -> int {
       if (world().rank() == 0) throw std::bad_alloc();
       throw Error(ErrorKind::input, "rank specific");
     });
@@ -295,9 +295,9 @@ TEST(Agree, AllRanksFailedDifferently) {
 }
 
 TEST(Agree, ForeignExceptionsAreInternal) {
-  EXPECT_NE(error_of(ErrorKind::internal, [] { world().together([] { throw std::runtime_error("odd"); }); }).find("odd"),
+  EXPECT_NE(error_of(ErrorKind::internal, [] { world().run_agreed([] { throw std::runtime_error("odd"); }); }).find("odd"),
             std::string::npos);
-  EXPECT_NE(error_of(ErrorKind::internal, [] { world().together([] { throw 3; }); }).find("unknown error"),
+  EXPECT_NE(error_of(ErrorKind::internal, [] { world().run_agreed([] { throw 3; }); }).find("unknown error"),
             std::string::npos);
 }
 

@@ -58,7 +58,7 @@ TEST(LongWait, LeavesTheRanksTogetherAfterAnErrorOfAll) {
     const std::string message = error_of(ErrorKind::input, [&] {
       const LongWait wait(ranks);
       const SlowToEnd slow{ranks.rank() == 1, 0.7 * deadline};
-      ranks.together([&] {
+      ranks.run_agreed([&] {
         if (ranks.rank() == 0) throw Error(ErrorKind::input, "a bad file");
       });
     });

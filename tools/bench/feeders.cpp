@@ -132,7 +132,7 @@ int run(const Options& o, Communicator& all) {
   if (all.all_reduce(group.owns() ? 1 : 0, Reduction::min) == 1)
     throw AgreedError(ErrorKind::usage, "every rank owns its rows; start more ranks, or ask for fewer owners", "owners");
   Report report{command_line(), all.size(), o.owners, o.repetitions, {}};
-  all.together([&] {
+  all.run_agreed([&] {
     if (all.rank() == 0) require_outputs({o.json, ""}, "", {});
   });
   for (const std::int64_t bytes : o.bytes) {
@@ -141,7 +141,7 @@ int run(const Options& o, Communicator& all) {
         {bytes, {most_of_feeders(group, mine.copy), most_of_feeders(group, mine.give), most_of_feeders(group, mine.take)}});
   }
   report.idle_share = most_of_feeders(group, idle_share(group, o.idle_seconds));
-  all.together([&] {
+  all.run_agreed([&] {
     if (all.rank() != 0) return;
     if (o.json != "-") fmt::print("{}", report.text());
     GrowingReport({o.json, ""}, "").finish(report.json());

@@ -132,7 +132,7 @@ void run_case(const Options& options, ScalingCase& one, Communicator& all) {
   });
   one.why_not = refused.why;
   if (refused.kind != 0 && refused.kind != static_cast<int>(ErrorKind::resources))
-    all.together([&] { throw Error(static_cast<ErrorKind>(refused.kind), one.why_not, refused.setting); });
+    all.run_agreed([&] { throw Error(static_cast<ErrorKind>(refused.kind), one.why_not, refused.setting); });
   if (one.report.verification && !one.report.verification->passed)
     one.why_not = "WRONG: verification " + one.report.verification->text();
 }
@@ -199,7 +199,7 @@ void save_so_far(const Options& options, ScalingStudy& study, const Communicator
 
 int run(Options options, Communicator& all) {
   std::vector<int> counts;
-  all.together([&] {
+  all.run_agreed([&] {
     counts = rank_counts(options, all.size());
     for (const std::string& exchange : options.exchanges) find_exchange(exchange);
     for (const std::string& matrix : options.matrices) on_ranks(matrix, 1);
@@ -225,14 +225,14 @@ int run(Options options, Communicator& all) {
     run_case(options, one, all);
     study.cases.push_back(std::move(one));
     study.to_come.erase(study.to_come.begin());
-    all.together([&] {
+    all.run_agreed([&] {
       if (all.rank() == 0) save_so_far(options, study, all);
     });
   }
   if (!options.no_forecast)
     forecast_cases(study, all, options.timeout, [&](const ScalingCase& one) { return multiply_options(options, one); });
   std::int64_t wrong = 0;
-  all.together([&] {
+  all.run_agreed([&] {
     if (all.rank() != 0) return;
     report(progress, "measuring", planned, planned);
     find_efficiencies(study.cases);
@@ -244,7 +244,7 @@ int run(Options options, Communicator& all) {
   });
   wrong = all.all_reduce(wrong, Reduction::max);
   if (wrong != 0) return all.rank() == 0 ? exit_code(wrong) : static_cast<int>(ErrorKind::verification);
-  all.together([&] {
+  all.run_agreed([&] {
     if (all.rank() == 0) require_figures(study);
   });
   return 0;

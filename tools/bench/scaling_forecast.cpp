@@ -85,7 +85,7 @@ void forecast_cases(ScalingStudy& study, Communicator& all, double timeout,
   }
   std::optional<Communicator> alone = all.first_ranks(1, timeout);
   const LongWait wait(all);
-  all.together([&] {
+  all.run_agreed([&] {
     if (!alone) return;
     for (const ScalingCase& one : study.cases) {
       if (one.ranks != 1 || !one.measured()) continue;

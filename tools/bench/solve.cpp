@@ -314,7 +314,7 @@ class Run {
 };
 
 int run(const Options& options, const Peers& peers, Communicator& communicator) {
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (communicator.rank() == 0) require_outputs(options.outputs, kPlotScript, options.matrices);
   });
   return Run(options, peers, communicator)();

@@ -19,7 +19,7 @@ constexpr int kNotConverged = 7;  ///< exit code
 /// Collective; the same error on all ranks.
 template <class Report>
 void print_report(const Report& report, const std::string& json, Communicator& communicator) {
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (communicator.rank() != 0) return;
     if (!json.empty()) write_report(json, to_json(report));  // first: nobody may read standard output any more
     if (json != "-") write_text("-", to_text(report));

@@ -185,7 +185,7 @@ void check_files(const Options& o) {
 
 void save(const Options& o, Communicator& communicator) {
   const LongWait wait(communicator);
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (communicator.rank() != 0 || o.save.empty()) return;
     BatchWriteOptions options;
     options.how = command_line();
@@ -196,13 +196,13 @@ void save(const Options& o, Communicator& communicator) {
 }
 
 int run(const Options& o, Communicator& communicator) {
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (communicator.rank() == 0) check_files(o);
   });
   Context context(communicator, parse_backend_choice(o.backend));
   const BatchedReport report = multiply_batched(context, o.run);
   save(o, communicator);
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (communicator.rank() != 0) return;
     if (o.json != "-") write_text("-", to_text(report));
     if (!o.json.empty()) write_report(o.json, to_json(report));

@@ -146,7 +146,7 @@ void print_pairs(std::int64_t iteration, const std::vector<Eigenpair>& pairs) {
 }
 
 int run(Options& o, Communicator& communicator) {
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (communicator.rank() != 0) return;
     require_spared({{o.eigen.matrix, "the matrix"}}, {o.eigen.vectors, o.json});
     check_report_file(o.json);

@@ -181,7 +181,7 @@ int run_several(const Options& o, Communicator& communicator) {
 }
 
 int run(const Options& o, Communicator& communicator) {
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (communicator.rank() != 0) return;
     std::vector<InputFile> inputs{{o.multiply.x, "x"}, {o.multiply.y0, "y0"}};
     for (const std::string& matrix : o.matrices) inputs.push_back({matrix, "the matrix"});

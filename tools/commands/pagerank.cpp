@@ -133,7 +133,7 @@ void print_changes(std::int64_t iteration, const std::vector<double>& changes) {
 }
 
 int run(Options& o, Communicator& communicator) {
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (communicator.rank() != 0) return;
     const std::vector<InputFile> inputs{{o.pagerank.graph, "the graph"}, {o.pagerank.seeds, "the seeds"}};
     require_spared(inputs, {o.pagerank.output, o.json});

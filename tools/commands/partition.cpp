@@ -31,19 +31,19 @@ struct Options {
 int order_on_ranks(const Options& o, Communicator& communicator) {
   const PeakMemory peak;
   const ThreadCount threads(place_ranks(communicator, BackendChoice::host).threads);  // of the cores and memory of the host
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (communicator.rank() == 0) check_file_options(o.file);
   });
   const MatrixSource source =
       open_matrix(o.input, communicator, {o.allow_nonfinite, "rows", make_progress_bar(), false, o.choices, true, 1});
   const int parts = o.file.parts.empty() ? 0 : *std::max_element(o.file.parts.begin(), o.file.parts.end());
-  communicator.together([&] { require_order(*source.rows, RowOrder::graph, parts); });
+  communicator.run_agreed([&] { require_order(*source.rows, RowOrder::graph, parts); });
   const RowShare share = take_share(*source.rows, communicator);
   const PlacedRows placed = place_rows(share, order_by_graph(share, communicator, parts), communicator);
   FileOptions file = o.file;
   file.reorder = "none";  // any more
   const std::shared_ptr<const UnknownList> unknowns =
-      communicator.together([&] { return communicator.rank() == 0 ? source.rows->unknowns() : nullptr; });
+      communicator.run_agreed([&] { return communicator.rank() == 0 ? source.rows->unknowns() : nullptr; });
   read_all_on_rank_0(placed, source.rows->name(), unknowns, communicator,
                      [&](const RowSource& rows) { write_file(rows, file, o.allow_nonfinite, peak); });
   return 0;

@@ -175,7 +175,7 @@ void show_iterations(SolveControl& control, IterationLine& line) {
 }
 
 int run(Options& o, Communicator& communicator) {
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (communicator.rank() != 0) return;
     const std::vector<InputFile> inputs{
         {o.solve.b, "b"}, {o.solve.initial_guess, "the initial guess"}, {o.solve.matrix, "the matrix"}};
@@ -195,7 +195,7 @@ int run(Options& o, Communicator& communicator) {
   line.end();
   print_report(report, o.json, communicator);
   if (!o.plot.empty())
-    communicator.together([&] {
+    communicator.run_agreed([&] {
       if (communicator.rank() == 0) plot(kPlotScript, to_json(report), o.plot);
     });
   if (report.result.maps_constants_to_zero && communicator.rank() == 0)

@@ -90,7 +90,7 @@ class Engine {
   std::unique_ptr<ResidentMatrix> make_matrix(const Load& load, Context& context) const {
     Communicator& ranks = context.communicator();
     std::optional<LibraryFile> file;
-    ranks.together([&] { file.emplace(library_, load.source, link_directory(ranks.rank())); });
+    ranks.run_agreed([&] { file.emplace(library_, load.source, link_directory(ranks.rank())); });
     try {
       const MatrixSource source = open_matrix(file->path().string(), context);
       return std::make_unique<ResidentMatrix>(source, context, load, choices_);
@@ -175,7 +175,7 @@ class Engine {
 
   AnswerKind carry_out(const Attach& attach) {
     const int descriptor = control_.take_descriptor();
-    context_.communicator().together([&] {
+    context_.communicator().run_agreed([&] {
       if (descriptor < 0) throw Error(ErrorKind::resources, "a rank has no descriptor left for the memory of a client");
       Arena memory = Arena::map(descriptor);
       if (memory.bytes() != attach.bytes) throw Error(ErrorKind::internal, "the memory of a client has another size");
@@ -211,7 +211,7 @@ class Engine {
     const auto starts = even_starts(size, ranks.size());
     const auto rank = static_cast<std::size_t>(ranks.rank());
     HostVector<std::int64_t> ids;
-    ranks.together([&] {
+    ranks.run_agreed([&] {
       const std::int64_t own = starts[rank + 1] - starts[rank];
       constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
       require_host_memory(own > kMost / 16 ? kMost : 16 * own, "the indices of a vector's entries");

@@ -40,7 +40,7 @@ void NewValues::take(std::int64_t first, std::span<const std::byte> piece, Commu
   const auto entry = static_cast<std::int64_t>(size_of(type_));
   const std::int64_t end = first + static_cast<std::int64_t>(piece.size()) / entry;
   try {
-    communicator.together([&] {
+    communicator.run_agreed([&] {
       if (first == 0) {
         clear();
         require_host_memory(own_ * entry, "new values of a matrix");

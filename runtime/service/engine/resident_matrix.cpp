@@ -102,7 +102,7 @@ void ResidentMatrix::require_product() const {
 void ResidentMatrix::add_product(std::int64_t width) {
   std::unique_ptr<Product> product = matrix_.product(width);
   Buffer wider;
-  context_.communicator().together([&] {
+  context_.communicator().run_agreed([&] {
     transfer_.reserve(product->x(), *x_rows_);
     transfer_.reserve(product->y_view(nullptr), *y_rows_);
     if (product->y_bytes() <= y_.bytes()) return;

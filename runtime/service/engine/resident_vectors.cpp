@@ -28,7 +28,7 @@ VectorMade ResidentVectors::make(const MakeVector& command, std::shared_ptr<cons
   Vector vector{std::move(map), command.type, command.columns, {}};
   const std::int64_t entries = std::ssize(vector.map->ids()),
                      a_column = entries * static_cast<std::int64_t>(size_of(command.type));
-  context_.communicator().together([&] {
+  context_.communicator().run_agreed([&] {
     constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
     require_memory(
         context_.device(), a_column > 0 && command.columns > kMost / a_column ? kMost : a_column * command.columns,

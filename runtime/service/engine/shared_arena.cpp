@@ -17,7 +17,7 @@ Arena make_shared_arena(Communicator& communicator, std::uint64_t bytes) {
     std::int32_t process = 0, descriptor = -1;
   };
   std::optional<Arena> arena;
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (communicator.local_size() != communicator.size())
       throw Error(ErrorKind::usage, "the ranks share memory, so all of them must be on one host");
     if (communicator.rank() != 0) return;
@@ -26,7 +26,7 @@ Arena make_shared_arena(Communicator& communicator, std::uint64_t bytes) {
   });
   Maker maker = arena ? Maker{getpid(), arena->descriptor()} : Maker{};
   communicator.broadcast(std::span<Maker>(&maker, 1));
-  communicator.together([&] {
+  communicator.run_agreed([&] {
     if (!arena) arena.emplace(Arena::map(open_of_process(maker.process, maker.descriptor)));
   });
   return std::move(*arena);

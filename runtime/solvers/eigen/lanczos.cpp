@@ -107,7 +107,7 @@ class LanczosRun {
     p_.product.wait(stream_);
     std::vector<double> host(at(count));
     copy_to_host(host.data(), p_.scalars, host.size() * sizeof(double), stream_);
-    ranks_.together([&] {
+    ranks_.run_agreed([&] {
       if (!std::all_of(host.begin(), host.end(), [](double one) { return std::isfinite(one); }))
         throw Error(ErrorKind::input,
                     "products with the matrix are beyond the range of numbers whose squares can be formed, or not finite; "
@@ -189,7 +189,7 @@ class LanczosRun {
   /// basis; one that is not, but whose square is 0, is not.
   void require_measurable() {
     const bool zero = std::all_of(projected_.begin(), projected_.end(), [](double one) { return one == 0; });
-    ranks_.together([&] {
+    ranks_.run_agreed([&] {
       if (!zero && longest_ * longest_ < smallest_square(sum_type(p_.matrix.type())))
         throw Error(ErrorKind::input,
                     fmt::format("products with the matrix are too short to form their squares (the longest of a vector of "
@@ -203,7 +203,7 @@ class LanczosRun {
     const std::int64_t n = size_;
     small_.values.assign(at(n), 0);
     small_.vectors.assign(at(n * n), 0);
-    ranks_.together([&] {
+    ranks_.run_agreed([&] {
       if (ranks_.rank() != 0) return;
       std::vector<double> packed;
       packed.reserve(at(n * n));
@@ -355,7 +355,7 @@ void Lanczos::require_symmetric() const {
   Context& context = matrix_.context();
   const SymmetryProbe probe = probe_symmetry(*product_, context.stream());
   if (probe.symmetric) return;
-  context.communicator().together([&] {
+  context.communicator().run_agreed([&] {
     throw Error(
         ErrorKind::usage,
         fmt::format("lanczos is for symmetric matrices, and this one is not: xᵀAy and yᵀAx of random vectors differ by "
@@ -369,7 +369,7 @@ Lanczos::Lanczos(DistributedMatrix& matrix, const LanczosOptions& options) : mat
   Context& context = matrix.context();
   const ContextScope scope(context);
   Communicator& ranks = context.communicator();
-  ranks.together([&] { require_sensible(); });
+  ranks.run_agreed([&] { require_sensible(); });
   require_same_on_all_ranks(
       ranks,
       {given_number("count", static_cast<double>(options.count)), given_number("which", static_cast<int>(options.which)),
@@ -390,7 +390,7 @@ Lanczos::Lanczos(DistributedMatrix& matrix, const LanczosOptions& options) : mat
   product_ = matrix.product(options_.product);
   require_symmetric();
   const Device device = context.device();
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     passes_.emplace(device, 1);
     const std::int64_t bytes = (basis + 1 + kept_) * apart() * static_cast<std::int64_t>(size_of(sum_type(matrix.type())));
     require_memory(device, bytes, fmt::format("{} vectors of the basis", basis + 1 + kept_));

@@ -42,7 +42,7 @@ bool PageRankResult::converged() const {
 ColumnMagnitudes::ColumnMagnitudes(const DistributedMatrix& matrix, ValueType type, std::int64_t columns)
     : sum_(matrix.context().exchange_context(ValueType::f64, 1), static_cast<int>(columns)) {
   const Device device = matrix.context().device();
-  matrix.context().communicator().together([&] {
+  matrix.context().communicator().run_agreed([&] {
     pass_.emplace(device, 1);
     if (columns == 1) return;
     const std::int64_t bytes = matrix.local_rows() * columns * static_cast<std::int64_t>(size_of(type));
@@ -71,7 +71,7 @@ void ColumnMagnitudes::compute(const DistributedVector& x, double* result, Strea
 PageRank::PageRank(DistributedMatrix& links, const PageRankSettings& settings) : links_(links), settings_(settings) {
   Context& context = links.context();
   const ContextScope scope(context);
-  context.communicator().together([&] { require_sensible(settings, links); });
+  context.communicator().run_agreed([&] { require_sensible(settings, links); });
   require_same_on_all_ranks(context.communicator(),
                             {given_number("damping", settings.damping), given_number("tolerance", settings.tolerance),
                              given_number("max_iterations", static_cast<double>(settings.max_iterations)),
@@ -84,7 +84,7 @@ PageRank::PageRank(DistributedMatrix& links, const PageRankSettings& settings) :
   ones_.emplace(links, VectorLayout::rows, type, settings.columns);
   ones_->fill(1, context.stream());
   other_.emplace(links, VectorLayout::rows, type, settings.columns);
-  context.communicator().together(
+  context.communicator().run_agreed(
       [&] { scalars_ = Buffer(context.device(), static_cast<std::size_t>(3 * settings.columns) * sizeof(double)); });
 }
 
@@ -106,7 +106,7 @@ void PageRank::normalise_columns(DistributedVector& v, Stream& stream) {
   magnitudes_->compute(v, scalars(1), stream);
   const std::vector<double> sums = read(scalars(0), stream), magnitudes = read(scalars(1), stream);
   std::vector<double> inverse;
-  links_.context().communicator().together([&] {
+  links_.context().communicator().run_agreed([&] {
     for (std::size_t j = 0; j < sums.size(); ++j) {
       const double rounding = 1e-9 * magnitudes[j];  // the two sums have different orders
       if (!(sums[j] > 0 && std::isfinite(sums[j]) && magnitudes[j] - sums[j] <= rounding))

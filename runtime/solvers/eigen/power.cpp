@@ -33,7 +33,7 @@ void require_eigen_matrix(std::string_view method, const DistributedMatrix& matr
 PowerStep::PowerStep(const Product& product)
     : product_(product), sum_(product.matrix().context().exchange_context(product.matrix().type(), 1), 2) {
   Context& context = product.matrix().context();
-  context.communicator().together([&] {
+  context.communicator().run_agreed([&] {
     products_.emplace(context.device());
     values_ = Buffer(context.device(), 2 * sizeof(double));
   });
@@ -70,7 +70,7 @@ std::pair<double, double> PowerStep::eigenvalue(const void* x, void* y, Stream& 
 PowerMethod::PowerMethod(DistributedMatrix& matrix, const PowerOptions& options) : matrix_(matrix), options_(options) {
   Context& context = matrix.context();
   const ContextScope scope(context);
-  context.communicator().together([&] {
+  context.communicator().run_agreed([&] {
     require_eigen_matrix("the power method", matrix);
     if (!(options.tolerance >= 0 && std::isfinite(options.tolerance)))
       throw Error(ErrorKind::usage, "the tolerance must be 0 or more, and finite", "tolerance");
@@ -95,7 +95,7 @@ double PowerMethod::length(const DistributedVector& x, Stream& stream) {
   const double squares = step_->dots(x.view().data, x.view().data, stream).first;
   // Without the squares of the largest entries, or of all, the length says nothing.
   const bool lost = squares_underflow(x, std::span(&squares, 1), *product_, stream);
-  matrix_.context().communicator().together([&] {
+  matrix_.context().communicator().run_agreed([&] {
     if (!std::isfinite(squares) || lost)
       throw Error(
           ErrorKind::input,

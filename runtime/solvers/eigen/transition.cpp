@@ -41,7 +41,7 @@ bool normalise_weights(std::span<double> weights) {
 
 Transition transition_matrix(const MatrixSource& source, const TransitionOptions& options, Communicator& ranks) {
   const RowSource& graph = *source.rows;
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     if (graph.rows() != graph.cols())
       throw Error(ErrorKind::usage,
                   fmt::format("a graph needs a square matrix; {} is {} × {}", graph.name(), graph.rows(), graph.cols()));

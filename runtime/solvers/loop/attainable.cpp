@@ -68,7 +68,7 @@ std::vector<double> RoundingFloor::norms(const DistributedVector& x, Stream& str
   Communicator& ranks = matrix_.context().communicator();
   const auto width = static_cast<std::size_t>(x.columns());
   const std::int64_t entries = x.local_rows() * x.columns(), moved_entries = product_.exchange().length() * x.columns();
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     require_host_memory(8 * (3 * entries + moved_entries), "rows of magnitudes");
     HostVector<double> magnitudes = to_host(x.view().data, entries, x.type(), stream);
     for (double& value : magnitudes) value = std::abs(value);
@@ -77,7 +77,7 @@ std::vector<double> RoundingFloor::norms(const DistributedVector& x, Stream& str
   product_.move_x(stream);
   product_.wait(stream);
   HostVector<double> sums;
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     const HostVector<double> moved = to_host(product_.exchange().x(), moved_entries, x.type(), stream);
     sums.resize(static_cast<std::size_t>(entries));
     sum_magnitudes(matrix_.host_rows(stream), width, moved, sums);
@@ -96,7 +96,7 @@ std::vector<double> RoundingFloor::lower_bounds(const DistributedVector& x, std:
   std::vector<double> largest(static_cast<std::size_t>(x.columns()), 0);
   for (std::uint64_t seed = 1; seed <= attempts; ++seed) {
     fill_random(signs, seed, Entries::signs, stream);
-    ranks.together([&] {
+    ranks.run_agreed([&] {
       require_host_memory(16 * entries, "x under random signs");
       HostVector<double> values = to_host(signs.view().data, entries, x.type(), stream);
       const HostVector<double> of_x = to_host(x.view().data, entries, x.type(), stream);

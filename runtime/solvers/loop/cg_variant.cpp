@@ -34,7 +34,7 @@ Measured measure(const MethodInputs& in) {
   const auto columns = static_cast<std::size_t>(in.columns());
   SumOverRanks sum(in.context().exchange_context(in.type(), 1), 3 * in.columns());
   Buffer sums;
-  in.context().communicator().together([&] {
+  in.context().communicator().run_agreed([&] {
     sums = Buffer(in.context().device(), 3 * columns * sizeof(double));
     fill_bytes(sums.data(), 0, sums.bytes(), stream);
     fill_bytes(in.product.x().data, 0, in.vector_bytes(), stream);

@@ -60,7 +60,7 @@ void ExactResidual::prepare(Stream& stream) {
     why_not_ = "the product numbers the columns in its own way";
   if (!why_not_.empty()) return;
   try {
-    ranks.together([&] {
+    ranks.run_agreed([&] {
       matrix_.host_rows(stream);  // with the present values
       if (!on_gpu) return;
       const std::size_t bytes = (entries_of_x + entries_of_b) * sizeof(float);
@@ -80,7 +80,7 @@ void ExactResidual::operator()(const void* b, const void* x, void* r, Stream& st
   copy_on_device(product_.x().data, x, product_.y_bytes(), stream);
   product_.move_x(stream);
   product_.wait(stream);
-  matrix_.context().communicator().together([&] {
+  matrix_.context().communicator().run_agreed([&] {
     const auto* moved = static_cast<const float*>(product_.exchange().x());
     const auto* from = static_cast<const float*>(b);
     auto* to = static_cast<float*>(r);

@@ -12,7 +12,7 @@ constexpr std::size_t kAlignment = 256;
 
 MethodMemory::MethodMemory(const MethodInputs& in, int vectors, std::int64_t scalars)
     : columns_(in.columns()), apart_((in.vector_bytes() + kAlignment - 1) / kAlignment * kAlignment) {
-  in.context().communicator().together([&] {
+  in.context().communicator().run_agreed([&] {
     const Device device = in.context().device();
     const std::size_t bytes = static_cast<std::size_t>(vectors) * apart_;
     const std::int64_t scalar_bytes = scalars * columns_ * static_cast<std::int64_t>(sizeof(double));

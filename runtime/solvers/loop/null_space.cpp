@@ -61,7 +61,7 @@ ConstantsProbe probe_constants(const Product& product, Stream& stream) {
       y(matrix, VectorLayout::rows, type, columns);
   VectorSums sums(context, columns);
   Buffer on_device;
-  context.communicator().together(
+  context.communicator().run_agreed(
       [&] { on_device = Buffer(context.device(), static_cast<std::size_t>(columns) * sizeof(double)); });
   const auto product_with = [&](const DistributedVector& left) {  // of y = A·(the vector before); all columns are alike
     sums.dot(left, y, on_device.as<double>(), stream);
@@ -95,9 +95,9 @@ bool maps_parts_to_zero(const Product& product, double allowed, Stream& stream) 
       y(matrix, VectorLayout::rows, type, product.columns());
   VectorSums sums(context, product.columns());
   Buffer on_device;
-  context.communicator().together([&] { on_device = Buffer(context.device(), columns * sizeof(double)); });
+  context.communicator().run_agreed([&] { on_device = Buffer(context.device(), columns * sizeof(double)); });
   const auto maps = [&](const auto& takes) {
-    context.communicator().together([&] {
+    context.communicator().run_agreed([&] {
       HostVector<double> part(matrix.y_rows()->ids().size() * columns);
       for (std::size_t i = 0; i < part.size(); ++i) part[i] = takes(matrix.y_rows()->ids()[i / columns]) ? 1 : 0;
       to_device(x.view().data, part, type, stream);
@@ -120,7 +120,7 @@ bool maps_parts_to_zero(const Product& product, double allowed, Stream& stream) 
 void require_constant_null_space(const Product& product, Stream& stream) {
   if (product.matrix().rows() == 0) return;
   const auto [of_rows, of_columns, allowed] = probe_constants(product, stream);
-  product.matrix().context().communicator().together([&, of_rows = of_rows, of_columns = of_columns, allowed = allowed] {
+  product.matrix().context().communicator().run_agreed([&, of_rows = of_rows, of_columns = of_columns, allowed = allowed] {
     if (!(of_rows <= allowed))
       throw Error(
           ErrorKind::usage,
@@ -143,7 +143,7 @@ MeanRemover::MeanRemover(const DistributedMatrix& matrix, std::int64_t columns)
       ones_(matrix, VectorLayout::rows, sum_type(matrix.type()), columns),
       sum_(matrix.context().exchange_context(sum_type(matrix.type()), 1), static_cast<int>(2 * columns)) {
   Context& context = matrix.context();
-  context.communicator().together([&] {
+  context.communicator().run_agreed([&] {
     dots_.emplace(context.device(), columns);
     sums_ = Buffer(context.device(), static_cast<std::size_t>(2 * columns) * sizeof(double));
     fill_bytes(sums_.data(), 0, sums_.bytes(), context.stream());

@@ -12,7 +12,7 @@ class Own final : public Preconditioner {
  public:
   Own(DistributedMatrix& matrix, const OwnPreconditioner& own, std::int64_t columns, const HeldRows* held)
       : matrix_(matrix), own_(own), held_(held) {
-    ranks().together([&] {
+    ranks().run_agreed([&] {
       if (!own_.apply)
         throw Error(ErrorKind::usage, "a preconditioner of the program needs the function apply", "own_preconditioner");
       if (own_.set_up) own_.set_up(matrix_, columns, matrix_.context().stream());
@@ -20,13 +20,13 @@ class Own final : public Preconditioner {
   }
 
   void refresh(Stream& stream) override {
-    ranks().together([&] {
+    ranks().run_agreed([&] {
       if (own_.refresh) own_.refresh(stream);
     });
   }
   void apply(const Dense& r, const Dense& z, Stream& stream) const override {
     if (own_.capturable) own_.apply(r, z, stream);
-    else ranks().together([&] { own_.apply(r, z, stream); });
+    else ranks().run_agreed([&] { own_.apply(r, z, stream); });
     if (held_ != nullptr) held_->clear(z, stream);
   }
   std::int64_t device_bytes() const override { return 0; }  // the program's memory is not counted

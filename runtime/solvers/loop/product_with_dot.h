@@ -16,7 +16,7 @@ class ProductWithDot {
   /// Takes memory for the parts of the sum. Collective; the same error on all ranks.
   explicit ProductWithDot(const MethodInputs& in)
       : sum_(in.context().exchange_context(in.type(), 1), in.columns()), count_(in.product.dot_parts()) {
-    in.context().communicator().together([&] {
+    in.context().communicator().run_agreed([&] {
       const auto bytes = static_cast<std::size_t>(count_) * sizeof(double);
       require_memory(in.context().device(), static_cast<std::int64_t>(bytes), "the parts of a dot product");
       parts_ = Buffer(in.context().device(), bytes);

@@ -128,7 +128,7 @@ void SolveLoop::take_known_values(const DistributedVector& b, DistributedVector&
   DistributedVector& known = known_x_.emplace(b.map(), b.type(), b.columns());
   DistributedVector& reduced = reduced_b_.emplace(b.map(), b.type(), b.columns());
   product_.wait(stream_);
-  context.communicator().together([&] {
+  context.communicator().run_agreed([&] {
     const auto width = static_cast<std::size_t>(b.columns());
     const std::int64_t entries = b.local_rows() * b.columns();
     require_host_memory(16 * entries, "the known values of penalty rows");
@@ -154,7 +154,7 @@ void SolveLoop::scale(DistributedVector& vector, const std::vector<double>& fact
   if (std::all_of(factors.begin(), factors.end(), [](double factor) { return factor == 1; })) return;
   Context& context = product_.matrix().context();
   Buffer on_device;
-  context.communicator().together([&] { on_device = Buffer(context.device(), factors.size() * sizeof(double)); });
+  context.communicator().run_agreed([&] { on_device = Buffer(context.device(), factors.size() * sizeof(double)); });
   copy_to_device(on_device.data(), factors.data(), factors.size() * sizeof(double), stream_);
   combine(vector.type(), vector.local_rows(), vector.columns(), {}, nullptr, {1, on_device.as<double>()}, vector.view().data,
           stream_);
@@ -163,7 +163,7 @@ void SolveLoop::scale(DistributedVector& vector, const std::vector<double>& fact
 
 void SolveLoop::refuse_tiny(const DistributedVector& b, const std::vector<double>& squares) const {
   const bool tiny = squares_underflow(b, squares, product_, stream_);
-  product_.matrix().context().communicator().together([&] {
+  product_.matrix().context().communicator().run_agreed([&] {
     if (tiny)
       throw Error(ErrorKind::input,
                   "b is not zero, but the sum of its squares (with this preconditioner and norm) is too small for f64; "
@@ -179,7 +179,7 @@ void SolveLoop::measure(const DistributedVector& b, const DistributedVector& x) 
   std::optional<DistributedVector> z;
   if (needs_z) z.emplace(matrix, VectorLayout::rows, b.type(), b.columns());
   Buffer sums;
-  context.communicator().together([&] { sums = Buffer(context.device(), 2 * columns_.size() * sizeof(double)); });
+  context.communicator().run_agreed([&] { sums = Buffer(context.device(), 2 * columns_.size() * sizeof(double)); });
   if (needs_z) preconditioner_.apply(b.view(), z->view(), stream_);
   dispatch(b.type(), [&]<class Tag>(Tag) {
     using T = typename Tag::type;
@@ -206,7 +206,7 @@ void SolveLoop::measure(const DistributedVector& b, const DistributedVector& x) 
   sum_(sums.as<double>(), stream_);
   const std::vector<double> squares_of_x = to_host(sums.as<double>() + columns_.size());
   if (std::all_of(squares_of_x.begin(), squares_of_x.end(), [](double square) { return square == 0; })) guess_ = Guess::zero;
-  context.communicator().together([&] {
+  context.communicator().run_agreed([&] {
     for (std::size_t j = 0; j < columns_.size(); ++j) {
       const double norm = std::sqrt(squares[j]);
       if (!std::isfinite(norm))

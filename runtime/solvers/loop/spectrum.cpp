@@ -103,7 +103,7 @@ Spectrum estimate_spectrum(const Product& product, const Preconditioner& precond
   DistributedVector r = vector(), z = vector(), p = vector(), q = vector();
   VectorSums sums(context, columns);
   Buffer on_device;
-  context.communicator().together(
+  context.communicator().run_agreed(
       [&] { on_device = Buffer(context.device(), static_cast<std::size_t>(columns) * sizeof(double)); });
   const auto dot = [&](const DistributedVector& a, const DistributedVector& b) {
     sums.dot(a, b, on_device.as<double>(), stream);
@@ -113,7 +113,7 @@ Spectrum estimate_spectrum(const Product& product, const Preconditioner& precond
     return value;
   };
   const auto require_positive = [&](double value, const char* what) {
-    context.communicator().together([&] {
+    context.communicator().run_agreed([&] {
       if (!(value > 0))
         throw Error(ErrorKind::usage,
                     fmt::format("{} is not positive definite, so chebyshev cannot bound its eigenvalues. Take another {}, "

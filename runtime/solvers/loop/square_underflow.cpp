@@ -20,7 +20,7 @@ std::vector<double> enlarged_squares(const DistributedVector& vector, const Prod
   VectorSums sums(context, vector.columns());
   std::vector<double> squares(static_cast<std::size_t>(vector.columns()));
   Buffer on_device;
-  context.communicator().together([&] { on_device = Buffer(context.device(), squares.size() * sizeof(double)); });
+  context.communicator().run_agreed([&] { on_device = Buffer(context.device(), squares.size() * sizeof(double)); });
   combine(vector.type(), vector.local_rows(), vector.columns(), {kLarge}, vector.view().data, {0}, enlarged.view().data,
           stream);
   sums.dot(enlarged, enlarged, on_device.as<double>(), stream);

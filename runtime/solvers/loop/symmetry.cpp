@@ -24,7 +24,7 @@ double sum_of_magnitudes(const Product& product, Stream& stream) {
   const DistributedMatrix& matrix = product.matrix();
   Communicator& ranks = matrix.context().communicator();
   double sum = 0;
-  ranks.together([&] {
+  ranks.run_agreed([&] {
     const krylov::Passes passes(matrix.context().device(), 1);
     const Buffer on_device(matrix.context().device(), sizeof(double));
     for (const RowPlan& plan : product.row_plans())
@@ -50,7 +50,7 @@ SymmetryProbe probe_symmetry(const Product& product, Stream& stream) {
       product_of(matrix, VectorLayout::rows, type, columns);
   VectorSums sums(matrix.context(), columns);
   Buffer on_device;
-  matrix.context().communicator().together(
+  matrix.context().communicator().run_agreed(
       [&] { on_device = Buffer(matrix.context().device(), static_cast<std::size_t>(columns) * sizeof(double)); });
   const auto form = [&](const DistributedVector& left, const DistributedVector& right) {
     product.multiply(1, right.view(), 0, product_of.view(), stream);

@@ -24,7 +24,7 @@ TrueResidual::TrueResidual(const Product& product, const krylov::Passes& passes,
       r_(vector_of(product)),
       slot_(vector_of(product)) {
   Context& context = product.matrix().context();
-  context.communicator().together(
+  context.communicator().run_agreed(
       [&] { sums_ = Buffer(context.device(), static_cast<std::size_t>(2 * product.columns()) * sizeof(double)); });
 }
 

@@ -34,7 +34,7 @@ class BlockJacobi final : public Preconditioner {
         held_(options.held),
         size_(options.node_block_size > 0 ? options.node_block_size : block_jacobi_size(matrix)) {
     Context& context = matrix.context();
-    context.communicator().together([&] {
+    context.communicator().run_agreed([&] {
       const bool of_matrix = options.node_block_size == 0 && matrix.node_block_origin() == "given";
       if (const std::int64_t asked = of_matrix ? matrix.node_block_size() : size_; asked > kMostUnknowns)
         throw Error(ErrorKind::usage, fmt::format("blocks of {}; they have 1 to {} unknowns", asked, kMostUnknowns),
@@ -50,9 +50,9 @@ class BlockJacobi final : public Preconditioner {
 
   void refresh(Stream& stream) override {
     blocks_ = matrix_.block_diagonal(size_, stream);
-    if (held_ != nullptr && held_->count() > 0) matrix_.context().communicator().together([&] { separate_held(stream); });
+    if (held_ != nullptr && held_->count() > 0) matrix_.context().communicator().run_agreed([&] { separate_held(stream); });
     double singular = 0;
-    matrix_.context().communicator().together([&] {
+    matrix_.context().communicator().run_agreed([&] {
       const Buffer on_device(matrix_.context().device(), sizeof singular);
       dispatch(blocks_.type, [&]<class Tag>(Tag) {
         with_size(size_, [&]<int kSize>(std::integral_constant<int, kSize>) {

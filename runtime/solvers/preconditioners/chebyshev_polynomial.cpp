@@ -28,7 +28,7 @@ class ChebyshevPolynomial final : public Preconditioner {
   ChebyshevPolynomial(DistributedMatrix& matrix, const PreconditionerOptions& options)
       : matrix_(matrix), options_(options), degree_(options.degree), jacobi_(make_jacobi(matrix, options)) {
     Context& context = matrix.context();
-    context.communicator().together([&] {
+    context.communicator().run_agreed([&] {
       constexpr int kMostDegree = 100;
       if (degree_ < 1 || degree_ > kMostDegree)
         throw Error(ErrorKind::usage, fmt::format("a polynomial of degree {}; it must be 1 to {}", degree_, kMostDegree),
@@ -38,7 +38,7 @@ class ChebyshevPolynomial final : public Preconditioner {
     wanted.columns = options.columns;
     product_ = matrix.product(wanted);  // the method's product keeps its x
     product_->hold(options.held);
-    context.communicator().together([&] {
+    context.communicator().run_agreed([&] {
       passes_.emplace(context.device(), options.columns);
       require_memory(context.device(), static_cast<std::int64_t>(2 * product_->y_bytes()), "the polynomial's vectors");
       q_ = Buffer(context.device(), product_->y_bytes());

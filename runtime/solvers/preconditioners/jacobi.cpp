@@ -16,7 +16,7 @@ class Jacobi final : public Preconditioner {
  public:
   Jacobi(DistributedMatrix& matrix, const PreconditionerOptions& options)
       : matrix_(matrix), absolute_(options.absolute), inverse_(matrix, VectorLayout::rows, sum_type(matrix.type())) {
-    matrix.context().communicator().together([&] {
+    matrix.context().communicator().run_agreed([&] {
       one_column_.emplace(matrix.context().device(), 1);
       all_columns_.emplace(matrix.context().device(), options.columns);
     });
@@ -26,7 +26,7 @@ class Jacobi final : public Preconditioner {
   void refresh(Stream& stream) override {
     const DistributedVector diagonal = matrix_.diagonal(stream);
     double counts[2] = {};
-    matrix_.context().communicator().together([&] {
+    matrix_.context().communicator().run_agreed([&] {
       const Buffer on_device(matrix_.context().device(), sizeof counts);
       dispatch(inverse_.type(), [&]<class Tag>(Tag) {
         using T = typename Tag::type;

@@ -325,7 +325,7 @@ TEST(RowMaps, TextOnTheMapOfOtherRows) {
   const TemporaryDirectory directory;
   const HostCsr k = whole_matrix("banded:n=80");
   const std::string path = world().all_gather((directory / "k.mtx").string())[0];
-  world().together([&] {
+  world().run_agreed([&] {
     if (world().rank() != 0) return;
     std::ofstream file(path);
     file << "%%MatrixMarket matrix coordinate real general\n80 80 " << k.nnz() << "\n";

@@ -149,7 +149,7 @@ TEST(LoadPart, TakesWhatAFileStores) {
   const HostCsr a = whole_matrix("rmat:scale=6");
   std::unique_ptr<test::TemporaryDirectory> directory;
   std::string path;
-  world().together([&] {
+  world().run_agreed([&] {
     if (world().rank() != 0) return;
     directory = std::make_unique<test::TemporaryDirectory>();
     path = (*directory / "a.h5").string();

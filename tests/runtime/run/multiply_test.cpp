@@ -246,7 +246,7 @@ void handles_odd_shapes(const Case& c) {
   for (const test::NamedMatrix& zoo : test::matrix_zoo()) {
     SCOPED_TRACE(zoo.name);
     const std::string path = directory.file("zoo.h5");
-    world().together([&] {
+    world().run_agreed([&] {
       if (world().rank() != 0) return;
       WriteOptions write;
       write.parts = {2};
@@ -262,7 +262,7 @@ void serves_globally_sorted_files(const Case& c) {
   HostVector<double> y[2];
   for (const bool sorted : {false, true}) {
     const std::string path = directory.file(sorted ? "sorted.h5" : "plain.h5");
-    world().together([&] {
+    world().run_agreed([&] {
       WriteOptions write;
       write.order = sorted ? RowOrder::by_length : RowOrder::as_source;
       if (world().rank() == 0) write_shard_file(path, *rows, write);

@@ -30,7 +30,7 @@ class Hdf5OnRanks : public testing::Test {
 
   /// A shard file without the description at its end, as if another program had written it.
   void write_foreign(const HostCsr& matrix) {
-    world().together([&] {
+    world().run_agreed([&] {
       if (world().rank() != 0) return;
       write_shard_file(path_, *test::source_of(matrix), {});
       std::ofstream(path_, std::ios::app) << ' ';

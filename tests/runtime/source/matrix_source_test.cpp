@@ -46,7 +46,7 @@ class MatrixSourceTest : public testing::Test {
     return path_ / name;
   }
   std::string write_shard(const std::string& name, const HostCsr& matrix, RowOrder order) {
-    world().together([&] {
+    world().run_agreed([&] {
       if (world().rank() != 0) return;
       WriteOptions options;
       options.order = order;

@@ -67,7 +67,7 @@ class TransposedFile : public testing::Test {
   ~TransposedFile() override { world().barrier(); }
 
   std::string write_shard(const HostCsr& matrix, RowOrder order) {
-    world().together([&] {
+    world().run_agreed([&] {
       if (world().rank() != 0) return;
       WriteOptions options;
       options.order = order;

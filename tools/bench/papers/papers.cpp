@@ -264,10 +264,10 @@ int run(const Options& o, Communicator* communicator) {
 /// Paper 3's procedure on the ranks that mpirun started. Collective.
 int run_on_ranks(const Options& o, Communicator& all) {
   const bool speaks = all.rank() == 0;
-  all.together([&] {
+  all.run_agreed([&] {
     if (speaks) require_files(o);
   });
-  const Machine machine = all.together([&] { return examine_machine(o.backend); });
+  const Machine machine = all.run_agreed([&] { return examine_machine(o.backend); });
   const int repetitions = o.usual_repetitions(machine.device.backend);
   SortedOnRanks sorted;
   const auto json = [&] {
@@ -280,14 +280,14 @@ int run_on_ranks(const Options& o, Communicator& all) {
   };
   const GrowingReport file({o.json, o.plot}, kPlotScript);
   for (const NamedMatrix& matrix : matrices_from(o.matrices, course_classes(), o.matrix_size(machine.device.backend))) {
-    const HostCsr rows = all.together([&] { return load_matrix(matrix.argument, {}); });
+    const HostCsr rows = all.run_agreed([&] { return load_matrix(matrix.argument, {}); });
     for (const ValueType type : o.value_types()) {
       sorted.measure(all, machine.device.backend, repetitions, matrix, rows, type);
-      if (speaks) all.together([&] { file.save(json); });
-      else all.together([] {});
+      if (speaks) all.run_agreed([&] { file.save(json); });
+      else all.run_agreed([] {});
     }
   }
-  all.together([&] {
+  all.run_agreed([&] {
     if (!speaks) return;
     if (o.json != "-")
       fmt::print("{}{} ranks; medians of {} products, caches warm.\n\n{}", machine.text(), all.size(), repetitions,
