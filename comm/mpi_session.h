@@ -1,4 +1,6 @@
 // MPI's start and end in a program of its own.
+//
+// Threads: one thread of each rank. MpiSession and MpiSession::leave() are called by all ranks.
 #pragma once
 
 #include <string>

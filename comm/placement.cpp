@@ -10,7 +10,7 @@
 #include <cstring>
 #include <map>
 
-#include "comm/nccl/nccl_communicator.h"
+#include "kernels/base/isa.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 

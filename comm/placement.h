@@ -11,9 +11,10 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/device.h"
-#include "kernels/base/isa.h"
 
 namespace shardmat {
+
+enum class Isa;
 
 /// One rank's place, known on all ranks.
 struct RankPlace {
@@ -28,7 +29,7 @@ struct Placement {
   std::vector<RankPlace> ranks;  ///< all ranks, in rank order
   std::string why;               ///< why this backend, for the report
   int threads = 1;               ///< host threads that this rank should take
-  Isa isa = Isa::baseline;       ///< of host kernels; the same on all ranks, so that the bits of sums are, too
+  Isa isa{};                     ///< of host kernels; the same on all ranks, so that the bits of sums are, too
 };
 
 enum class BackendChoice { automatic, host, cuda };
@@ -52,6 +53,9 @@ CoreShare share_cores(Communicator& communicator);
 /// none, if two ranks would share a GPU ("4 ranks on host a but 2 GPUs: …"), or if P > 1 on GPUs in a build
 /// without NCCL. `automatic` takes CUDA only if every rank has a device.
 Placement place_ranks(Communicator& communicator, BackendChoice choice, int threads = 0);
+
+/// True if this build can make several GPUs work together.
+bool built_with_nccl();
 
 /// Throws Error(resources) if two ranks have the same device of the same host. `visible` is the number of devices that each
 /// rank sees.

@@ -10,7 +10,6 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
-#include "kernels/formats/csr.h"
 #include "kernels/matrix/rows.h"
 
 namespace shardmat {
@@ -67,23 +66,6 @@ const CsrView& ConversionInput::ascending() {
   ascending_->col_idx = ascending_columns_, ascending_->values = ascending_values_;
   ascending_->owner = nullptr, ascending_->release = nullptr;
   return *ascending_;
-}
-
-void ConversionInput::replace_values(const ValueView& values) {
-  if (values.size() != matrix_.values.size())
-    throw Error(ErrorKind::internal, fmt::format("{} values cannot replace {}", values.size(), matrix_.values.size()));
-  matrix_.values = values;
-  matrix_.owner = nullptr, matrix_.release = nullptr;  // of the old values
-  ascending_.reset();
-  if (csr_) update_csr(*csr_, *this);
-}
-
-std::shared_ptr<CsrStorage> ConversionInput::csr() {
-  if (!csr_) {
-    require_memory(stream_.device(), csr_bytes_to_allocate(*this), "the matrix in format csr");
-    csr_ = std::static_pointer_cast<CsrStorage>(convert_csr(*this, {}));
-  }
-  return csr_;
 }
 
 }  // namespace shardmat

@@ -1,4 +1,4 @@
-// The two implementations behind value_map.h. Internal to kernels/.
+// The two implementations behind choose/value_map.h. Internal to kernels/.
 #pragma once
 
 #include <cstdint>

@@ -44,12 +44,6 @@ class ColumnDots {
   Buffer partial_;
 };
 
-/// A factor for each column: value · per_column[j], or value alone.
-struct Factor {
-  double value = 1;
-  const double* per_column = nullptr;  ///< f64 in device memory, e.g. results of ColumnDots
-};
-
 /// Y = a·X + b·Y in stream order, each column with its own factors; n rows of `columns` entries. Covers axpy (b = 1), xpay
 /// (a = 1), copy (a = 1, b = 0) and scale (X null). With b = 0, Y is only written.
 void combine(ValueType type, std::int64_t n, std::int64_t columns, Factor a, const void* x, Factor b, void* y,

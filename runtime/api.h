@@ -33,14 +33,9 @@
 #include "runtime/matrix/own_rows.h"            // rows or triplets of the program
 #include "runtime/matrix/product.h"             // Y = alpha·A·X + beta·Y
 #include "runtime/matrix/vector_operations.h"   // dot, norm, axpy, xpay, scale
-#include "runtime/run/eigen.h"                  // the whole of `shardmat eigen` as one call
-#include "runtime/run/multiply.h"               // the whole of `shardmat multiply` as one call
-#include "runtime/run/pagerank.h"               // the whole of `shardmat pagerank` as one call
-#include "runtime/run/solve.h"                  // the whole of `shardmat solve` as one call
 #include "runtime/solvers/eigen/lanczos.h"      // eigenvalues at the ends of a symmetric matrix's spectrum
 #include "runtime/solvers/eigen/pagerank.h"     // scores of a graph's vertices by random walks
 #include "runtime/solvers/eigen/power.h"        // the eigenvalue of the largest magnitude
 #include "runtime/solvers/eigen/transition.h"   // from a graph to the matrix of a random walk
 #include "runtime/solvers/solver.h"             // A·X = B by Krylov methods
 #include "runtime/source/matrix_source.h"       // opening a matrix file
-#include "runtime/source/transposed.h"          // the transpose of an opened matrix

@@ -84,13 +84,13 @@ std::unique_ptr<Exchange> make(const ExchangeContext& context, std::shared_ptr<c
 
 }  // namespace
 
-const ExchangeEntry kAllGatherExchange = {"allgather",
-                                          "every rank gets all of x (MPI on the host, NCCL on GPUs)",
-                                          ColumnLayout::gathered,
-                                          ExchangeRanks::several,
-                                          ExchangeMeans::messages,
-                                          why_not,
-                                          held,
-                                          make};
+const ExchangeEntry kAllGatherExchange = {.name = "allgather",
+                                          .help = "every rank gets all of x (MPI on the host, NCCL on GPUs)",
+                                          .layout = ColumnLayout::gathered,
+                                          .ranks = ExchangeRanks::several,
+                                          .means = ExchangeMeans::messages,
+                                          .why_not = why_not,
+                                          .entries_held = held,
+                                          .make = make};
 
 }  // namespace shardmat

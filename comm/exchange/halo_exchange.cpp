@@ -91,13 +91,13 @@ std::unique_ptr<Exchange> make(const ExchangeContext& context, std::shared_ptr<c
 
 }  // namespace
 
-const ExchangeEntry kHaloExchange = {"halo",
-                                     "every rank gets what its rows need (MPI on the host, NCCL on GPUs)",
-                                     ColumnLayout::compact,
-                                     ExchangeRanks::several,
-                                     ExchangeMeans::messages,
-                                     why_not,
-                                     held,
-                                     make};
+const ExchangeEntry kHaloExchange = {.name = "halo",
+                                     .help = "every rank gets what its rows need (MPI on the host, NCCL on GPUs)",
+                                     .layout = ColumnLayout::compact,
+                                     .ranks = ExchangeRanks::several,
+                                     .means = ExchangeMeans::messages,
+                                     .why_not = why_not,
+                                     .entries_held = held,
+                                     .make = make};
 
 }  // namespace shardmat

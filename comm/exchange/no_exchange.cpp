@@ -43,13 +43,13 @@ std::unique_ptr<Exchange> make(const ExchangeContext& context, std::shared_ptr<c
 
 }  // namespace
 
-const ExchangeEntry kNoExchange = {"none",
-                                   "one rank owns all of x (one rank only)",
-                                   ColumnLayout::gathered,
-                                   ExchangeRanks::one,
-                                   ExchangeMeans::messages,
-                                   why_not,
-                                   held,
-                                   make};
+const ExchangeEntry kNoExchange = {.name = "none",
+                                   .help = "one rank owns all of x (one rank only)",
+                                   .layout = ColumnLayout::gathered,
+                                   .ranks = ExchangeRanks::one,
+                                   .means = ExchangeMeans::messages,
+                                   .why_not = why_not,
+                                   .entries_held = held,
+                                   .make = make};
 
 }  // namespace shardmat

@@ -102,13 +102,13 @@ std::unique_ptr<Exchange> make(const ExchangeContext& context, std::shared_ptr<c
 
 }  // namespace
 
-const ExchangeEntry kPeerExchange = {"peer",
-                                     "every rank writes what others need into the memory of their GPUs",
-                                     ColumnLayout::compact,
-                                     ExchangeRanks::several,
-                                     ExchangeMeans::peer_memory,
-                                     why_not,
-                                     held,
-                                     make};
+const ExchangeEntry kPeerExchange = {.name = "peer",
+                                     .help = "every rank writes what others need into the memory of their GPUs",
+                                     .layout = ColumnLayout::compact,
+                                     .ranks = ExchangeRanks::several,
+                                     .means = ExchangeMeans::peer_memory,
+                                     .why_not = why_not,
+                                     .entries_held = held,
+                                     .make = make};
 
 }  // namespace shardmat

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/nccl/nccl_impl.h"
+#include "comm/placement.h"
 #include "kernels/base/cuda_check.h"
 
 namespace shardmat {

@@ -17,7 +17,6 @@
 
 namespace shardmat {
 
-bool built_with_nccl();
 /// "2.28.9", or empty without NCCL.
 std::string nccl_version();
 

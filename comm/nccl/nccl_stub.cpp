@@ -1,5 +1,6 @@
 // A build without NCCL: one GPU, or the host backend.
 #include "comm/nccl/nccl_communicator.h"
+#include "comm/placement.h"
 
 namespace shardmat {
 

@@ -28,9 +28,8 @@ while(waiting)
     file(WRITE ${staged} "${text}")
   endif()
   get_filename_component(folder ${header} DIRECTORY)
+  if(header STREQUAL "runtime/api.h")
+    set(folder "")  # <shardmat/api.h>, where programs start
+  endif()
   file(INSTALL ${staged} DESTINATION ${SHARDMAT_INCLUDE_DESTINATION}/shardmat/${folder})
 endwhile()
-
-# <shardmat/api.h> is where programs start.
-file(WRITE ${SHARDMAT_STAGED_DIR}/api.h "// Start here.\n#pragma once\n\n#include <shardmat/runtime/api.h>  // IWYU pragma: export\n")
-file(INSTALL ${SHARDMAT_STAGED_DIR}/api.h DESTINATION ${SHARDMAT_INCLUDE_DESTINATION}/shardmat)

@@ -43,4 +43,10 @@ struct ConstDense : DenseView<const void*> {
 void require_dense(std::string_view what, const ConstDense& view, std::int64_t rows, std::int64_t columns, ValueType type,
                    Device device);
 
+/// A factor for each column: value · per_column[j], or value alone.
+struct Factor {
+  double value = 1;
+  const double* per_column = nullptr;  ///< f64 in device memory, for example dot products of columns
+};
+
 }  // namespace shardmat

@@ -49,7 +49,6 @@ std::string cpu_model() {
 
 }  // namespace
 
-bool built_with_cuda() { return cuda::available(); }
 int cuda_device_count() { return cuda::device_count(nullptr); }
 std::string why_no_cuda_device() {
   std::string why;

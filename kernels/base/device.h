@@ -25,8 +25,6 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-/// True if this build has CUDA support compiled in.
-bool built_with_cuda();
 /// CUDA devices this process can use; 0 without CUDA, without a driver, or without a device.
 int cuda_device_count();
 /// Why cuda_device_count() is 0, for error messages and reports; empty if it is not.

@@ -1,4 +1,6 @@
 // 16-bit floating-point values, for storage only. Products read them and compute in f32.
+//
+// Threads: values; any thread.
 #pragma once
 
 #include <bit>

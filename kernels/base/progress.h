@@ -1,4 +1,6 @@
 // Progress of long work. The library never prints; a program passes a function that prints.
+//
+// Threads: each function says which thread calls it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,6 @@
 // The closed list of value types and backends, and the one place where a run-time type becomes a C++ type.
+//
+// Threads: values; any thread.
 #pragma once
 
 #include <cstddef>

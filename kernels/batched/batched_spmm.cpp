@@ -8,7 +8,7 @@
 #include "kernels/batched/kernels.h"
 #include "kernels/batched/operands.h"
 #include "kernels/choose/kernel_list.h"
-#include "kernels/spmm.h"
+#include "kernels/spmm_plan.h"
 
 namespace shardmat {
 namespace {
@@ -22,21 +22,61 @@ constexpr Backend kHost = Backend::host;
 // In the order of preference when nothing is measured.
 constexpr BatchedKernel kKernels[] = {
 #ifdef SHARDMAT_HAVE_CUDA
-    {"staged", BatchFormat::csr, Backend::cuda, "a block takes a few whole matrices, X in shared memory", true,
-     staged_policies, staged_estimate, make_staged},
-    {"rows", BatchFormat::csr, Backend::cuda, "a sub-warp a row, whatever its matrix, wide loads", true, rows_policies,
-     rows_estimate, make_rows},
-    {"swa", BatchFormat::csr, Backend::cuda, "a sub-warp a row, sums in shared memory (Nagasaka et al.)", false,
-     swa_policies, compulsory, make_swa},
-    {"coo_swa", BatchFormat::coo, Backend::cuda, "a sub-warp a nonzero, sums in shared memory (Nagasaka et al.)", true,
-     coo_swa_policies, compulsory, make_coo_swa},
-    {"coo_tensorflow", BatchFormat::coo, Backend::cuda, "a thread a nonzero and column, one launch a matrix (TensorFlow)",
-     false, coo_tensorflow_policies, compulsory, make_coo_tensorflow},
+    {.name = "staged",
+     .format = BatchFormat::csr,
+     .backend = Backend::cuda,
+     .help = "a block takes a few whole matrices, X in shared memory",
+     .automatic = true,
+     .policies = staged_policies,
+     .estimate = staged_estimate,
+     .make = make_staged},
+    {.name = "rows",
+     .format = BatchFormat::csr,
+     .backend = Backend::cuda,
+     .help = "a sub-warp a row, whatever its matrix, wide loads",
+     .automatic = true,
+     .policies = rows_policies,
+     .estimate = rows_estimate,
+     .make = make_rows},
+    {.name = "swa",
+     .format = BatchFormat::csr,
+     .backend = Backend::cuda,
+     .help = "a sub-warp a row, sums in shared memory (Nagasaka et al.)",
+     .policies = swa_policies,
+     .estimate = compulsory,
+     .make = make_swa},
+    {.name = "coo_swa",
+     .format = BatchFormat::coo,
+     .backend = Backend::cuda,
+     .help = "a sub-warp a nonzero, sums in shared memory (Nagasaka et al.)",
+     .automatic = true,
+     .policies = coo_swa_policies,
+     .estimate = compulsory,
+     .make = make_coo_swa},
+    {.name = "coo_tensorflow",
+     .format = BatchFormat::coo,
+     .backend = Backend::cuda,
+     .help = "a thread a nonzero and column, one launch a matrix (TensorFlow)",
+     .policies = coo_tensorflow_policies,
+     .estimate = compulsory,
+     .make = make_coo_tensorflow},
 #endif
-    {"csr_host", BatchFormat::csr, kHost, "threads over rows, columns in vectors", true, batched_host_policies, compulsory,
-     make_batched_host},
-    {"coo_host", BatchFormat::coo, kHost, "threads over matrices, whose entries are put into rows", true,
-     batched_host_policies, compulsory, make_batched_host},
+    {.name = "csr_host",
+     .format = BatchFormat::csr,
+     .backend = kHost,
+     .help = "threads over rows, columns in vectors",
+     .automatic = true,
+     .policies = batched_host_policies,
+     .estimate = compulsory,
+     .make = make_batched_host},
+    {.name = "coo_host",
+     .format = BatchFormat::coo,
+     .backend = kHost,
+     .help = "threads over matrices, whose entries are put into rows",
+     .automatic = true,
+     .policies = batched_host_policies,
+     .estimate = compulsory,
+     .make = make_batched_host},
 };
 
 }  // namespace

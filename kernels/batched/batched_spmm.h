@@ -63,7 +63,7 @@ struct BatchedKernel {
   Backend backend;
   std::string_view help;
   /// True if the automatic choice may take the kernel; other kernels run only if named.
-  bool automatic;
+  bool automatic = false;
   /// Policies worth measuring, the default first; none if the kernel cannot multiply this batch.
   std::vector<Policy> (*policies)(const DeviceBatch& batch, std::int64_t columns);
   /// The predicted cost of a product in bytes: a copy on the device of this many bytes would take the same time.

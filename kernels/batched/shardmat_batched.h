@@ -5,7 +5,7 @@
  *
  * Arrays are used in place. Streams and memory are the caller's; functions return the sizes of the memory that is needed.
  * Only shardmat_batched_check waits for the device. Functions return SHARDMAT_OK or an error code; shardmat_last_error()
- * then returns a message. A plan belongs to one thread at a time. */
+ * then returns a message. Threads: any thread; a plan belongs to one thread at a time. Nothing is collective. */
 #ifndef SHARDMAT_BATCHED_H
 #define SHARDMAT_BATCHED_H
 

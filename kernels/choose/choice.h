@@ -1,4 +1,6 @@
 // What is asked of a tuner, and what it tells about its choice.
+//
+// Threads: values, which a program copies as it likes; any thread.
 #pragma once
 
 #include <cstddef>

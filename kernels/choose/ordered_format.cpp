@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "kernels/choose/spmm_registry.h"
+
 namespace shardmat {
 namespace {
 

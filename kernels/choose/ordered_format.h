@@ -7,7 +7,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/choose/registry.h"
-#include "kernels/spmm.h"
+#include "kernels/spmm_plan.h"
 
 namespace shardmat {
 

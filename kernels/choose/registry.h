@@ -14,18 +14,23 @@
 
 namespace shardmat {
 
+// What most entries of the lists say.
+inline std::vector<Policy> one_layout(ConversionInput&) { return {Policy{}}; }
+inline std::vector<Policy> one_policy(const RowStatistics&) { return {Policy{}}; }
+inline bool any_matrix(const Storage&) { return true; }
+
 struct Format {
   std::string_view name;
   std::string_view help;
   /// Layouts worth trying for this matrix (block sizes, slice heights); the first is the default. Never empty.
-  std::vector<Policy> (*layouts)(ConversionInput& input);
+  std::vector<Policy> (*layouts)(ConversionInput& input) = one_layout;
   /// Exact bytes of the stored matrix, before it is allocated. Throws Error(usage) for an invalid layout.
   std::int64_t (*bytes)(ConversionInput& input, const Policy& layout);
   /// Stores the matrix in this format on the input's device.
   std::shared_ptr<Storage> (*convert)(ConversionInput& input, const Policy& layout);
   /// Writes the values of `input`, a matrix of the same pattern, into `storage` without another conversion. Value maps are
   /// made with it and need the rules of Storage::value_arrays(). Null: a stored matrix takes no new values.
-  void (*update)(Storage& storage, ConversionInput& input);
+  void (*update)(Storage& storage, ConversionInput& input) = nullptr;
   /// True if the format can store f16 and bf16.
   bool takes_halves = false;
   /// The layout for products with several right-hand sides; null: the first of layouts().
@@ -44,11 +49,11 @@ struct Kernel {
   /// True if the automatic choice may take the kernel. All other kernels run only if named: kernels of the literature that
   /// faster kernels have replaced, and kernels whose format is converted on the host, which takes longer than hundreds of
   /// products on a GPU. PlanRequest::tune measures them on the host, where a conversion is as fast as any.
-  bool automatic;
+  bool automatic = false;
   /// Policies worth measuring for such a matrix; the first is the default if nothing is measured.
-  std::vector<Policy> (*policies)(const RowStatistics& rows);
+  std::vector<Policy> (*policies)(const RowStatistics& rows) = one_policy;
   /// False if the kernel cannot multiply this matrix (e.g. index limits of a library).
-  bool (*supports)(const Storage& storage);
+  bool (*supports)(const Storage& storage) = any_matrix;
   /// Throws Error(usage) for a policy value that the kernel does not support.
   std::unique_ptr<Plan> (*make)(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
   /// The predicted cost of a product, in bytes of a copy (cost_model.h). If null, the automatic choice considers the kernel

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/choose/spmm_registry.h"
 #include "kernels/choose/tuner.h"
 #include "kernels/conversion.h"
 #include "kernels/measure.h"
-#include "kernels/spmm.h"
 
 namespace shardmat {
 

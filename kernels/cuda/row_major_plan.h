@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "kernels/cuda/dense_rows.h"
-#include "kernels/spmm.h"
+#include "kernels/spmm_plan.h"
 
 namespace shardmat::cuda {
 

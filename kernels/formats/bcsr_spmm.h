@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "kernels/spmm.h"
+#include "kernels/spmm_plan.h"
 
 namespace shardmat {
 

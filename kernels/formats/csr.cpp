@@ -1,5 +1,7 @@
 #include "kernels/formats/csr.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -120,6 +122,23 @@ std::vector<Policy> csr_scalar_policies(const RowStatistics&) { return {Policy{{
 
 std::vector<Policy> csr_cusparse_policies(const RowStatistics&) {
   return {Policy{{"algorithm", 1}}, Policy{{"algorithm", 2}}};
+}
+
+void ConversionInput::replace_values(const ValueView& values) {
+  if (values.size() != matrix_.values.size())
+    throw Error(ErrorKind::internal, fmt::format("{} values cannot replace {}", values.size(), matrix_.values.size()));
+  matrix_.values = values;
+  matrix_.owner = nullptr, matrix_.release = nullptr;  // of the old values
+  ascending_.reset();
+  if (csr_) update_csr(*csr_, *this);
+}
+
+std::shared_ptr<CsrStorage> ConversionInput::csr() {
+  if (!csr_) {
+    require_memory(stream_.device(), csr_bytes_to_allocate(*this), "the matrix in format csr");
+    csr_ = std::static_pointer_cast<CsrStorage>(convert_csr(*this, {}));
+  }
+  return csr_;
 }
 
 }  // namespace shardmat

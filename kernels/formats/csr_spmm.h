@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/spmm.h"
+#include "kernels/spmm_plan.h"
 
 namespace shardmat {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/formats/packed.h"
-#include "kernels/spmm.h"
+#include "kernels/spmm_plan.h"
 
 namespace shardmat {
 

@@ -13,7 +13,7 @@
 #include "kernels/conversion.h"
 #include "kernels/formats/csr.h"
 #include "kernels/plan.h"
-#include "kernels/spmm.h"
+#include "kernels/spmm_plan.h"
 
 namespace shardmat {
 

@@ -10,7 +10,7 @@
 #include "kernels/base/dense.h"
 #include "kernels/base/types.h"
 #include "kernels/host/lanes.h"
-#include "kernels/spmm.h"
+#include "kernels/spmm_plan.h"
 
 namespace shardmat {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/krylov/monitor.h"
+#include "kernels/krylov/norm.h"
 
 namespace shardmat::krylov {
 
@@ -11,9 +12,6 @@ enum class Scaling {
   diagonal,  ///< z = scale·r, entry by entry
   separate,  ///< z is computed by passes of its own
 };
-
-/// unpreconditioned: ‖r‖; preconditioned: ‖M·r‖; natural: √(rᵀM·r).
-enum class Norm { unpreconditioned, preconditioned, natural };
 
 /// The share of one entry in the square of the norm.
 SHARDMAT_BOTH double square(Norm norm, double r, double z) {

@@ -1,5 +1,7 @@
 // A matrix on the host that takes as little memory as its CSR storage: 32-bit columns where they fit, and f32 values of a
 // matrix in f32. A storage in format csr may share its arrays.
+//
+// Threads: one thread at a time changes a matrix; several may read it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,7 @@
 // Matrices on the host: compressed sparse rows. Every reader and generator produces HostCsr, with 64-bit indices and f64
 // values. Every format is converted from a CsrView, whose columns and values may be narrower.
+//
+// Threads: one thread at a time changes a matrix; several may read it. HostCsr owns its arrays, CsrView owns nothing.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,6 @@
 // What a user says about an input file because the file itself does not.
+//
+// Threads: values; any thread. The same on all ranks.
 #pragma once
 
 #include <functional>

@@ -19,6 +19,7 @@
 #include "runtime/batched/batched_chunk.h"
 #include "runtime/batched/batched_stream.h"
 #include "runtime/batched/batched_verify.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/source/hdf5_on_ranks.h"
 
 namespace shardmat {

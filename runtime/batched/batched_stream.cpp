@@ -4,6 +4,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
+#include "runtime/context/context_scope.h"
 
 namespace shardmat {
 namespace {

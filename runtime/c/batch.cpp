@@ -5,6 +5,7 @@
 #include "kernels/batched/batched_tuner.h"
 #include "kernels/batched/check.h"
 #include "runtime/c/handles.h"
+#include "runtime/context/context_scope.h"
 
 struct shardmat_batch_product {
   shardmat::c::Tag<shardmat::c::Kind::batch_product> tag;

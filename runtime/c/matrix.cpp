@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "kernels/spmm.h"
+#include "kernels/choose/spmm_registry.h"
 #include "partition/files/file_digest.h"
 #include "runtime/c/handles.h"
 

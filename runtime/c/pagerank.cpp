@@ -6,6 +6,7 @@
 #include "partition/files/file_digest.h"
 #include "partition/source/row_source.h"
 #include "runtime/c/handles.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/shared_gpu/answer_bytes.h"
 
 namespace shardmat::c {

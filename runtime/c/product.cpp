@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/spmm.h"
+#include "kernels/choose/spmm_registry.h"
 #include "runtime/c/handles.h"
 
 namespace shardmat::c {

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "comm/exchange/exchange.h"
+#include "comm/nccl/nccl_communicator.h"
 #include "kernels/bandwidth.h"
+#include "runtime/context/row_maps.h"
 
 namespace shardmat {
 
@@ -13,15 +16,23 @@ Context::Context(Communicator& communicator, BackendChoice backend, int threads)
                 ? std::make_unique<NcclCommunicator>(communicator, placement_.device)
                 : nullptr),
       stream_(placement_.device),
-      exchange_stream_(placement_.device, Stream::Priority::high) {}
+      exchange_stream_(placement_.device, Stream::Priority::high),
+      row_maps_(std::make_unique<RowMaps>()) {}
+
+Context::~Context() = default;
 
 Context::Context(Communicator& some, const Context& among)
     : communicator_(some),
       placement_(among.placement()),
       stream_(placement_.device),
-      exchange_stream_(placement_.device, Stream::Priority::high) {
+      exchange_stream_(placement_.device, Stream::Priority::high),
+      row_maps_(std::make_unique<RowMaps>()) {
   if (some.size() == among.communicator().size()) return;
   placement_.ranks = {among.placement().ranks[static_cast<std::size_t>(among.communicator().rank())]};
+}
+
+ExchangeContext Context::exchange_context(ValueType type, std::int64_t right_hand_sides) const {
+  return {communicator_, nccl_.get(), device(), type, right_hand_sides};
 }
 
 void Context::wait(Stream& stream, const char* what) const {

@@ -1,8 +1,9 @@
 // What every distributed operation runs in: the ranks, this rank's device, its stream, its number of host threads.
 //
 // Threads: any thread may make and use a context, one at a time. Two threads may work with two contexts at once if their
-// communicators are different and MPI gives MPI_THREAD_MULTIPLE. Functions that work for a context open a ContextScope: it
-// sets the context's device and host threads for the calling thread, and restores those of the caller.
+// communicators are different and MPI gives MPI_THREAD_MULTIPLE. Functions that work for a context take its device and host
+// threads for the calling thread, and restore those of the caller. The communicator must outlive the context, and the
+// context its matrices, vectors and row maps.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +11,15 @@
 #include <optional>
 
 #include "comm/communicator.h"
-#include "comm/exchange/exchange.h"
-#include "comm/nccl/nccl_communicator.h"
 #include "comm/placement.h"
 #include "kernels/base/device.h"
-#include "kernels/base/isa.h"
-#include "kernels/base/parallel.h"
-#include "runtime/context/row_maps.h"
+#include "kernels/base/types.h"
 
 namespace shardmat {
+
+struct ExchangeContext;
+class NcclCommunicator;
+struct RowMaps;
 
 class Context {
  public:
@@ -30,6 +31,9 @@ class Context {
   /// A context of this rank alone, on its device in `among`; on the host also of all ranks of `among`, for another thread.
   /// Sends no messages.
   Context(Communicator& self, const Context& among);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
 
   Communicator& communicator() const { return communicator_; }
   const Placement& placement() const { return placement_; }
@@ -49,10 +53,8 @@ class Context {
   double copy_bandwidth();
   /// Memory of the host that the first call of copy_bandwidth() takes until it returns; 0 on a GPU.
   std::int64_t bytes_to_copy() const;
-  RowMaps& row_maps() { return row_maps_; }
-  ExchangeContext exchange_context(ValueType type, std::int64_t right_hand_sides) const {
-    return {communicator_, nccl_.get(), device(), type, right_hand_sides};
-  }
+  RowMaps& row_maps() { return *row_maps_; }
+  ExchangeContext exchange_context(ValueType type, std::int64_t right_hand_sides) const;
 
  private:
   Communicator& communicator_;
@@ -60,21 +62,7 @@ class Context {
   std::unique_ptr<NcclCommunicator> nccl_;
   Stream stream_, exchange_stream_;
   std::optional<double> copy_bandwidth_;
-  RowMaps row_maps_;
-};
-
-/// While in scope the calling thread works for a context: on its device, with its number of host threads and the instruction
-/// set of its ranks. Every public function that has a context opens one; a program needs it only for kernels of its own on
-/// the context's device.
-class ContextScope {
- public:
-  explicit ContextScope(const Context& context)
-      : threads_(context.threads()), isa_(context.placement().isa), device_(context.device()) {}
-
- private:
-  ThreadCount threads_;
-  IsaScope isa_;
-  DeviceGuard device_;
+  std::unique_ptr<RowMaps> row_maps_;
 };
 
 }  // namespace shardmat

@@ -10,6 +10,7 @@
 #include "partition/files/checksum.h"
 #include "partition/source/partitioner.h"
 #include "runtime/context/context.h"
+#include "runtime/context/row_maps.h"
 #include "runtime/maps/range_route.h"
 
 namespace shardmat {

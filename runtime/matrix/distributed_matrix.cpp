@@ -10,6 +10,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/timer.h"
 #include "kernels/choose/registry.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/matrix/boundary_rows.h"
 #include "runtime/matrix/make_symmetric.h"
 #include "runtime/matrix/matrix_rows.h"
@@ -19,6 +20,7 @@
 #include "runtime/matrix/put_on_maps.h"
 #include "runtime/matrix/reorder_rows.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/source/matrix_source.h"
 
 namespace shardmat {
 namespace {

@@ -9,22 +9,28 @@
 #include <span>
 #include <string>
 
-#include "comm/exchange/column_map.h"
 #include "kernels/base/dense.h"
 #include "kernels/base/host_vector.h"
 #include "runtime/context/context.h"
 #include "runtime/maps/row_map.h"
-#include "runtime/matrix/diagonal_blocks.h"
 #include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/load_part.h"
 #include "runtime/matrix/matrix_options.h"
 
 namespace shardmat {
 
+class ColumnMap;
 class MatrixRows;
 class MatrixValues;
 class Product;
 class ProductPlanner;
+
+/// Dense blocks around the diagonal, in device memory.
+struct DiagonalBlocks {
+  std::int64_t size = 0, count = 0;
+  ValueType type = ValueType::f64;
+  Buffer values;  ///< count · size · size
+};
 
 class DistributedMatrix {
  public:

@@ -10,6 +10,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/vector.h"
 #include "runtime/context/context.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/maps/range_route.h"
 #include "runtime/matrix/dense_copy.h"
 #include "runtime/matrix/distributed_matrix.h"

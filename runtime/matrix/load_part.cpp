@@ -15,9 +15,11 @@
 #include "kernels/matrix/ordering.h"
 #include "partition/shard/shard_file.h"
 #include "partition/source/node_blocks.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/matrix/own_rows.h"
 #include "runtime/matrix/put_on_maps.h"
 #include "runtime/order/find_node_blocks.h"
+#include "runtime/source/matrix_source.h"
 
 namespace shardmat {
 namespace {

@@ -14,10 +14,10 @@
 #include "runtime/context/context.h"
 #include "runtime/maps/row_map.h"
 #include "runtime/matrix/matrix_options.h"
-#include "runtime/source/matrix_source.h"
 
 namespace shardmat {
 
+struct MatrixSource;
 class ValueRoute;
 
 /// How the rows of a matrix are split and ordered.

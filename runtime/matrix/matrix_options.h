@@ -1,4 +1,6 @@
 // What can be chosen about a matrix and its products.
+//
+// Threads: values, which a program copies as it likes; any thread. The same on all ranks.
 #pragma once
 
 #include <cstdint>

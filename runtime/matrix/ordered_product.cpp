@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/vector.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/matrix/row_plan.h"
 
 namespace shardmat {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "kernels/base/dense.h"
-#include "kernels/value_map.h"
+#include "kernels/choose/value_map.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/product.h"

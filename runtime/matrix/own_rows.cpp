@@ -14,6 +14,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "partition/source/partitioner.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/maps/range_route.h"
 #include "runtime/matrix/value_route.h"
 #include "runtime/matrix/vectors.h"

@@ -5,7 +5,9 @@
 #include "kernels/base/error.h"
 #include "kernels/scale_matrix.h"
 #include "kernels/vector.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/held_rows.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/matrix/schedule.h"
 
@@ -142,6 +144,12 @@ void Product::multiply_with_dot(const Dense& y, double* parts, Stream& stream) c
   schedule_->move(stream);
   rows_[0].multiply_with_dot(schedule_->exchange().x(), schedule_->local_x(), y.data, parts, stream);
   clear_held(y, stream);
+}
+
+const HeldRows* Product::held() const { return held_ != nullptr && held_->count() > 0 ? held_ : nullptr; }
+
+void Product::clear_held(const Dense& vector, Stream& stream) const {
+  if (held_ != nullptr) held_->clear(vector, stream);
 }
 
 void Product::move_x(Stream& stream) const {

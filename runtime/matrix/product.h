@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "comm/exchange/exchange.h"
 #include "kernels/base/dense.h"
-#include "runtime/matrix/held_rows.h"
 
 namespace shardmat {
 
 class DistributedMatrix;
+class Exchange;
+class HeldRows;
 class RowPlan;
 class Schedule;
 
@@ -65,11 +65,9 @@ class Product {
   /// From now on every Y is 0 in these rows. `held` outlives the product, and may hold other rows later.
   void hold(const HeldRows* held) { held_ = held; }
   /// The rows in which Y is 0, or null.
-  const HeldRows* held() const { return held_ != nullptr && held_->count() > 0 ? held_ : nullptr; }
+  const HeldRows* held() const;
   /// Zeros the held rows of a vector like Y, in stream order. Not collective.
-  void clear_held(const Dense& vector, Stream& stream) const {
-    if (held_ != nullptr) held_->clear(vector, stream);
-  }
+  void clear_held(const Dense& vector, Stream& stream) const;
   /// As Exchange::wait().
   void wait(Stream& stream) const;
 

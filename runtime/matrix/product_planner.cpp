@@ -6,11 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "comm/nccl/nccl_communicator.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/timer.h"
 #include "kernels/choose/registry.h"
-#include "kernels/spmm.h"
+#include "kernels/choose/spmm_registry.h"
 #include "runtime/matrix/all_at_once.h"
 #include "runtime/matrix/column_blocks.h"
 #include "runtime/matrix/distributed_matrix.h"

@@ -8,11 +8,11 @@
 #include <span>
 #include <vector>
 
+#include "kernels/choose/value_map.h"
 #include "kernels/matrix/csr.h"
 #include "kernels/matrix/row_release.h"
 #include "kernels/matrix/statistics.h"
 #include "kernels/plan.h"
-#include "kernels/value_map.h"
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/matrix/plan_cache.h"
 #include "runtime/matrix/row_plan.h"

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "comm/exchange/sum_over_ranks.h"
 #include "kernels/base/error.h"
+#include "kernels/vector.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/matrix/distributed_matrix.h"
 
 namespace shardmat {
@@ -29,12 +32,6 @@ void combine_vectors(Factor a, const DistributedVector& x, Factor b, Distributed
   combine(x.type(), x.local_rows(), x.columns(), a, x.view().data, b, y.view().data, stream);
 }
 
-ColumnDots make_dots(Context& context, std::int64_t columns) {
-  std::optional<ColumnDots> dots;
-  context.communicator().run_agreed([&] { dots.emplace(context.device(), columns); });
-  return std::move(*dots);
-}
-
 }  // namespace
 
 void axpy(Factor a, const DistributedVector& x, DistributedVector& y, Stream& stream) {
@@ -54,16 +51,21 @@ void copy(const DistributedVector& x, DistributedVector& y, Stream& stream) { co
 
 VectorSums::VectorSums(Context& context, std::int64_t columns)
     : columns_(columns),
-      sum_(context.exchange_context(ValueType::f64, 1), static_cast<int>(columns)),
-      dots_(make_dots(context, columns)) {}
+      sum_(std::make_unique<SumOverRanks>(context.exchange_context(ValueType::f64, 1), static_cast<int>(columns))) {
+  context.communicator().run_agreed([&] { dots_ = std::make_unique<ColumnDots>(context.device(), columns); });
+}
+
+VectorSums::~VectorSums() = default;
+
+std::string_view VectorSums::summed_by() const { return sum_->name(); }
 
 void VectorSums::dot(const DistributedVector& x, const DistributedVector& y, double* result, Stream& stream) {
   const ContextScope scope(x.context());
   require_alike(x, y);
   if (x.columns() != columns_)
     throw Error(ErrorKind::usage, fmt::format("vectors of {} columns came to sums of {}", x.columns(), columns_));
-  dots_.compute(x.type(), x.local_rows(), x.view().data, y.view().data, result, stream);
-  sum_(result, stream);
+  dots_->compute(x.type(), x.local_rows(), x.view().data, y.view().data, result, stream);
+  (*sum_)(result, stream);
 }
 
 void VectorSums::norm(const DistributedVector& x, double* result, Stream& stream) {

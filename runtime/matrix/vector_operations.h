@@ -4,13 +4,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
-#include "comm/exchange/sum_over_ranks.h"
-#include "kernels/vector.h"
+#include "kernels/base/dense.h"
 #include "runtime/matrix/distributed_vector.h"
 
 namespace shardmat {
+
+class ColumnDots;
+class SumOverRanks;
 
 /// y += a·x, each column with its own factor. Like all functions here, throws the same Error(usage) on all ranks for vectors
 /// of different matrices, layouts, types or sizes.
@@ -28,18 +31,21 @@ class VectorSums {
  public:
   /// For vectors of `columns` columns. Collective; the same error on all ranks.
   VectorSums(Context& context, std::int64_t columns);
+  ~VectorSums();
+  VectorSums(const VectorSums&) = delete;
+  VectorSums& operator=(const VectorSums&) = delete;
 
   /// result[j] = Σ_i x[i, j]·y[i, j], in stream order. `result` has `columns` f64 values in device memory.
   void dot(const DistributedVector& x, const DistributedVector& y, double* result, Stream& stream);
   /// result[j] = ‖x[·, j]‖₂.
   void norm(const DistributedVector& x, double* result, Stream& stream);
   /// What sums over the ranks: SumOverRanks::name().
-  std::string_view summed_by() const { return sum_.name(); }
+  std::string_view summed_by() const;
 
  private:
   std::int64_t columns_;
-  SumOverRanks sum_;
-  ColumnDots dots_;
+  std::unique_ptr<SumOverRanks> sum_;
+  std::unique_ptr<ColumnDots> dots_;
 };
 
 }  // namespace shardmat

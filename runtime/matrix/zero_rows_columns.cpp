@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "comm/exchange/exchange.h"
 #include "comm/same_on_all_ranks.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"

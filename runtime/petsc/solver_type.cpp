@@ -12,15 +12,15 @@
 namespace shardmat::petsc {
 namespace {
 
-/// The first stands for a choice.
-constexpr std::array kMethods{"auto", "cg", "minres", "gmres", "fgmres", "bicgstab", "chebyshev"};
-
 /// The first is the default: what PETSc's own solvers do.
 constexpr std::array kPenaltyRows{"keep", "known", "auto"};
 
+using Name = std::array<char, 64>;
+
 /// What a solver is made of; another one is made when this changes.
 struct Settings {
-  std::string_view method, preconditioner, null_space, norm, penalty_rows;
+  Name method;
+  std::string_view preconditioner, null_space, norm, penalty_rows;
   PetscInt node_block_size, restart, max_it;
   PetscReal rtol, atol, dtol;
   bool symmetric;
@@ -29,7 +29,7 @@ struct Settings {
 };
 
 struct Solver {
-  PetscInt method;   ///< among kMethods, as the options say
+  Name method;       ///< as the options say, perhaps "auto"
   PetscInt penalty;  ///< among kPenaltyRows
   PetscInt restart;
   std::array<char, 512> further;  ///< settings by name
@@ -38,6 +38,11 @@ struct Solver {
   Settings settings;
   PetscInt64 copy, new_values;
 };
+Name name_of(std::string_view text) {
+  Name name{};
+  text.copy(name.data(), name.size() - 1);
+  return name;
+}
 Solver& data(KSP ksp) { return *static_cast<Solver*>(ksp->data); }
 
 struct Preconditioner {
@@ -139,8 +144,8 @@ PetscErrorCode read_settings(KSP ksp, Mat a, Settings& settings) {
   bool definite = false;
   PetscFunctionBegin;
   PetscCall(read_symmetry(a, &settings.symmetric, &definite));
-  const PetscInt method = data(ksp).method;
-  settings.method = method != 0 ? kMethods[static_cast<std::size_t>(method)] : settings.symmetric ? "cg" : "gmres";
+  const bool chooses = std::string_view(data(ksp).method.data()) == "auto";
+  settings.method = chooses ? name_of(settings.symmetric ? "cg" : "gmres") : data(ksp).method;
   settings.preconditioner = find_preconditioner(object(ksp->pc)->type_name)->ours;
   PetscCall(MatGetBlockSize(a, &settings.node_block_size));
   PetscCall(read_null_space(ksp, a, &settings.null_space));
@@ -307,10 +312,9 @@ PetscErrorCode set_from_options(KSP ksp, PetscOptionItems* PetscOptionsObject) {
   Solver& solver = data(ksp);
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "Shardmat's solvers");
-  PetscCall(PetscOptionsEList("-ksp_shardmat_method",
-                              "the method; auto: cg if MatSetOption() called the matrix symmetric or SPD, else gmres", "",
-                              kMethods.data(), static_cast<PetscInt>(kMethods.size()),
-                              kMethods[static_cast<std::size_t>(solver.method)], &solver.method, nullptr));
+  PetscCall(PetscOptionsString("-ksp_shardmat_method",
+                               "the method; auto: cg if MatSetOption() called the matrix symmetric or SPD, else gmres", "",
+                               solver.method.data(), solver.method.data(), solver.method.size(), nullptr));
   PetscCall(PetscOptionsInt("-ksp_shardmat_restart", "steps until gmres and fgmres begin anew", "", solver.restart,
                             &solver.restart, nullptr));
   PetscCall(PetscOptionsEList("-ksp_shardmat_penalty_rows", "rows that state a known value by a huge diagonal", "",
@@ -330,10 +334,9 @@ PetscErrorCode view(KSP ksp, PetscViewer viewer) {
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare(object(viewer), PETSCVIEWERASCII, &text));
   if (!text) PetscFunctionReturn(kDone);
-  PetscCall(PetscViewerASCIIPrintf(
-      viewer, "  Shardmat %s: method=%s, restart=%" PetscInt_FMT "\n", shardmat_version(),
-      solver.solver == nullptr ? kMethods[static_cast<std::size_t>(solver.method)] : solver.settings.method.data(),
-      solver.restart));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  Shardmat %s: method=%s, restart=%" PetscInt_FMT "%s%s\n", shardmat_version(),
+                                   solver.solver == nullptr ? solver.method.data() : solver.settings.method.data(),
+                                   solver.restart, solver.further[0] == 0 ? "" : ", settings: ", solver.further.data()));
   PetscFunctionReturn(kDone);
 }
 
@@ -355,6 +358,7 @@ PetscErrorCode create(KSP ksp) {
   Solver* solver = nullptr;
   PetscFunctionBegin;
   PetscCall(PetscNew(&solver));
+  solver->method = name_of("auto");
   solver->restart = 30;
   ksp->data = solver;
   for (const PCSide side : {PC_LEFT, PC_RIGHT}) {  // gmres applies it from the right; for the others it is the same

@@ -7,6 +7,7 @@
 #include "comm/communicator.h"
 #include "kernels/base/timer.h"
 #include "runtime/context/context.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/vectors.h"
 

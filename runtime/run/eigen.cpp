@@ -10,12 +10,14 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/timer.h"
+#include "partition/source/row_source.h"
 #include "partition/vectors/vector_file.h"
 #include "runtime/base/break_on_error.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/matrix/distributed_matrix.h"
-#include "runtime/matrix/penalty_rows.h"
 #include "runtime/run/reported_run.h"
 #include "runtime/run/time_product.h"
+#include "runtime/solvers/loop/penalty_rows.h"
 #include "runtime/source/matrix_source.h"
 
 namespace shardmat {

@@ -4,14 +4,16 @@
 
 #include <algorithm>
 
+#include "comm/exchange/exchange.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/choose/registry.h"
-#include "kernels/spmm.h"
+#include "kernels/choose/spmm_registry.h"
 #include "partition/files/atomic_files.h"
 #include "partition/shard/shard_file.h"
 #include "partition/vectors/vector_file.h"
 #include "runtime/base/break_on_error.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/row_plan.h"

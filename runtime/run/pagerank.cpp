@@ -14,6 +14,7 @@
 #include "partition/source/partitioner.h"
 #include "partition/vectors/vector_file.h"
 #include "runtime/base/break_on_error.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/run/reported_run.h"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "comm/communicator.h"
+#include "comm/exchange/exchange.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
 #include "partition/source/partitioner.h"

@@ -4,16 +4,39 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
 #include "kernels/base/text.h"
 #include "runtime/run/report_parts.h"
 #include "runtime/run/solve.h"
+#include "runtime/solvers/solver_settings.h"
 
 namespace shardmat {
 namespace {
 
 using namespace reporting;
 using nlohmann::ordered_json;
+
+/// The value of a setting of a solver.
+ordered_json json_of(const SolverSetting& setting, const std::string& value) {
+  if (setting.flag) return value == "1";
+  if (!setting.choices.empty()) return value;
+  if (setting.whole) return static_cast<std::int64_t>(std::stoll(value));
+  return number(std::stod(value));
+}
+
+/// Settings that the report tells elsewhere: with what was chosen, or with what was found.
+const std::set<std::string> kTold{"solver", "preconditioner", "variant", "penalty_rows"};
+
+/// The settings of one method or preconditioner that this one looks at: "restart 30, gram_schmidt classical".
+std::string settings_text(const SolverOptions& options) {
+  std::string text;
+  for (const SolverSetting& setting : solver_settings())
+    if (!setting.users.empty() && setting.is_used(options) && setting.name != "variant")
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", setting.name, setting.get(options));
+  return text;
+}
 
 std::string residual_text(double residual, double norm_of_b) {
   return norm_of_b > 0 ? fmt::format("{:.3e} = {:.3e} of b", residual, residual / norm_of_b)
@@ -202,6 +225,7 @@ std::string to_text(const SolveReport& r) {
         r.preconditioner + (r.preconditioner_note.empty() ? "" : fmt::format(" ({})", r.preconditioner_note)));
   t.row("ends at", fmt::format("residual ({}) ≤ max({:g}·‖b‖, {:g}), or {} iterations", r.residual_norm, *r.settings.rtol,
                                r.settings.atol, human_count(r.settings.max_iterations)));
+  t.row("settings", settings_text(r.settings));
   t.row("null space", null_space_text(r));
   t.row("penalty rows", penalty_text(r));
   t.row("dot products", r.sums == "none" ? "" : "summed over the ranks by " + r.sums);
@@ -226,13 +250,6 @@ std::string to_json(const SolveReport& r) {
                   {{"name", r.solver},
                    {"preconditioner", r.preconditioner},
                    {"preconditioner_note", r.preconditioner_note},
-                   {"residual_norm", r.residual_norm},
-                   {"rtol", *r.settings.rtol},
-                   {"atol", r.settings.atol},
-                   {"divergence_tolerance", r.settings.divergence_tolerance},
-                   {"max_iterations", r.settings.max_iterations},
-                   {"restart", r.settings.restart},
-                   {"null_space", name(r.settings.null_space)},
                    {"b", r.b},
                    {"initial_guess", r.initial_guess}}},
                  {"converged", r.result.converged()},
@@ -241,6 +258,9 @@ std::string to_json(const SolveReport& r) {
                  {"columns", json_of_columns(r.result)}};
   if (r.result.maps_constants_to_zero) j["maps_constants_to_zero"] = true;
   if (r.result.maps_more_to_zero) j["maps_more_to_zero"] = true;
+  for (const SolverSetting& setting : solver_settings())
+    if (!kTold.count(setting.name) && setting.is_used(r.settings))
+      j["solver"][setting.name] = json_of(setting, setting.get(r.settings));
   if (!r.solver_why.empty()) j["solver"]["why"] = r.solver_why;
   if (r.variant) {
     j["solver"]["variant"] = name(r.variant->variant);

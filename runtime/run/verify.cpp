@@ -12,6 +12,8 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
+#include "partition/source/row_source.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/source/matrix_source.h"

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/exchange/exchange.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "partition/source/partitioner.h"

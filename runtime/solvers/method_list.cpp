@@ -7,26 +7,56 @@
 #include "runtime/solvers/method_choice.h"
 
 namespace shardmat {
+
+// One for each file of methods/ that can be chosen.
+std::unique_ptr<Method> make_bicgstab(const MethodInputs& inputs);
+std::unique_ptr<Method> make_chebyshev(const MethodInputs& inputs);
+std::unique_ptr<Method> make_cg(const MethodInputs& inputs);
+std::unique_ptr<Method> make_fgmres(const MethodInputs& inputs);
+std::unique_ptr<Method> make_gmres(const MethodInputs& inputs);
+std::unique_ptr<Method> make_minres(const MethodInputs& inputs);
+
 namespace {
 
 constexpr std::array kAllNorms{ResidualNorm::unpreconditioned, ResidualNorm::preconditioned, ResidualNorm::natural};
 constexpr std::array kUnpreconditioned{ResidualNorm::unpreconditioned};
 constexpr std::array kNoPreconditioned{ResidualNorm::unpreconditioned, ResidualNorm::natural};
 
-constexpr std::array<MethodEntry, 6> kMethods{{
-    {"cg", "conjugate gradients, for symmetric positive definite matrices", Demands::positive_definite, kAllNorms, false,
-     true, true, make_cg},
-    {"minres", "minimal residuals, for symmetric matrices, indefinite ones too", Demands::symmetric, kNoPreconditioned,
-     false, false, false, make_minres},
-    {"gmres", "generalised minimal residuals, restarted, preconditioned from the right; for any matrix", Demands::nothing,
-     kUnpreconditioned, false, false, false, make_gmres},
-    {"fgmres", "the same for a preconditioner that changes from step to step; takes the memory of twice as many vectors",
-     Demands::nothing, kUnpreconditioned, true, false, false, make_fgmres},
-    {"bicgstab", "stabilised bi-conjugate gradients, preconditioned from the right; for any matrix, little memory",
-     Demands::nothing, kUnpreconditioned, false, false, false, make_bicgstab},
-    {"chebyshev", "Chebyshev iteration, for positive definite matrices: needs no sums but for the norm of the residual",
-     Demands::positive_definite, kAllNorms, false, false, false, make_chebyshev},
-}};
+constexpr auto kMethods = std::to_array<MethodEntry>({
+    {.name = "cg",
+     .help = "conjugate gradients, for symmetric positive definite matrices",
+     .demands = Demands::positive_definite,
+     .norms = kAllNorms,
+     .coefficients = true,
+     .variants = true,
+     .make = make_cg},
+    {.name = "minres",
+     .help = "minimal residuals, for symmetric matrices, indefinite ones too",
+     .demands = Demands::symmetric,
+     .norms = kNoPreconditioned,
+     .make = make_minres},
+    {.name = "gmres",
+     .help = "generalised minimal residuals, restarted, preconditioned from the right; for any matrix",
+     .demands = Demands::nothing,
+     .norms = kUnpreconditioned,
+     .make = make_gmres},
+    {.name = "fgmres",
+     .help = "the same for a preconditioner that changes from step to step; takes the memory of twice as many vectors",
+     .demands = Demands::nothing,
+     .norms = kUnpreconditioned,
+     .flexible = true,
+     .make = make_fgmres},
+    {.name = "bicgstab",
+     .help = "stabilised bi-conjugate gradients, preconditioned from the right; for any matrix, little memory",
+     .demands = Demands::nothing,
+     .norms = kUnpreconditioned,
+     .make = make_bicgstab},
+    {.name = "chebyshev",
+     .help = "Chebyshev iteration, for positive definite matrices: needs no sums but for the norm of the residual",
+     .demands = Demands::positive_definite,
+     .norms = kAllNorms,
+     .make = make_chebyshev},
+});
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "runtime/context/context.h"
+#include "runtime/matrix/distributed_matrix.h"
 #include "runtime/solvers/loop/named.h"
 #include "runtime/solvers/loop/preconditioner.h"
 

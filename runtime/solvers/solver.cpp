@@ -7,12 +7,18 @@
 #include <limits>
 
 #include "comm/communicator.h"
+#include "comm/exchange/sum_over_ranks.h"
 #include "comm/same_on_all_ranks.h"
 #include "kernels/base/error.h"
 #include "runtime/context/context.h"
+#include "runtime/context/context_scope.h"
+#include "runtime/matrix/held_rows.h"
 #include "runtime/solvers/loop/attainable.h"
+#include "runtime/solvers/loop/cg_variant.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/monitor_memory.h"
+#include "runtime/solvers/loop/null_space.h"
+#include "runtime/solvers/loop/penalty_rows.h"
 #include "runtime/solvers/loop/solve_loop.h"
 #include "runtime/solvers/loop/symmetry.h"
 #include "runtime/solvers/method_choice.h"
@@ -85,7 +91,10 @@ std::vector<Given> listed(const SolverOptions& o) {
 }  // namespace
 
 Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
-    : matrix_(matrix), options_(options), held_(options.columns) {
+    : matrix_(matrix),
+      options_(options),
+      held_(std::make_unique<HeldRows>(options.columns)),
+      penalty_(std::make_unique<PenaltyFindings>()) {
   const ContextScope scope(matrix.context());
   Communicator& ranks = matrix.context().communicator();
   const bool chooses = options.solver == kAutomaticMethod;
@@ -107,17 +116,17 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   look_for_penalty_rows();
   const bool positive =
       !chooses || options.own_preconditioner ||
-      (held_.count() > 0 ? penalty_.positive_diagonal : has_positive_diagonal(matrix, matrix.context().stream()));
-  options_.preconditioning.held = &held_;
+      (held_->count() > 0 ? penalty_->positive_diagonal : has_positive_diagonal(matrix, matrix.context().stream()));
+  options_.preconditioning.held = held_.get();
   options_.preconditioning.columns = static_cast<int>(options.columns);
   options_.preconditioning.absolute = chooses ? !positive : method->demands == Demands::symmetric;
   options_.preconditioning.mean_free = options.null_space == NullSpace::constant;
   options_.preconditioning.product = options_.product;
   if (options.own_preconditioner && !options.own_preconditioner->capturable) options_.graph = false;
   preconditioner_ = make_preconditioner(options_.preconditioner, options_.preconditioning);  // before the host rows may go
-  if (options.null_space == NullSpace::constant) remove_mean_.emplace(matrix, options.columns);
+  if (options.null_space == NullSpace::constant) remove_mean_ = std::make_unique<MeanRemover>(matrix, options.columns);
   if (product_ == nullptr) product_ = matrix.product(options_.product);
-  product_->hold(&held_);
+  product_->hold(held_.get());
   exact_ = std::make_unique<ExactResidual>(matrix, *product_);
   floor_ = std::make_unique<RoundingFloor>(matrix, *product_);
   if (remove_mean_) require_constant_null_space(*product_, matrix.context().stream());
@@ -130,30 +139,29 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   }
   const Device device = matrix.context().device();
   ranks.run_agreed([&] {
-    passes_.emplace(device, static_cast<int>(options.columns));
+    passes_ = std::make_unique<krylov::Passes>(device, static_cast<int>(options.columns));
     monitor_ = std::make_unique<MonitorMemory>(device, static_cast<int>(options.columns), options_, method->coefficients);
   });
-  sum_.emplace(matrix.context().exchange_context(sum_type(matrix.type()), 1), static_cast<int>(2 * options.columns));
-  MethodInputs inputs = method_inputs(*preconditioner_, monitor_->view(), options_.restart);
+  sum_ = std::make_unique<SumOverRanks>(matrix.context().exchange_context(sum_type(matrix.type()), 1),
+                                        static_cast<int>(2 * options.columns));
   if (method->variants) {
     const PlanRequest& plan = options_.product.plan ? *options_.product.plan : matrix.options().plan;
-    variant_ = choose_cg_variant(inputs, options_.variant, plan.reproducible);
-    inputs.variant = variant_->variant;
+    variant_ =
+        choose_cg_variant(method_inputs(*preconditioner_, monitor_->view(), options_), options_.variant, plan.reproducible);
   }
-  method_ = method->make(inputs);
+  method_ = method->make(method_inputs(*preconditioner_, monitor_->view(), options_));
 }
 
 MethodInputs Solver::method_inputs(const Preconditioner& preconditioner, const krylov::Monitor& monitor,
-                                   std::int64_t restart) {
-  return {*product_,
-          preconditioner,
-          *passes_,
-          monitor,
-          options_.residual_norm,
-          std::min(restart, std::max<std::int64_t>(1, matrix_.rows())),  // as many vectors span all
-          options_.gram_schmidt,
-          variant_ ? variant_->variant : CgVariant::classic,
-          &*exact_};
+                                   SolverOptions options) const {
+  options.restart = std::min(options.restart, std::max<std::int64_t>(1, matrix_.rows()));  // as many vectors span all
+  options.variant = variant_ ? variant_->variant : CgVariant::classic;
+  return {.product = *product_,
+          .preconditioner = preconditioner,
+          .passes = *passes_,
+          .monitor = monitor,
+          .options = std::move(options),
+          .exact = exact_.get()};
 }
 
 Solver::~Solver() = default;
@@ -171,9 +179,9 @@ void Solver::look_for_penalty_rows() {
     of_one = matrix_.product(1);
     return *of_one;
   };
-  const bool had_some = held_.count() > 0;
+  const bool had_some = held_->count() > 0;
   PenaltyFindings found = find_penalty_rows(matrix_, options_.penalty_rows, product_of_one, stream);
-  if (same_values && penalty_.looked && !found.looked) return;  // what was found still holds
+  if (same_values && penalty_->looked && !found.looked) return;  // what was found still holds
   matrix_.context().communicator().run_agreed([&] {
     if (!found.looked && !had_some && options_.penalty_rows == PenaltyRows::known)
       throw Error(ErrorKind::usage, "penalty rows are looked for in the host rows, which are dropped; keep them",
@@ -189,9 +197,9 @@ void Solver::look_for_penalty_rows() {
                               "leave the null space out",
                               found.count, found.count == 1 ? "" : "s"),
                   "null_space");
-    held_.set(found.rows, found.count, found.magnitudes, stream);
+    held_->set(found.rows, found.count, found.magnitudes, stream);
   });
-  penalty_ = std::move(found);
+  *penalty_ = std::move(found);
 }
 
 void Solver::refresh() {
@@ -201,6 +209,8 @@ void Solver::refresh() {
   preconditioner_->refresh(matrix_.context().stream());
   method_->refresh(matrix_.context().stream());
 }
+
+std::string_view Solver::summed_by() const { return sum_->name(); }
 
 IterationCosts Solver::costs(std::int64_t iterations) const { return method_->costs(iterations); }
 
@@ -212,8 +222,9 @@ std::int64_t Solver::device_bytes() const {
 std::unique_ptr<Preconditioner> Solver::make_preconditioner(const std::string& name,
                                                             const PreconditionerOptions& preconditioning) const {
   std::unique_ptr<Preconditioner> made =
-      options_.own_preconditioner ? make_own_preconditioner(matrix_, *options_.own_preconditioner, options_.columns, &held_)
-                                  : find_preconditioner(name).make(matrix_, preconditioning);
+      options_.own_preconditioner
+          ? make_own_preconditioner(matrix_, *options_.own_preconditioner, options_.columns, held_.get())
+          : find_preconditioner(name).make(matrix_, preconditioning);
   if (!preconditioning.mean_free) return made;
   return make_mean_free(std::move(made), matrix_, preconditioning.columns);
 }
@@ -225,12 +236,13 @@ void Solver::require_vectors(const DistributedVector& b, const DistributedVector
 
 SolveResult Solver::run(Method& method, const Preconditioner& preconditioner, const SolverOptions& options,
                         const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
-  const MeanRemover* const remove_mean = remove_mean_ ? &*remove_mean_ : nullptr;
-  const PenaltyFindings* const penalty = penalty_.count > 0 ? &penalty_ : nullptr;
+  const MeanRemover* const remove_mean = remove_mean_.get();
+  const PenaltyFindings* const penalty = penalty_->count > 0 ? penalty_.get() : nullptr;
   SolveResult result =
       SolveLoop({method, preconditioner, *product_, *passes_, *sum_, *monitor_, remove_mean, penalty, *exact_, *floor_},
                 options, control)(b, x);
-  result.penalty_rows = penalty_.count, result.penalty_ratio = penalty_.largest_ratio, result.penalty_note = penalty_.note;
+  result.penalty_rows = penalty_->count, result.penalty_ratio = penalty_->largest_ratio,
+  result.penalty_note = penalty_->note;
   return result;
 }
 
@@ -261,7 +273,7 @@ void Solver::judge_by_rounding(SolveResult& result, const DistributedVector& b, 
   Stream& stream = matrix_.context().stream();
   const bool in_two_norm = options_.residual_norm == ResidualNorm::unpreconditioned;
   std::vector<double> residuals;
-  if (!in_two_norm) residuals = norms_of_residual(*product_, b, x, remove_mean_ ? &*remove_mean_ : nullptr, stream);
+  if (!in_two_norm) residuals = norms_of_residual(*product_, b, x, remove_mean_.get(), stream);
   const std::vector<double> norms = floor_->norms(x, stream);
   for (std::size_t j = 0; j < result.columns.size(); ++j) {
     SolvedColumn& column = result.columns[j];
@@ -291,9 +303,9 @@ void Solver::look_for_null_space(SolveResult& result) {
 /// After new values without refresh(): the rows with known values, and what stands in them.
 void Solver::take_new_penalty_rows() {
   if (options_.penalty_rows == PenaltyRows::keep || penalty_version_ == matrix_.values_version()) return;
-  const bool had_some = held_.count() > 0;
+  const bool had_some = held_->count() > 0;
   look_for_penalty_rows();
-  if (!had_some && held_.count() == 0) return;
+  if (!had_some && held_->count() == 0) return;
   preconditioner_->refresh(matrix_.context().stream());
   method_->refresh(matrix_.context().stream());
 }
@@ -310,8 +322,7 @@ Solver::Trial Solver::try_preconditioner(const std::string& name, const Precondi
   const std::unique_ptr<Preconditioner> preconditioner = make_preconditioner(name, preconditioning);
   krylov::Monitor monitor = monitor_->view();
   monitor.most_iterations = iterations;
-  const std::unique_ptr<Method> method =
-      find_method(options.solver).make(method_inputs(*preconditioner, monitor, options.restart));
+  const std::unique_ptr<Method> method = find_method(options.solver).make(method_inputs(*preconditioner, monitor, options));
   return {run(*method, *preconditioner, options, b, x, control), preconditioner->describe()};
 }
 

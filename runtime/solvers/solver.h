@@ -18,19 +18,26 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/exchange/sum_over_ranks.h"
 #include "runtime/matrix/distributed_matrix.h"
-#include "runtime/matrix/held_rows.h"
+#include "runtime/matrix/product.h"
 #include "runtime/solvers/loop/solver_options.h"
 
 namespace shardmat {
 
 class ExactResidual;
+class HeldRows;
 class Method;
 struct IterationCosts;
+class MeanRemover;
 struct MethodInputs;
 class MonitorMemory;
+struct PenaltyFindings;
 class RoundingFloor;
+class SumOverRanks;
+namespace krylov {
+class Monitor;
+class Passes;
+}  // namespace krylov
 
 class Solver {
  public:
@@ -72,7 +79,7 @@ class Solver {
   /// Of cg: the variant that was taken, and why. None for other methods.
   const std::optional<CgChoice>& variant() const { return variant_; }
   /// What sums over the ranks: SumOverRanks::name().
-  std::string_view summed_by() const { return sum_->name(); }
+  std::string_view summed_by() const;
   /// Average costs of an iteration on this rank, in a solve of `iterations`.
   IterationCosts costs(std::int64_t iterations) const;
   /// Device memory of the method, the preconditioner and the product.
@@ -83,7 +90,8 @@ class Solver {
   std::unique_ptr<Preconditioner> make_preconditioner(const std::string& name,
                                                       const PreconditionerOptions& preconditioning) const;
   /// `monitor`: of monitor_, or with fewer iterations.
-  MethodInputs method_inputs(const Preconditioner& preconditioner, const krylov::Monitor& monitor, std::int64_t restart);
+  MethodInputs method_inputs(const Preconditioner& preconditioner, const krylov::Monitor& monitor,
+                             SolverOptions options) const;
   SolveResult run(Method& method, const Preconditioner& preconditioner, const SolverOptions& options,
                   const DistributedVector& b, DistributedVector& x, const SolveControl& control);
   void judge_by_rounding(SolveResult& result, const DistributedVector& b, const DistributedVector& x);
@@ -94,17 +102,17 @@ class Solver {
 
   DistributedMatrix& matrix_;
   SolverOptions options_;
-  HeldRows held_;  ///< the penalty rows
-  PenaltyFindings penalty_;
+  std::unique_ptr<HeldRows> held_;  ///< the penalty rows
+  std::unique_ptr<PenaltyFindings> penalty_;
   std::uint64_t penalty_version_ = 0;  ///< of the values that were looked at
   std::string method_why_;
   std::unique_ptr<Preconditioner> preconditioner_;
-  std::optional<MeanRemover> remove_mean_;  ///< with a null space
+  std::unique_ptr<MeanRemover> remove_mean_;  ///< with a null space
   std::unique_ptr<Product> product_;
   std::unique_ptr<ExactResidual> exact_;
   std::unique_ptr<RoundingFloor> floor_;
-  std::optional<krylov::Passes> passes_;
-  std::optional<SumOverRanks> sum_;  ///< of two values a column
+  std::unique_ptr<krylov::Passes> passes_;
+  std::unique_ptr<SumOverRanks> sum_;  ///< of two values a column
   std::unique_ptr<MonitorMemory> monitor_;
   std::optional<CgChoice> variant_;
   std::unique_ptr<Method> method_;

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <set>
 #include <type_traits>
 
 #include "kernels/base/error.h"
@@ -187,8 +186,23 @@ const SolverSetting& find_solver_setting(const std::string& name) {
   return find_named(solver_settings(), "option of a solver", name, "settings");
 }
 
+bool SolverSetting::is_used(const SolverOptions& options) const {
+  const std::string& chosen = of == "solver" ? options.solver : options.preconditioner;
+  return users.empty() || std::find(users.begin(), users.end(), chosen) != users.end();
+}
+
+void require_used(const std::vector<const SolverSetting*>& given, const SolverOptions& options) {
+  for (const SolverSetting* const setting : given)
+    if (!setting->is_used(options))
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("{} is of no use with the {} {}; leave it out, or take {}", setting->name, setting->of,
+                      setting->of == "solver" ? options.solver : options.preconditioner, join_choices(setting->users)),
+          setting->name);
+}
+
 void take_settings(const std::string& text, SolverOptions& options) {
-  std::set<std::string> seen;
+  std::vector<const SolverSetting*> given;
   for (std::size_t at = text.find_first_not_of(" ,"); at != std::string::npos;) {
     const std::size_t end = std::min(text.find_first_of(" ,", at), text.size());
     const std::string entry = text.substr(at, end - at);
@@ -197,11 +211,13 @@ void take_settings(const std::string& text, SolverOptions& options) {
       throw Error(ErrorKind::usage, fmt::format("\"{}\" among the settings is not of the form name=value", entry),
                   "settings");
     const SolverSetting& setting = find_solver_setting(entry.substr(0, equals));
-    if (!seen.insert(setting.name).second)
+    if (std::find(given.begin(), given.end(), &setting) != given.end())
       throw Error(ErrorKind::usage, fmt::format("{} comes twice among the settings", setting.name), "settings");
+    given.push_back(&setting);
     setting.set(options, entry.substr(equals + 1));
     at = text.find_first_not_of(" ,", end);
   }
+  require_used(given, options);
 }
 
 void require_good_settings(const SolverOptions& options) {

@@ -1,5 +1,5 @@
 // The options of solvers as one table: name, values, default, help. The command, C, Fortran, Python, PETSc's plug-in, the
-// checks and the reports take them from here, so that a new option is one entry of solver_settings.cpp.
+// checks and the reports take them from here, so that a new option is a field of SolverOptions and an entry here.
 //
 // Threads: any thread. Nothing here is collective.
 #pragma once
@@ -22,6 +22,8 @@ struct SolverSetting {
   /// Methods or preconditioners that look at it; empty: all do.
   std::string of = {};  ///< "solver" or "preconditioner"
   std::vector<std::string> users = {};
+  /// True if the chosen method or preconditioner looks at it.
+  bool is_used(const SolverOptions& options) const;
   std::string unset = {};                                     ///< what get() says where the default depends on the matrix
   std::function<std::string(const SolverOptions&)> get = {};  ///< as text that set() takes
   /// Throws Error(usage) for another value, naming those that it takes.
@@ -32,8 +34,10 @@ const std::vector<SolverSetting>& solver_settings();
 /// Throws Error(usage) for an unknown name, with the nearest one.
 const SolverSetting& find_solver_setting(const std::string& name);
 
-/// Takes "restart=50 variant=classic": entries apart by spaces or commas. Throws Error(usage), also for an entry without '='
-/// and for a name that comes twice.
+/// Throws Error(usage) for the first of these settings that the chosen method or preconditioner does not look at.
+void require_used(const std::vector<const SolverSetting*>& given, const SolverOptions& options);
+/// Takes "restart=50 variant=classic": entries apart by spaces or commas, then require_used(). Throws Error(usage), also for
+/// an entry without '=' and for a name that comes twice.
 void take_settings(const std::string& text, SolverOptions& options);
 /// Throws Error(usage) for values that no setting takes.
 void require_good_settings(const SolverOptions& options);

@@ -11,6 +11,7 @@
 #include "partition/readers/reader.h"
 #include "partition/shard/shard_file.h"
 #include "runtime/context/context.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/source/hdf5_on_ranks.h"
 #include "runtime/source/read_on_ranks.h"
 #include "runtime/source/transposed.h"

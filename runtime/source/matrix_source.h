@@ -11,16 +11,16 @@
 #include "comm/communicator.h"
 #include "kernels/base/progress.h"
 #include "partition/readers/input_choices.h"
-#include "partition/source/row_source.h"
 
 namespace shardmat {
 
 class Context;
+class RowSource;
 class ShardFile;
 
 /// A matrix opened on all ranks.
 struct MatrixSource {
-  std::unique_ptr<RowSource> rows;
+  std::shared_ptr<RowSource> rows;
   const ShardFile* file = nullptr;  ///< points to `rows` if that is a shard file, else null
   std::string access;               ///< who reads or makes the rows, for the report
   /// True if each rank has only its own part of the rows (make_kept_source()). Then `rows` can be used only on the ranks

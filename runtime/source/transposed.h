@@ -9,10 +9,11 @@
 #include <string>
 
 #include "comm/communicator.h"
-#include "kernels/matrix/csr.h"
 #include "runtime/source/matrix_source.h"
 
 namespace shardmat {
+
+struct CsrView;
 
 /// Changes the values of some whole rows of A before they are sent: the rows first_row, first_row + 1 … in the order of the
 /// source. `values` has one f64 for each nonzero of `rows`, in their order. Not collective; may throw.

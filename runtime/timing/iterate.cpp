@@ -13,8 +13,9 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/matrix/distributed_matrix.h"
-#include "runtime/solvers/eigen/power.h"
+#include "runtime/solvers/eigen/power_step.h"
 
 namespace shardmat {
 namespace {

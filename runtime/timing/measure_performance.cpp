@@ -10,6 +10,7 @@
 
 #include "comm/exchange/halo.h"
 #include "partition/source/partitioner.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/load_part.h"
 #include "runtime/matrix/product.h"

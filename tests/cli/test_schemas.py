@@ -130,6 +130,12 @@ class Schemas(CliTest):
     def test_solve(self):
         self.check("solve", "solve", "poisson27:n=4", "--preconditioner", "block_jacobi", "--output", "x.npy", "--monitor-true-residual", ranks=2)
         self.check("solve", "solve", "poisson27:n=4", "--b", "zeros", "--rhs", 3, "--solver", "gmres")
+        self.check("solve", "solve", "poisson27:n=4", "--solver", "chebyshev", "--preconditioner", "chebyshev", "--degree", 3)
+        choices = {"name": "solver", "preconditioner": "preconditioner"}
+        for field, option in choices.items():  # of this report; every one that the command takes
+            listed = load("solve")["properties"]["solver"]["properties"][field]["enum"]
+            taken = self.call("solve", "poisson27:n=2", f"--{option}", "none-such").err
+            self.assertEqual(set(re.search(r"choose among ([\w, ]+)", taken)[1].split(", ")) - {"auto"}, set(listed))
 
     def test_pagerank(self):
         self.check("pagerank", "pagerank", "rmat:scale=5", "--output", "p.npy", ranks=2)

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "kernels/choose/registry.h"
+#include "kernels/choose/spmm_registry.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/formats/packed.h"
 #include "kernels/matrix/csr.h"
-#include "kernels/spmm.h"
 #include "tests/support/plan_check.h"
 
 namespace shardmat {

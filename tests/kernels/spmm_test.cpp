@@ -1,6 +1,6 @@
 // One suite over every kernel for many right-hand sides: each policy, type, order and a range of counts, the whole zoo,
 // against a plain f64 loop. Outputs are poisoned with NaN, and what lies between their rows or columns must not change.
-#include "kernels/spmm.h"
+#include "kernels/choose/spmm_registry.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

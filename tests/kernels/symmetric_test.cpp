@@ -11,6 +11,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "kernels/choose/registry.h"
+#include "kernels/choose/spmm_registry.h"
 #include "kernels/choose/tuner.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/plan_check.h"

@@ -1,6 +1,6 @@
 // New values through a map, against a storage converted from them: every format in every layout and type, the whole zoo, bit
 // for bit in the value arrays (padding included) and in the products of plans that were made before.
-#include "kernels/value_map.h"
+#include "kernels/choose/value_map.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,9 +19,9 @@
 
 #include "kernels/base/error.h"
 #include "kernels/choose/registry.h"
+#include "kernels/choose/spmm_registry.h"
 #include "kernels/formats/csr.h"
 #include "kernels/formats/upload.h"
-#include "kernels/spmm.h"
 #include "tests/support/layout_zoo.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/plan_check.h"

@@ -34,8 +34,17 @@ class Solvers(unittest.TestCase):
         self.assertEqual(sorted(names + ["columns", "monitor"]), sorted(given))
         for documented in (shardmat.Solver, m.solve, m.solver):
             self.assertEqual(sorted(re.findall(r"^ *(\w+): ", documented.__doc__, re.M)), sorted(given))
+        users = {"restart": {"solver": "gmres"}, "gram_schmidt": {"solver": "fgmres"}, "degree": {"preconditioner": "chebyshev"},
+                 "node_block_size": {"preconditioner": "block_jacobi"}}
         for name, value in given.items():
-            m.solver(**{name: value}).close()
+            m.solver(**{name: value}, **users.get(name, {})).close()
+            if name in users:
+                with self.assertRaisesRegex(ValueError, f"{name} is of no use with the .*; leave it out, or take"):
+                    m.solver(**{name: value})
+        for option in ("solver", "preconditioner"):
+            choices = re.search(rf"^{option}: .*One of (.*?)\. ", shardmat.solver_settings(), re.M)[1]
+            for name in re.split(", | or ", choices):
+                self.assertIn(f'"{name}"', shardmat.Solver.__doc__)
         with self.assertRaisesRegex(TypeError, "no option 'tol'.*help"):
             m.solver(tol=1e-3)
 

@@ -9,6 +9,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "kernels/base/parallel.h"
+#include "runtime/context/context_scope.h"
+#include "runtime/source/matrix_source.h"
 #include "tests/runtime/contexts.h"
 #include "tests/runtime/matrix/test_matrix.h"
 

@@ -1,5 +1,7 @@
 #include "tests/runtime/contexts.h"
 
+#include "comm/nccl/nccl_communicator.h"
+
 #include <memory>
 #include <string>
 

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "comm/mpi_session.h"
+#include "kernels/base/parallel.h"
 #include "partition/generators/generator.h"
 #include "runtime/api.h"
 #include "runtime/matrix/vectors.h"

@@ -13,7 +13,7 @@
 
 #include "kernels/base/types.h"
 #include "kernels/matrix/csr.h"
-#include "kernels/spmm.h"
+#include "kernels/spmm_plan.h"
 #include "tools/bench/peers/operands.h"
 
 namespace shardmat::tools {

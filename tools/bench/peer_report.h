@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/base/types.h"
-#include "kernels/spmm.h"
+#include "kernels/spmm_plan.h"
 #include "tools/bench/machine.h"
 #include "tools/bench/peer_pairs.h"
 #include "tools/bench/peer_program.h"

@@ -7,6 +7,7 @@
 
 #include "comm/long_wait.h"
 #include "kernels/base/text.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/timing/measure_performance.h"
 #include "tools/bench/first_ranks.h"
 #include "tools/cli/forecast.h"

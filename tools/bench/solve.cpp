@@ -18,6 +18,7 @@
 #include "comm/placement.h"
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/preconditioner.h"
 #include "tools/bench/bench.h"

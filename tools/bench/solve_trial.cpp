@@ -3,6 +3,7 @@
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/run/time_product.h"
+#include "runtime/source/matrix_source.h"
 
 namespace shardmat::tools {
 namespace {

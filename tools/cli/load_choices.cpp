@@ -3,7 +3,7 @@
 #include "comm/exchange/exchange.h"
 #include "kernels/base/error.h"
 #include "kernels/choose/registry.h"
-#include "kernels/spmm.h"
+#include "kernels/choose/spmm_registry.h"
 #include "partition/source/partitioner.h"
 #include "runtime/matrix/plan_cache.h"
 #include "tools/cli/checks.h"

@@ -64,18 +64,13 @@ void SolverSettingOptions::take(SolverOptions& options) const {
   const auto given = [&](const SolverSetting& setting) {
     return (texts_->count(setting.name) + flags_->count(setting.name)) > 0 && command_.count(option_of(setting.name)) > 0;
   };
-  for (const SolverSetting& setting : solver_settings())
-    if (given(setting)) setting.set(options, setting.flag ? "1" : texts_->at(setting.name));
-  // What one method or preconditioner looks at is not left out silently where another one was chosen.
+  std::vector<const SolverSetting*> taken;
   for (const SolverSetting& setting : solver_settings()) {
-    if (!given(setting) || setting.users.empty()) continue;
-    const std::string chosen = setting.of == "solver" ? options.solver : options.preconditioner;
-    if (std::find(setting.users.begin(), setting.users.end(), chosen) == setting.users.end())
-      throw Error(ErrorKind::usage,
-                  fmt::format("{} is of no use with the {} {}; leave it out, or take {}", setting.name, setting.of, chosen,
-                              join_choices(setting.users)),
-                  setting.name);
+    if (!given(setting)) continue;
+    setting.set(options, setting.flag ? "1" : texts_->at(setting.name));
+    taken.push_back(&setting);
   }
+  require_used(taken, options);
 }
 
 }  // namespace shardmat::tools

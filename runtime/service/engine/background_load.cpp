@@ -11,6 +11,7 @@
 
 #include "comm/mpi_session.h"
 #include "kernels/base/error.h"
+#include "runtime/context/context_scope.h"
 
 namespace shardmat::service {
 namespace {

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "kernels/base/types.h"
-#include "kernels/spmm.h"
+#include "kernels/spmm_plan.h"
 
 namespace shardmat::service {
 

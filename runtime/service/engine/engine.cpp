@@ -14,6 +14,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "partition/source/partitioner.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/maps/row_map.h"
 #include "runtime/service/engine/background_load.h"
 #include "runtime/service/engine/control.h"

@@ -9,9 +9,11 @@
 #include <random>
 #include <utility>
 
+#include "comm/exchange/exchange.h"
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "runtime/matrix/row_plan.h"
+#include "runtime/source/matrix_source.h"
 
 namespace shardmat::service {
 namespace {

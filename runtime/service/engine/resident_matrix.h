@@ -26,6 +26,7 @@
 #include "runtime/service/engine/resident_vectors.h"
 #include "runtime/service/wire/arena.h"
 #include "runtime/service/wire/command.h"
+#include "runtime/source/matrix_source.h"
 
 namespace shardmat::service {
 

@@ -1,4 +1,6 @@
 // What methods for eigenvalues give: values with residuals that were computed anew.
+//
+// Threads: values, the same on all ranks.
 #pragma once
 
 #include <algorithm>

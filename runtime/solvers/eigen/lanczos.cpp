@@ -9,11 +9,14 @@
 #include <utility>
 
 #include "comm/communicator.h"
+#include "comm/exchange/exchange.h"
+#include "comm/exchange/sum_over_ranks.h"
 #include "comm/same_on_all_ranks.h"
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "kernels/vector.h"
 #include "runtime/context/context.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/solvers/eigen/power.h"
 #include "runtime/solvers/eigen/symmetric_eigen.h"
@@ -391,7 +394,7 @@ Lanczos::Lanczos(DistributedMatrix& matrix, const LanczosOptions& options) : mat
   require_symmetric();
   const Device device = context.device();
   ranks.run_agreed([&] {
-    passes_.emplace(device, 1);
+    passes_ = std::make_unique<krylov::Passes>(device, 1);
     const std::int64_t bytes = (basis + 1 + kept_) * apart() * static_cast<std::int64_t>(size_of(sum_type(matrix.type())));
     require_memory(device, bytes, fmt::format("{} vectors of the basis", basis + 1 + kept_));
     vectors_ = Buffer(device, at(bytes));
@@ -399,8 +402,12 @@ Lanczos::Lanczos(DistributedMatrix& matrix, const LanczosOptions& options) : mat
     scalars_ = Buffer(device, at(basis + 2) * sizeof(double));
     fill_bytes(scalars_.data(), 0, scalars_.bytes(), context.stream());
   });
-  sum_.emplace(context.exchange_context(ValueType::f64, 1), static_cast<int>(basis + 2));
+  sum_ = std::make_unique<SumOverRanks>(context.exchange_context(ValueType::f64, 1), static_cast<int>(basis + 2));
 }
+
+Lanczos::~Lanczos() = default;
+
+std::string_view Lanczos::summed_by() const { return sum_->name(); }
 
 std::int64_t Lanczos::device_bytes() const {
   return product_->device_bytes() + static_cast<std::int64_t>(vectors_.bytes() + scalars_.bytes());

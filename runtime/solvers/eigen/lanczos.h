@@ -12,17 +12,19 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <vector>
 
-#include "comm/exchange/sum_over_ranks.h"
-#include "kernels/krylov/step.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
 #include "runtime/solvers/eigen/eigenpairs.h"
 
 namespace shardmat {
+
+class SumOverRanks;
+namespace krylov {
+class Passes;
+}
 
 enum class Which {
   smallest,  ///< algebraically: −5 comes before 1
@@ -48,6 +50,9 @@ class Lanczos {
   /// memory, and checks it first. Throws the same Error on all ranks: usage for options out of range, half precision, and a
   /// matrix that is not square or not symmetric (probe_symmetry()); input for one without rows.
   Lanczos(DistributedMatrix& matrix, const LanczosOptions& options);
+  ~Lanczos();
+  Lanczos(const Lanczos&) = delete;
+  Lanczos& operator=(const Lanczos&) = delete;
 
   /// The wanted pairs by ascending value; those that did not converge say so. Throws Error(input) if products with A leave
   /// the range of numbers whose squares can be formed.
@@ -62,7 +67,7 @@ class Lanczos {
 
   const Product& product() const { return *product_; }
   const LanczosOptions& options() const { return options_; }
-  std::string_view summed_by() const { return sum_->name(); }
+  std::string_view summed_by() const;
   /// Device memory of the product and of the vectors of this object.
   std::int64_t device_bytes() const;
 
@@ -75,8 +80,8 @@ class Lanczos {
   LanczosOptions options_;
   std::int64_t low_ = 0, high_ = 0, kept_ = 0;  ///< wanted of each end; vectors that a restart keeps
   std::unique_ptr<Product> product_;
-  std::optional<krylov::Passes> passes_;
-  std::optional<SumOverRanks> sum_;
+  std::unique_ptr<krylov::Passes> passes_;
+  std::unique_ptr<SumOverRanks> sum_;
   Buffer vectors_;  ///< basis + 1 vectors, then kept_ vectors of scratch
   Buffer scalars_;  ///< basis + 2 numbers
 };

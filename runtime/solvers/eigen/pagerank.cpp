@@ -7,11 +7,15 @@
 #include <utility>
 
 #include "comm/communicator.h"
+#include "comm/exchange/sum_over_ranks.h"
 #include "comm/same_on_all_ranks.h"
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "kernels/krylov/preconditioner_steps.h"
+#include "kernels/krylov/step.h"
+#include "kernels/vector.h"
 #include "runtime/context/context.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/solvers/loop/stop_vote.h"
 
 namespace shardmat {
@@ -34,6 +38,21 @@ void require_sensible(const PageRankSettings& s, const DistributedMatrix& links)
 }
 
 }  // namespace
+
+/// Sums of magnitudes of the columns of vectors.
+class ColumnMagnitudes {
+ public:
+  /// Takes another vector's memory for more than one column. Collective.
+  ColumnMagnitudes(const DistributedMatrix& matrix, ValueType type, std::int64_t columns);
+  /// result[j] = Σ_i |x[i, j]| over all ranks, f64 in device memory, in stream order. Collective.
+  void compute(const DistributedVector& x, double* result, Stream& stream);
+  std::int64_t device_bytes() const { return static_cast<std::int64_t>(by_columns_.bytes()); }
+
+ private:
+  std::optional<krylov::Passes> pass_;
+  Buffer by_columns_;
+  SumOverRanks sum_;
+};
 
 bool PageRankResult::converged() const {
   return std::all_of(columns.begin(), columns.end(), [](const RankedColumn& c) { return c.converged; });
@@ -80,13 +99,15 @@ PageRank::PageRank(DistributedMatrix& links, const PageRankSettings& settings) :
   product_ = links.product(settings_.product);
   const ValueType type = sum_type(links.type());
   sums_.emplace(context, settings.columns);
-  magnitudes_.emplace(links, type, settings.columns);
+  magnitudes_ = std::make_unique<ColumnMagnitudes>(links, type, settings.columns);
   ones_.emplace(links, VectorLayout::rows, type, settings.columns);
   ones_->fill(1, context.stream());
   other_.emplace(links, VectorLayout::rows, type, settings.columns);
   context.communicator().run_agreed(
       [&] { scalars_ = Buffer(context.device(), static_cast<std::size_t>(3 * settings.columns) * sizeof(double)); });
 }
+
+PageRank::~PageRank() = default;
 
 std::int64_t PageRank::device_bytes() const {
   const std::int64_t vector =

@@ -15,12 +15,13 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/krylov/step.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/vector_operations.h"
 
 namespace shardmat {
+
+class ColumnMagnitudes;
 
 struct PageRankSettings {
   double damping = 0.85;     ///< d: probability that the walk goes on along an edge; in [0, 1)
@@ -48,27 +49,15 @@ struct PageRankResult {
   bool converged() const;
 };
 
-/// Sums of magnitudes of the columns of vectors.
-class ColumnMagnitudes {
- public:
-  /// Takes another vector's memory for more than one column. Collective.
-  ColumnMagnitudes(const DistributedMatrix& matrix, ValueType type, std::int64_t columns);
-  /// result[j] = Σ_i |x[i, j]| over all ranks, f64 in device memory, in stream order. Collective.
-  void compute(const DistributedVector& x, double* result, Stream& stream);
-  std::int64_t device_bytes() const { return static_cast<std::int64_t>(by_columns_.bytes()); }
-
- private:
-  std::optional<krylov::Passes> pass_;
-  Buffer by_columns_;
-  SumOverRanks sum_;
-};
-
 class PageRank {
  public:
   /// `links`: Pᵀ in f64 or f32, as transition_matrix() makes it; each column sums to 1, or to 0 for a dangling vertex. It
   /// must outlive this object. Throws Error(usage) on all ranks for settings out of range, for half precision and for a
   /// matrix that is not square.
   PageRank(DistributedMatrix& links, const PageRankSettings& settings);
+  ~PageRank();
+  PageRank(const PageRank&) = delete;
+  PageRank& operator=(const PageRank&) = delete;
 
   /// Iterates from p = v. `v`: restart distributions, n × columns in row layout of sum_type(); every column is scaled to sum
   /// 1 in place. Null: uniform. `scores`: p, of the same shape; overwritten. Throws Error(input) for a column of v that has
@@ -93,7 +82,7 @@ class PageRank {
   PageRankSettings settings_;
   std::unique_ptr<Product> product_;
   std::optional<VectorSums> sums_;
-  std::optional<ColumnMagnitudes> magnitudes_;
+  std::unique_ptr<ColumnMagnitudes> magnitudes_;
   std::optional<DistributedVector> ones_, other_;
   Buffer scalars_;  ///< three numbers a column
 };

@@ -11,7 +11,9 @@
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "runtime/context/context.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/matrix/vector_operations.h"
+#include "runtime/solvers/eigen/power_step.h"
 #include "runtime/solvers/loop/random_entries.h"
 #include "runtime/solvers/loop/square_underflow.h"
 #include "runtime/solvers/loop/stop_vote.h"
@@ -82,10 +84,14 @@ PowerMethod::PowerMethod(DistributedMatrix& matrix, const PowerOptions& options)
                              given_number("seed", static_cast<double>(options.seed))});
   options_.product.columns = 1;
   product_ = matrix.product(options_.product);
-  step_.emplace(*product_);
+  step_ = std::make_unique<PowerStep>(*product_);
   y_.emplace(matrix, VectorLayout::rows, sum_type(matrix.type()));
   r_.emplace(matrix, VectorLayout::rows, sum_type(matrix.type()));
 }
+
+PowerMethod::~PowerMethod() = default;
+
+std::string_view PowerMethod::summed_by() const { return step_->summed_by(); }
 
 std::int64_t PowerMethod::device_bytes() const {
   return product_->device_bytes() + 2 * static_cast<std::int64_t>(product_->y_bytes());

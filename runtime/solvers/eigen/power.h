@@ -8,46 +8,20 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <utility>
 
-#include "comm/exchange/sum_over_ranks.h"
-#include "kernels/vector.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
 #include "runtime/solvers/eigen/eigenpairs.h"
 
 namespace shardmat {
 
+class PowerStep;
+
 struct PowerOptions {
   double tolerance = 1e-10;  ///< of the residual, as a multiple of the eigenvalue's magnitude
   std::int64_t max_iterations = 10000;
   std::uint64_t seed = 1;  ///< of the first x
   ProductOptions product;  ///< its number of columns is set by PowerMethod
-};
-
-/// The step x ← A·x / ‖A·x‖ and what x and A·x tell about the eigenvalue, for PowerMethod and the timed iterations of
-/// iterate(). x and y are this rank's rows of one column, apart from each other on the device, of the matrix's type.
-class PowerStep {
- public:
-  /// The product must outlive this object.
-  explicit PowerStep(const Product& product);
-
-  /// xᵀy and yᵀy on the device, in stream order. After a first call it can be recorded in a Graph.
-  void add(const void* x, const void* y, Stream& stream);
-  /// xᵀy and yᵀy on the host.
-  std::pair<double, double> dots(const void* x, const void* y, Stream& stream);
-  /// x ← y / ‖y‖, in stream order.
-  void normalise(const void* y, void* x, Stream& stream);
-  /// λ = xᵀy / xᵀx and the residual ‖y - λx‖ for y = A·x. y becomes y - λx.
-  std::pair<double, double> eigenvalue(const void* x, void* y, Stream& stream);
-  /// What sums over the ranks: SumOverRanks::name().
-  std::string_view summed_by() const { return sum_.name(); }
-
- private:
-  const Product& product_;
-  SumOverRanks sum_;
-  std::optional<DotProducts> products_;
-  Buffer values_;
 };
 
 /// x ← A·x / ‖A·x‖ with the Rayleigh quotient xᵀ·A·x (Golub and Van Loan, Matrix Computations, 4th ed., 7.3.1). The error
@@ -58,6 +32,9 @@ class PowerMethod {
   /// Any square matrix of f64 or f32 with a row or more; it must outlive this object. Throws the same Error on all ranks:
   /// usage for options out of range, half precision and other shapes; input for a matrix without rows.
   PowerMethod(DistributedMatrix& matrix, const PowerOptions& options);
+  ~PowerMethod();
+  PowerMethod(const PowerMethod&) = delete;
+  PowerMethod& operator=(const PowerMethod&) = delete;
 
   /// One pair, whose `converged` tells. `vector`: x of length 1; a vector of one column in row layout of sum_type(),
   /// overwritten. Throws Error(input) if products with A leave the range of numbers whose squares can be formed.
@@ -65,7 +42,7 @@ class PowerMethod {
   EigenResult run(DistributedVector& vector, const EigenMonitor& monitor = {}, const std::function<bool()>& stop = {});
 
   const Product& product() const { return *product_; }
-  std::string_view summed_by() const { return step_->summed_by(); }
+  std::string_view summed_by() const;
   /// Device memory of the product and of the vectors of this object.
   std::int64_t device_bytes() const;
 
@@ -75,7 +52,7 @@ class PowerMethod {
   DistributedMatrix& matrix_;
   PowerOptions options_;
   std::unique_ptr<Product> product_;
-  std::optional<PowerStep> step_;
+  std::unique_ptr<PowerStep> step_;
   std::optional<DistributedVector> y_, r_;
 };
 

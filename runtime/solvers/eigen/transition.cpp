@@ -7,6 +7,7 @@
 #include <span>
 
 #include "kernels/base/error.h"
+#include "partition/source/row_source.h"
 #include "runtime/source/transposed.h"
 
 namespace shardmat {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "comm/communicator.h"
 #include "comm/exchange/grid_sums.h"
 #include "comm/exchange/sum_over_ranks.h"
@@ -13,13 +11,10 @@
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/solvers/loop/method.h"
-#include "runtime/solvers/loop/named.h"
 #include "runtime/solvers/loop/time_in_batches.h"
 
 namespace shardmat {
 namespace {
-
-constexpr std::array<std::string_view, 3> kVariantNames{"auto", "classic", "single_reduction"};
 
 // Of the rule: a sum takes some 2 µs between processes of a host and 3 µs between GPUs. So long takes reading these vectors.
 constexpr std::int64_t kFewBytesOnHost = 32'000, kFewBytesOnGpu = 8'000'000;
@@ -53,14 +48,6 @@ Measured measure(const MethodInputs& in) {
 }
 
 }  // namespace
-
-std::string_view name(CgVariant variant) { return kVariantNames[static_cast<std::size_t>(variant)]; }
-
-CgVariant parse_cg_variant(std::string_view text) {
-  for (std::size_t i = 0; i < kVariantNames.size(); ++i)
-    if (kVariantNames[i] == text) return static_cast<CgVariant>(i);
-  refuse_name("variant", text, {kVariantNames.begin(), kVariantNames.end()}, "variant");
-}
 
 int cg_blocks_for(const MethodInputs& in) {
   const bool separate = !in.preconditioner.identity() && !in.preconditioner.is_diagonal();

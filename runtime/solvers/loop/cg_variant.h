@@ -1,28 +1,13 @@
-// Which form of conjugate gradients: the classic one, or the one that sums over the ranks once an iteration.
+// The choice between the forms of conjugate gradients.
+//
+// Threads: as Solver.
 #pragma once
 
-#include <string>
-#include <string_view>
+#include "runtime/solvers/loop/choices.h"
 
 namespace shardmat {
 
 struct MethodInputs;
-
-enum class CgVariant {
-  automatic,         ///< the faster one, see choose_cg_variant()
-  classic,           ///< two sums over the ranks an iteration
-  single_reduction,  ///< one sum; its passes read and write a vector more (two with a preconditioner of passes of its own)
-};
-
-/// "auto", "classic", "single_reduction".
-std::string_view name(CgVariant variant);
-/// Throws Error(usage) naming the choices for any other text.
-CgVariant parse_cg_variant(std::string_view text);
-
-struct CgChoice {
-  CgVariant variant = CgVariant::classic;
-  std::string why;
-};
 
 /// Thread blocks of the launch that does all that follows the product of an iteration; 0: these inputs need passes.
 int cg_blocks_for(const MethodInputs& inputs);

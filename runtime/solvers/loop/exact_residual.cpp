@@ -1,6 +1,8 @@
 #include "runtime/solvers/loop/exact_residual.h"
 
 #include "comm/communicator.h"
+#include "comm/exchange/column_map.h"
+#include "comm/exchange/exchange.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"

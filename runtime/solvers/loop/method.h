@@ -1,7 +1,6 @@
 // A Krylov method: what it does in one iteration. The loop, the tolerances and the true residual are the Solver's.
 //
-// To add one: a file with a class and a factory, a line in methods.cpp and CMakeLists.txt; its fused passes are a header in
-// kernels/krylov with a line in all_steps.h.
+// To add one: see runtime/solvers/README.md.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +12,9 @@
 #include "kernels/krylov/monitor.h"
 #include "kernels/krylov/step.h"
 #include "runtime/matrix/product.h"
-#include "runtime/solvers/loop/cg_variant.h"
 #include "runtime/solvers/loop/exact_residual.h"
-#include "runtime/solvers/loop/gram_schmidt.h"
-#include "runtime/solvers/loop/norm.h"
 #include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/loop/solver_options.h"
 
 namespace shardmat {
 
@@ -30,11 +27,9 @@ struct MethodInputs {
   const Preconditioner& preconditioner;
   krylov::Passes& passes;
   krylov::Monitor monitor;
-  ResidualNorm norm;
-  std::int64_t restart = 30;
-  GramSchmidt gram_schmidt = GramSchmidt::classical;
-  CgVariant variant = CgVariant::classic;
-  const ExactResidual* exact = nullptr;  ///< what a residual at the start is computed by, while it is ready
+  /// As given to the Solver. Decided already: `restart` is at most the number of rows, `variant` is not automatic.
+  SolverOptions options;
+  const ExactResidual* exact;  ///< what a residual at the start is computed by, while it is ready
 
   const DistributedMatrix& matrix() const { return product.matrix(); }
   Context& context() const;
@@ -86,7 +81,7 @@ class Method {
   virtual void start(const void* b, void* x, Guess guess, Stream& stream) = 0;
   /// Squares of the norms that start() found, one f64 a column in device memory.
   virtual const double* squares() const = 0;
-  /// Iterations that belong together.
+  /// Iterations that belong together: at most 32, or `restart` of the options.
   virtual std::int64_t cycle() const { return 1; }
   /// Iteration `i` of a cycle, from 0. Columns that are done stay as they are.
   virtual void iterate(std::int64_t i, Stream& stream) = 0;
@@ -103,15 +98,15 @@ class Method {
 /// What a matrix must be for a method; positive_definite: symmetric, too.
 enum class Demands { nothing, symmetric, positive_definite };
 
-/// One line in the list of methods.
+/// One entry of the list of methods.
 struct MethodEntry {
   std::string_view name, help;
   Demands demands;
   /// Norms of the residual that the method has without a pass of its own.
   std::span<const ResidualNorm> norms;
-  bool flexible;      ///< the preconditioner may change from one iteration to the next
-  bool coefficients;  ///< it notes those of conjugate gradients (krylov::Monitor)
-  bool variants;      ///< it has those of CgVariant
+  bool flexible = false;      ///< the preconditioner may change from one iteration to the next
+  bool coefficients = false;  ///< it notes those of conjugate gradients (krylov::Monitor)
+  bool variants = false;      ///< it has those of CgVariant
   /// Checks memory before it is taken. Collective; the same error on all ranks.
   std::unique_ptr<Method> (*make)(const MethodInputs& inputs);
 };
@@ -120,12 +115,6 @@ std::span<const MethodEntry> methods();
 /// Throws Error(usage) with the nearest name if no method has this one.
 const MethodEntry& find_method(std::string_view name);
 
-std::unique_ptr<Method> make_bicgstab(const MethodInputs& inputs);
-std::unique_ptr<Method> make_chebyshev(const MethodInputs& inputs);
-std::unique_ptr<Method> make_cg(const MethodInputs& inputs);
-std::unique_ptr<Method> make_fgmres(const MethodInputs& inputs);
-std::unique_ptr<Method> make_gmres(const MethodInputs& inputs);
-std::unique_ptr<Method> make_minres(const MethodInputs& inputs);
 std::unique_ptr<Method> make_single_reduction_cg(const MethodInputs& inputs);  // by make_cg()
 
 }  // namespace shardmat

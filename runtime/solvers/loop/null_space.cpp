@@ -12,7 +12,6 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/vector_operations.h"
 #include "runtime/matrix/vectors.h"
-#include "runtime/solvers/loop/named.h"
 #include "runtime/solvers/loop/random_entries.h"
 #include "runtime/solvers/loop/symmetry.h"
 
@@ -43,14 +42,6 @@ class MeanFree final : public Preconditioner {
 };
 
 }  // namespace
-
-std::string_view name(NullSpace space) { return space == NullSpace::constant ? "constant" : "none"; }
-
-NullSpace parse_null_space(std::string_view text) {
-  for (const NullSpace space : {NullSpace::none, NullSpace::constant})
-    if (name(space) == text) return space;
-  refuse_name("null space", text, {"none", "constant"}, "null_space");
-}
 
 ConstantsProbe probe_constants(const Product& product, Stream& stream) {
   const DistributedMatrix& matrix = product.matrix();

@@ -11,19 +11,12 @@
 
 #include "comm/exchange/sum_over_ranks.h"
 #include "kernels/vector.h"
+#include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/product.h"
+#include "runtime/solvers/loop/choices.h"
 #include "runtime/solvers/loop/preconditioner.h"
 
 namespace shardmat {
-
-/// The vectors that a matrix, and its transpose, maps to 0.
-enum class NullSpace {
-  none,
-  constant,  ///< multiples of (1, …, 1)
-};
-std::string_view name(NullSpace space);
-/// Throws Error(usage) naming the choices for any other text.
-NullSpace parse_null_space(std::string_view text);
 
 /// Throws Error(usage) on all ranks unless A·1 = 0 and 1ᵀ·A = 0 up to rounding: |A·1| and |1ᵀ·A·x| of random signs x are at
 /// most 1e-10 (f32: 1e-5) of Σ|a_ij| / √n. Overwrites the product's x(). REQUIRES: a square matrix.

@@ -4,6 +4,7 @@
 #include "kernels/base/error.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/held_rows.h"
 
 namespace shardmat {
 namespace {

@@ -1,6 +1,6 @@
 // Preconditioners: z = M·r with M near the inverse of A.
 //
-// To add one: a file with a class and a factory, a line in preconditioners.cpp and CMakeLists.txt.
+// To add one: a file with a class and a factory, a line in preconditioner_list.cpp and CMakeLists.txt.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,13 @@
 #include <string_view>
 
 #include "kernels/base/dense.h"
-#include "runtime/matrix/distributed_matrix.h"
-#include "runtime/matrix/held_rows.h"
+#include "kernels/base/device.h"
+#include "runtime/matrix/matrix_options.h"
 
 namespace shardmat {
+
+class DistributedMatrix;
+class HeldRows;
 
 /// Threads: one thread at a time uses a preconditioner. Collective functions say so.
 class Preconditioner {

@@ -1,4 +1,6 @@
 // Why a solver ended.
+//
+// Threads: values; any thread.
 #pragma once
 
 #include <string_view>

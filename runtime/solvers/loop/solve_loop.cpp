@@ -17,6 +17,7 @@
 #include "runtime/context/context.h"
 #include "runtime/matrix/vector_operations.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/solvers/loop/null_space.h"
 #include "runtime/solvers/loop/square_underflow.h"
 
 namespace shardmat {

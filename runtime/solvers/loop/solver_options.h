@@ -1,4 +1,6 @@
 // What a solve is asked for, and what it tells.
+//
+// Threads: values that a program copies as it likes. Options are the same on all ranks.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +12,11 @@
 
 #include "kernels/base/progress.h"
 #include "kernels/base/types.h"
-#include "runtime/matrix/penalty_rows.h"
-#include "runtime/matrix/product.h"
-#include "runtime/solvers/loop/cg_variant.h"
-#include "runtime/solvers/loop/gram_schmidt.h"
-#include "runtime/solvers/loop/norm.h"
-#include "runtime/solvers/loop/null_space.h"
+#include "runtime/matrix/matrix_options.h"
+#include "runtime/solvers/loop/choices.h"
 #include "runtime/solvers/loop/own_preconditioner.h"
 #include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/loop/reason.h"
-#include "runtime/solvers/loop/spectrum.h"
 
 namespace shardmat {
 
@@ -66,6 +63,12 @@ struct SolveControl {
       monitor;
   /// Asked on every rank now and then; true on any rank ends the solve.
   std::function<bool()> stop;
+};
+
+/// Estimates of the extreme eigenvalues of M·A.
+struct Spectrum {
+  double least = 0, largest = 0;
+  double condition() const { return largest / least; }
 };
 
 struct SolvedColumn {

@@ -8,13 +8,9 @@
 
 #include "runtime/matrix/product.h"
 #include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/loop/solver_options.h"
 
 namespace shardmat {
-
-struct Spectrum {
-  double least = 0, largest = 0;
-  double condition() const { return largest / least; }
-};
 
 /// What conjugate gradients tell of the spectrum of M·A: the extreme eigenvalues of the tridiagonal matrices that their
 /// factors alpha and beta make (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 6.7.3). They lie within the

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "kernels/vector.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"

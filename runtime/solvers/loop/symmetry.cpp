@@ -8,6 +8,7 @@
 #include "kernels/matrix/symmetry.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/held_rows.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/matrix/vector_operations.h"
 #include "runtime/solvers/loop/random_entries.h"

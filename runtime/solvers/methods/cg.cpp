@@ -4,6 +4,7 @@
 #include "comm/exchange/sum_over_ranks.h"
 #include "kernels/krylov/cg_iteration.h"
 #include "runtime/context/context.h"
+#include "runtime/solvers/loop/cg_variant.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/method_memory.h"
 #include "runtime/solvers/loop/product_with_dot.h"
@@ -29,7 +30,7 @@ class Cg final : public Method {
     v_.p = static_cast<T*>(in.product.x().data);
     v_.scalars = {memory_.scalar(0), memory_.scalar(1), memory_.scalar(2), memory_.scalar(3), memory_.scalar(4)};
     v_.monitor = in.monitor;
-    v_.norm = in.norm;
+    v_.norm = in.options.residual_norm;
   }
 
   void start(const void* b, void* x, Guess guess, Stream& stream) override {
@@ -88,7 +89,7 @@ class Cg final : public Method {
 }  // namespace
 
 std::unique_ptr<Method> make_cg(const MethodInputs& inputs) {
-  if (inputs.variant == CgVariant::single_reduction) return make_single_reduction_cg(inputs);
+  if (inputs.options.variant == CgVariant::single_reduction) return make_single_reduction_cg(inputs);
   return make_preconditioned<Cg>(inputs);
 }
 

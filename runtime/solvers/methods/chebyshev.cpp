@@ -28,7 +28,7 @@ class Chebyshev final : public Method {
     v_.d = static_cast<T*>(in.product.x().data);
     v_.scalars = {memory_.scalar(0), memory_.scalar(1)};
     v_.monitor = in.monitor;
-    v_.norm = in.norm;
+    v_.norm = in.options.residual_norm;
     refresh(in.context().stream());
   }
 

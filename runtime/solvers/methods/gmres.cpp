@@ -21,7 +21,7 @@ class Gmres : public Method {
  public:
   explicit Gmres(const MethodInputs& in)
       : in_(in),
-        restart_(static_cast<int>(in.restart)),
+        restart_(static_cast<int>(in.options.restart)),
         memory_(in, restart_ + 1 + (kFlexible ? restart_ : 0),
                 2 * (restart_ + 2) + std::int64_t{restart_} * (restart_ + 1) + (restart_ + 1) + 3 * restart_ + 3),
         passes_(in.passes, in.context().device(), in.rows(), memory_.template vector<T>(1) - memory_.template vector<T>(0)),
@@ -118,7 +118,7 @@ class Gmres : public Method {
     in_.run_scalars(GmresBegin{{}, s_}, stream);
   }
 
-  bool twice() const { return in_.gram_schmidt == GramSchmidt::classical; }
+  bool twice() const { return in_.options.gram_schmidt == GramSchmidt::classical; }
 
   /// Basis vector j gets its norm 1, and goes to the product. A second orthogonalisation ends in the same pass.
   void spread(int j, Stream& stream) {

@@ -34,7 +34,7 @@ class Minres final : public Method {
          {&s.delta, &s.vz, &s.squares, &s.gamma, &s.gamma_before, &s.eta, &s.c, &s.c_before, &s.s, &s.s_before})
       *scalar = memory_.scalar(next++);
     v_.monitor = in.monitor;
-    v_.norm = in.norm;
+    v_.norm = in.options.residual_norm;
   }
 
   void start(const void* b, void* x, Guess guess, Stream& stream) override {

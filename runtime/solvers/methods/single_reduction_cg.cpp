@@ -29,7 +29,7 @@ class SingleReductionCg final : public Method {
     v_.scalars = {memory_.scalar(0), memory_.scalar(1), memory_.scalar(2),
                   memory_.scalar(3), memory_.scalar(4), memory_.scalar(5)};
     v_.monitor = in.monitor;
-    v_.norm = in.norm;
+    v_.norm = in.options.residual_norm;
   }
 
   void start(const void* b, void* x, Guess guess, Stream& stream) override {

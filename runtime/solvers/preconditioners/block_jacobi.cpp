@@ -11,6 +11,8 @@
 #include "kernels/krylov/preconditioner_steps.h"
 #include "partition/source/partitioner.h"
 #include "runtime/context/context.h"
+#include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/held_rows.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/loop/preconditioner.h"
 

@@ -11,6 +11,7 @@
 #include "kernels/base/error.h"
 #include "kernels/krylov/preconditioner_steps.h"
 #include "runtime/context/context.h"
+#include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/solvers/loop/null_space.h"

@@ -7,6 +7,7 @@
 #include "kernels/base/text.h"
 #include "kernels/krylov/preconditioner_steps.h"
 #include "runtime/context/context.h"
+#include "runtime/matrix/distributed_matrix.h"
 #include "runtime/solvers/loop/preconditioner.h"
 
 namespace shardmat {

@@ -13,10 +13,13 @@
 #include <optional>
 #include <vector>
 
+#include "comm/exchange/column_map.h"
+#include "runtime/context/row_maps.h"
 #include "runtime/matrix/own_rows.h"
 #include "runtime/matrix/vector_operations.h"
 #include "runtime/solvers/solver.h"
 #include "runtime/source/matrix_source.h"
+#include "runtime/source/transposed.h"
 #include "tests/partition/test_matrices.h"
 #include "tests/runtime/matrix/test_matrix.h"
 

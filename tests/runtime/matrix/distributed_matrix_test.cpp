@@ -8,9 +8,11 @@
 #include <memory>
 #include <vector>
 
+#include "comm/exchange/column_map.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/vector.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/source/matrix_source.h"
 #include "tests/runtime/matrix/test_matrix.h"
 
 namespace shardmat {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/matrix/vectors.h"
+#include "runtime/source/matrix_source.h"
 #include "tests/runtime/matrix/test_matrix.h"
 
 namespace shardmat {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "partition/shard/shard_file.h"
+#include "runtime/source/matrix_source.h"
 #include "tests/partition/test_matrices.h"
 #include "tests/runtime/matrix/test_matrix.h"
 

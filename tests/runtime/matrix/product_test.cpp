@@ -7,9 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "comm/exchange/exchange.h"
 #include "kernels/vector.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/source/matrix_source.h"
 #include "tests/runtime/matrix/test_matrix.h"
 
 namespace shardmat {

@@ -10,6 +10,7 @@
 
 #include "kernels/base/memory_limits.h"
 #include "runtime/matrix/own_rows.h"
+#include "runtime/source/matrix_source.h"
 #include "tests/runtime/matrix/test_matrix.h"
 
 namespace shardmat {

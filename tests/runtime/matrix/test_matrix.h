@@ -8,6 +8,7 @@
 #include "partition/generators/generator.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
+#include "runtime/source/matrix_source.h"
 #include "tests/runtime/contexts.h"
 
 namespace shardmat::test {

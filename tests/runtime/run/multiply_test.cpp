@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/nccl/nccl_communicator.h"
 #include "kernels/base/error.h"
 #include "kernels/choose/registry.h"
 #include "partition/generators/generator.h"

@@ -7,6 +7,7 @@
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/loop/random_entries.h"
 #include "runtime/solvers/solver.h"
+#include "runtime/source/matrix_source.h"
 #include "tests/runtime/matrix/test_matrix.h"
 
 namespace shardmat {

@@ -49,6 +49,19 @@ TEST(SolverSettings, ComeBackAsTheyWereGiven) {
   EXPECT_EQ(taken.atol, 1e-300);
 }
 
+TEST(SolverSettings, RefuseWhatTheMethodDoesNotLookAt) {
+  SolverOptions options;
+  const auto error_of_text = [&](const std::string& text) {
+    return error_of(ErrorKind::usage, [&] { take_settings(text, options); });
+  };
+  EXPECT_NE(error_of_text("restart=7").find("restart is of no use with the solver cg"), std::string::npos);
+  EXPECT_NE(error_of_text("degree=3 preconditioner=jacobi").find("degree is of no use with the preconditioner jacobi"),
+            std::string::npos);
+  take_settings("degree=3 restart=7 solver=gmres preconditioner=chebyshev", options);
+  EXPECT_EQ(options.restart, 7);
+  EXPECT_EQ(options.preconditioning.degree, 3);
+}
+
 TEST(Solver, RefusesOptionsThatDifferOverTheRanks) {
   TestMatrix at(kHost64, "poisson27:n=4", LocalSort::none);
   const Communicator& ranks = at.context.communicator();
@@ -72,6 +85,9 @@ TEST(Solver, RefusesOptionsThatDifferOverTheRanks) {
       {"assume_symmetric", [](SolverOptions& o) { o.assume_symmetric = true; }},
       {"columns", [](SolverOptions& o) { o.columns = 2; }},
       {"graph", [](SolverOptions& o) { o.graph = false; }}};
+  for (const SolverSetting& setting : solver_settings())
+    EXPECT_TRUE(std::any_of(changes.begin(), changes.end(), [&](const auto& c) { return c.first == setting.name; }))
+        << setting.name;
   for (const auto& [name, change] : changes) {
     SolverOptions options;
     if (last) change(options);

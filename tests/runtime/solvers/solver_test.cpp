@@ -14,6 +14,7 @@
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/source/matrix_source.h"
 #include "tests/runtime/solvers/test_system.h"
 
 namespace shardmat {

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "kernels/base/parallel.h"
 #include "partition/generators/generator.h"
 #include "partition/source/partitioner.h"
 #include "runtime/context/context.h"

@@ -10,6 +10,7 @@
 #include "kernels/base/timer.h"
 #include "kernels/choose/registry.h"
 #include "partition/source/row_source.h"
+#include "runtime/context/context_scope.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/run/time_product.h"
 #include "runtime/solvers/solver.h"

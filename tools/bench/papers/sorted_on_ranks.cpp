@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "comm/nccl/nccl_communicator.h"
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "kernels/choose/registry.h"
@@ -10,6 +11,7 @@
 #include "kernels/formats/upload.h"
 #include "kernels/matrix/ordering.h"
 #include "kernels/vector.h"
+#include "runtime/context/context_scope.h"
 #include "tools/bench/first_ranks.h"
 #include "tools/bench/papers/threads.h"
 #include "tools/bench/peer_pairs.h"

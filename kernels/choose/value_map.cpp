@@ -1,4 +1,4 @@
-#include "kernels/value_map.h"
+#include "kernels/choose/value_map.h"
 
 #include <fmt/format.h>
 

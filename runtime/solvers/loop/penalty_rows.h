@@ -8,28 +8,13 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <string_view>
 
 #include "kernels/base/host_vector.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
+#include "runtime/solvers/loop/choices.h"
 
 namespace shardmat {
-
-enum class PenaltyRows {
-  keep,  ///< rows like all others
-  /// The caller knows that there are some. Compares with the smallest diagonal that is not 0 in place of the median, takes
-  /// any number of rows, whatever they do to other rows, and refuses a matrix without any.
-  known,
-  /// Compares with the median of the diagonals, and if that finds none, with the smallest one that is not 0: on a small mesh
-  /// most rows may be penalty rows. Leaves out rows that matter to other rows as much as these rows' own entries
-  /// (kPenaltyCoupling): then the matrix is badly scaled.
-  automatic,
-};
-/// "keep", "known", "auto".
-std::string_view name(PenaltyRows choice);
-/// Throws Error(usage) naming the choices for any other text.
-PenaltyRows parse_penalty_rows(std::string_view text);
 
 struct PenaltyFindings {
   std::int64_t count = 0;    ///< of all ranks

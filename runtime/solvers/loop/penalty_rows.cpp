@@ -1,4 +1,4 @@
-#include "runtime/matrix/penalty_rows.h"
+#include "runtime/solvers/loop/penalty_rows.h"
 
 #include <fmt/format.h>
 
@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/exchange/column_map.h"
+#include "comm/exchange/exchange.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
@@ -24,8 +26,7 @@
 namespace shardmat {
 namespace {
 
-constexpr std::array<std::string_view, 3> kNames{"keep", "known", "auto"};
-constexpr std::int64_t kRowsAtOnce = 1 << 12;
+constexpr std::int64_t kRowsOfATask = 1 << 12;
 constexpr double kNoCandidate = -1;
 
 using Facts = HostVector<DiagonalAndOthers>;
@@ -63,7 +64,7 @@ class Search {
       facts_.resize(static_cast<std::size_t>(csr_.rows));
     });
     const std::int64_t first = matrix.column_map().first_own();
-    parallel_ranges(csr_.rows, kRowsAtOnce, [&](std::int64_t begin, std::int64_t end) {
+    parallel_ranges(csr_.rows, kRowsOfATask, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)
         facts_[static_cast<std::size_t>(i)] = diagonal_and_others(csr_, static_cast<std::size_t>(i), first + i);
     });
@@ -237,15 +238,6 @@ PenaltyFindings none(std::string note = {}) {
 std::string rows_text(std::int64_t count) { return fmt::format("{} row{}", human_count(count), count == 1 ? "" : "s"); }
 
 }  // namespace
-
-std::string_view name(PenaltyRows choice) { return kNames[static_cast<std::size_t>(choice)]; }
-
-PenaltyRows parse_penalty_rows(std::string_view text) {
-  for (std::size_t i = 0; i < kNames.size(); ++i)
-    if (kNames[i] == text) return static_cast<PenaltyRows>(i);
-  throw Error(ErrorKind::usage, fmt::format("there is no choice \"{}\" for penalty rows; take keep, known or auto", text),
-              "penalty_rows");
-}
 
 PenaltyFindings find_penalty_rows(DistributedMatrix& matrix, PenaltyRows choice,
                                   const std::function<const Product&()>& make_product, Stream& stream) {

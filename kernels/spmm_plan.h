@@ -1,14 +1,10 @@
-// Products with several right-hand sides, Y = alpha·A·X + beta·Y: the layout of X and Y, the plan, and the list of kernels
-// (each one line in spmm.cpp). The matrix is stored as for one right-hand side (registry.h), so plans of both kinds can
-// share a storage.
+// Products with several right-hand sides, Y = alpha·A·X + beta·Y: the layout of X and Y, and the plan. The matrix is stored as
+// for one right-hand side, so plans of both kinds can share a storage.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "kernels/base/dense.h"
 #include "kernels/plan.h"
@@ -74,32 +70,5 @@ class SpmmPlan {
   std::shared_ptr<Storage> storage_;
   RightHandSides rhs_;
 };
-
-struct SpmmKernel {
-  std::string_view name;
-  std::string_view format;  ///< registry.h
-  Backend backend;
-  std::string_view help;
-  /// Policies worth measuring; the first is the default.
-  std::vector<Policy> (*policies)(const Storage& storage, const RightHandSides& rhs);
-  bool (*supports)(const Storage& storage, const RightHandSides& rhs);
-  /// Throws Error(usage) for a policy value that the kernel does not support.
-  std::unique_ptr<SpmmPlan> (*make)(std::shared_ptr<Storage> storage, const RightHandSides& rhs, const Policy& policy,
-                                    Stream& stream);
-  /// True if the automatic choice should measure the kernel on this matrix. Null: the kernel runs only if it is named.
-  bool (*promising)(ConversionInput& input, const Policy& layout);
-  SumsInOrder sums_in_order = nullptr;  ///< null: no plan of this kernel sums in a fixed order
-};
-
-std::span<const SpmmKernel> spmm_kernels();
-
-/// As find_kernel().
-const SpmmKernel& find_spmm_kernel(std::string_view name, Backend backend);
-/// Throws as find_kernel() unless the name is "auto" or that of a kernel for one or for several right-hand sides.
-void require_kernel(std::string_view name, Backend backend);
-
-/// Calls kernel.make() and sets the plan's names.
-std::unique_ptr<SpmmPlan> make_spmm_plan(const SpmmKernel& kernel, std::shared_ptr<Storage> storage,
-                                         const RightHandSides& rhs, const Policy& policy, Stream& stream);
 
 }  // namespace shardmat
