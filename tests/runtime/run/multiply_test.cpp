@@ -336,7 +336,7 @@ void sums_dot_products(const Case& c) {
 class Spoilt final : public RowSource {
  public:
   enum class Fault { changed_value, skipped_row, swapped_column };
-  Spoilt(std::unique_ptr<RowSource> rows, Fault fault) : rows_(std::move(rows)), fault_(fault) {}
+  Spoilt(std::shared_ptr<RowSource> rows, Fault fault) : rows_(std::move(rows)), fault_(fault) {}
   std::int64_t rows() const override { return rows_->rows(); }
   std::int64_t cols() const override { return rows_->cols(); }
   std::string name() const override { return "spoilt"; }
@@ -366,7 +366,7 @@ class Spoilt final : public RowSource {
   }
 
  private:
-  std::unique_ptr<RowSource> rows_;
+  std::shared_ptr<RowSource> rows_;
   Fault fault_;
 };
 
