@@ -65,6 +65,7 @@ struct Kernel {
   /// True if the automatic choice takes the kernel only if many products are expected (are_many()): its conversion takes
   /// long, and its format has no kernel for several right-hand sides.
   bool for_many_products = false;
+  bool with_tune = false;  ///< PlanRequest::tune measures the kernel on GPUs, too, although it is not automatic
 };
 
 std::span<const Format> formats();

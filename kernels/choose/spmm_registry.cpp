@@ -9,8 +9,10 @@
 #include "kernels/choose/kernel_list.h"
 #include "kernels/formats/bcsr.h"
 #include "kernels/formats/bcsr_spmm.h"
+#include "kernels/formats/csr.h"
 #include "kernels/formats/csr_spmm.h"
 #include "kernels/formats/packed_spmm.h"
+#include "kernels/formats/rbp_spmm.h"
 #include "kernels/formats/symmetric.h"
 
 namespace shardmat {
@@ -90,6 +92,39 @@ constexpr SpmmKernel kKernels[] = {
      .help = "a sub-warp a row, lanes over the columns (Nagasaka et al.)",
      .supports = not_half,
      .make = make_csr_swa},
+    {.name = "csr_vector",
+     .format = "csr",
+     .backend = Backend::cuda,
+     .help = "1, 2, 4 … 32 threads a row, eight columns each",
+     .policies = csr_vector_spmm_policies,
+     .supports = not_half,
+     .make = make_csr_vector_spmm,
+     .with_tune = true,
+     .sums_in_order = csr_vector_in_order},
+    {.name = "rbp_csr",
+     .format = "rbp_csr",
+     .backend = Backend::cuda,
+     .help = "a sub-warp a row, columns of a run read once",
+     .policies = rbp_spmm_policies,
+     .make = make_rbp_csr_spmm,
+     .with_tune = true,
+     .sums_in_order = always},
+    {.name = "rbp_ell",
+     .format = "rbp_ell",
+     .backend = Backend::cuda,
+     .help = "a sub-warp a row, columns of a run read once",
+     .policies = rbp_spmm_policies,
+     .make = make_rbp_ell_spmm,
+     .with_tune = true,
+     .sums_in_order = always},
+    {.name = "rbp_ell_r",
+     .format = "rbp_ell_r",
+     .backend = Backend::cuda,
+     .help = "a sub-warp a row, columns of a run read once",
+     .policies = rbp_spmm_policies,
+     .make = make_rbp_ell_spmm,
+     .with_tune = true,
+     .sums_in_order = always},
 #endif
     {.name = "bcsr_host",
      .format = "bcsr",
@@ -119,6 +154,27 @@ constexpr SpmmKernel kKernels[] = {
      .help = "threads over block rows of the lower triangle",
      .make = make_symmetric_spmm_host,
      .promising = any_input,
+     .sums_in_order = always},
+    {.name = "rbp_csr_host",
+     .format = "rbp_csr",
+     .backend = kHost,
+     .help = "threads over rows, columns of a run read once",
+     .make = make_rbp_csr_spmm_host,
+     .with_tune = true,
+     .sums_in_order = always},
+    {.name = "rbp_ell_host",
+     .format = "rbp_ell",
+     .backend = kHost,
+     .help = "threads over rows, columns of a run read once",
+     .make = make_rbp_ell_spmm_host,
+     .with_tune = true,
+     .sums_in_order = always},
+    {.name = "rbp_ell_r_host",
+     .format = "rbp_ell_r",
+     .backend = kHost,
+     .help = "threads over rows, columns of a run read once",
+     .make = make_rbp_ell_spmm_host,
+     .with_tune = true,
      .sums_in_order = always},
 };
 

@@ -30,6 +30,7 @@ struct SpmmKernel {
                                     Stream& stream);
   /// True if the automatic choice should measure the kernel on this matrix. Null: the kernel runs only if it is named.
   bool (*promising)(ConversionInput& input, const Policy& layout) = nullptr;
+  bool with_tune = false;  ///< SpmmRequest::tune measures the kernel, although it otherwise runs only if it is named
   SumsInOrder sums_in_order = nullptr;  ///< null: no plan of this kernel sums in a fixed order
 };
 

@@ -101,10 +101,11 @@ std::vector<SpmmTuner::Candidate> SpmmTuner::candidates(const RightHandSides& rh
   } else {
     for (const SpmmKernel& kernel : spmm_kernels()) {
       const std::string format(kernel.format);
-      if (kernel.backend != backend || kernel.promising == nullptr || !holds(format, input_.type()) ||
+      const bool asked = request.tune && kernel.with_tune;
+      if (kernel.backend != backend || (kernel.promising == nullptr && !asked) || !holds(format, input_.type()) ||
           !stores(format, request.storage))
         continue;
-      if (!kernel.promising(input_, layout_of(format, false))) continue;
+      if (!asked && !kernel.promising(input_, layout_of(format, false))) continue;
       if (request.storage == StoredEntries::all && grows(format)) continue;
       add(kernel);
     }
@@ -202,8 +203,8 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
   if (!named) input_.keep_rows();  // for several formats
   const std::vector<Candidate> open = candidates(rhs, request);
   Contest contest(input_, rhs, request, late_);
-  const bool measures = request.measure && pays_to_measure(input_.stream().device().backend, request.products) &&
-                        open.size() > 1 && input_.matrix().nnz() > 0 && contest.take_operands();
+  const bool pays = request.measure && pays_to_measure(input_.stream().device().backend, request.products);
+  const bool measures = (request.tune || pays) && open.size() > 1 && input_.matrix().nnz() > 0 && contest.take_operands();
   ChosenSpmmPlan& chosen = contest.chosen;
   std::optional<Error> no_memory;  // why the last candidate that did not fit has no plan
   for (const Candidate& candidate : open) {

@@ -19,6 +19,7 @@ namespace shardmat {
 struct SpmmRequest {
   std::string kernel = "auto";  ///< a name in the list, or "auto"
   std::string policy;           ///< "name=value,…" replaces defaults of the kernel; needs a named kernel
+  bool tune = false;            ///< measure further kernels, too (SpmmKernel::with_tune)
   bool measure = true;          ///< measure the candidates if that pays (pays_to_measure()); false: take the first
   bool reproducible = false;    ///< only plans whose results are bit-identical from run to run
   bool same_bits = false;       ///< as PlanRequest::same_bits

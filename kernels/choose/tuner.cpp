@@ -131,7 +131,7 @@ std::vector<Candidate> candidates_for(const PlanRequest& request, ConversionInpu
   if (request.same_bits) return ordered_candidates(request, input);
   for (const Kernel& kernel : kernels()) {
     const bool pays = !kernel.for_many_products || are_many(request.products) || request.tune;
-    const bool wanted = (kernel.automatic && pays) || (request.tune && backend == Backend::host);
+    const bool wanted = (kernel.automatic && pays) || (request.tune && (backend == Backend::host || kernel.with_tune));
     if (kernel.backend == backend && wanted && stores(kernel.format, request.storage))
       add_predicted(kernel, request.tune, input, all);
   }

@@ -94,6 +94,10 @@ std::vector<Policy> csr_vector_policies(const RowStatistics& rows) {
   return all;
 }
 
+bool csr_vector_in_order(ValueType type, const Policy&, const Policy& policy) {
+  return !is_half(type) && policy.at("threads_per_row") == 8;
+}
+
 std::vector<Policy> csr_balanced_policies(const RowStatistics&) {
   const auto policy = [](int items, int hint, int block_size) {
     return Policy{{"items", items}, {"hint", hint}, {"block_size", block_size}};

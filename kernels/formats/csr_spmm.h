@@ -22,6 +22,10 @@ bool csr_segmented_spmm_in_order(ValueType type, const Policy& layout, const Pol
 std::unique_ptr<SpmmPlan> make_csr_segmented_spmm(std::shared_ptr<Storage> storage, const RightHandSides& rhs,
                                                   const Policy& policy, Stream& stream);
 
+std::vector<Policy> csr_vector_spmm_policies(const Storage& storage, const RightHandSides& rhs);
+std::unique_ptr<SpmmPlan> make_csr_vector_spmm(std::shared_ptr<Storage> storage, const RightHandSides& rhs,
+                                               const Policy& policy, Stream& stream);
+
 std::unique_ptr<SpmmPlan> make_csr_swa(std::shared_ptr<Storage> storage, const RightHandSides& rhs, const Policy& policy,
                                        Stream& stream);
 

@@ -11,6 +11,14 @@
 
 namespace shardmat {
 
+LocalSort parse_local_sort(std::string_view word) {
+  if (word == "auto") return LocalSort::as_file;
+  if (word == "none") return LocalSort::none;
+  if (word == "local") return LocalSort::by_length;
+  throw Error(ErrorKind::usage,
+              fmt::format("there is no order \"{}\" of the rows of a part; choose auto, none or local", word), "sort");
+}
+
 void require_updatable(Values values) {
   if (values == Values::updatable) return;
   throw Error(ErrorKind::usage,

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "kernels/base/dense.h"
 #include "kernels/base/progress.h"
@@ -25,6 +26,9 @@ enum class LocalSort {
   by_length,  ///< each part's rows by descending nonzero count
   as_file,    ///< the order that the file asks for; none without a file
 };
+
+/// "auto" (as the file asks), "none" or "local" (by length). Throws Error(usage) for any other word.
+LocalSort parse_local_sort(std::string_view word);
 
 /// Whether rows that need no x of other ranks are multiplied during the exchange. They must hold at least half of the
 /// nonzeros. If exchange and kernel allow it, one kernel multiplies all rows; otherwise the rows are cut in two blocks.

@@ -20,6 +20,7 @@ SpmmRequest spmm_request(const PlanRequest& request) {
   SpmmRequest wanted;
   wanted.kernel = request.kernel;
   wanted.policy = request.policy;
+  wanted.tune = request.tune;
   wanted.measure = request.measure;
   wanted.reproducible = request.reproducible;
   wanted.same_bits = request.same_bits;

@@ -51,6 +51,37 @@ class State(ObserveTest):
         names = {one["name"]: one["pinned"] for one in again.get("/v1/matrices").json["matrices"]}
         self.assertEqual(names, {"bar": True, "other": False})
 
+    def test_a_load_names_kernel_exchange_and_order(self):
+        service = self.start("--ranks", 2)
+        x = self.vector(3, columns=4)
+        wanted = (self.matrix @ x.T).T.ravel()
+        asked = {"kernel": "rbp_csr_host", "exchange": "allgather", "sort": "local"}
+        loaded = self.loaded(service, **asked)
+        self.assertEqual((loaded["exchange"], loaded["sort"]), ("allgather", "local"))
+        self.assertEqual({rank["kernel"] for rank in loaded["ranks"]}, {"rbp_csr_host"})
+        columns = self.y_of(service.multiply("bar", x, "?k=4"))
+        np.testing.assert_allclose(columns, wanted, atol=1e-12)
+        one = self.y_of(service.multiply("bar", x[1:2]))
+        self.assertEqual(one.tobytes(), columns.reshape(4, -1)[1].tobytes())
+        self.assertEqual(self.loaded(service, **asked)["generation"], loaded["generation"])  # it is there
+        self.assertGreater(self.loaded(service)["generation"], loaded["generation"])  # another kernel: loaded anew
+        self.loaded(service, **asked)
+        self.assertEqual(service.terminate(), OK, service.report())
+        again = self.start("--ranks", 2)
+        again.wait_for("the matrix", lambda: again.get("/v1/matrices/bar").json["state"] == "ready")
+        kept = again.get("/v1/matrices/bar").json
+        self.assertEqual((kept["exchange"], kept["sort"], kept["ranks"][0]["kernel"]), ("allgather", "local", "rbp_csr_host"))
+        self.assertEqual(self.y_of(again.multiply("bar", x, "?k=4")).tobytes(), columns.tobytes())
+        for field, value, says in (("kernel", "rbp_cs", "did you mean"), ("kernel", "coo_host", "coo_host"),
+                                   ("exchange", "post", "post"), ("sort", "up", "choose auto, none or local")):
+            answer = again.load("wrong", "bar.h5", **{field: value})
+            self.assertEqual(answer.status, 422, answer)
+            self.assertIn(says, answer.json["error"])
+        result = self.call("client", "load", "by_command", "bar.h5", "--kernel", "rbp_ell_r_host", "--sort", "none", "--state",
+                           again.state)
+        self.assertEqual(result.code, OK, result)
+        self.assertEqual(again.get("/v1/matrices/by_command").json["ranks"][0]["kernel"], "rbp_ell_r_host")
+
     def test_few_failed_loads_are_kept(self):
         service = self.start()
         self.loaded(service)

@@ -17,8 +17,12 @@
 namespace shardmat {
 namespace {
 
+/// Whole numbers, so that sums of whole numbers are exact in any order.
+double entry_of_x(std::int64_t j) { return static_cast<double>(j * 7 % 13 - 5); }
+
 HostVector<double> multiplied(const HostCsr& m, const Plan& plan, Stream& stream) {
-  const HostVector<double> x(static_cast<std::size_t>(m.cols), 1.0);
+  HostVector<double> x(static_cast<std::size_t>(m.cols));
+  for (std::int64_t j = 0; j < m.cols; ++j) x[static_cast<std::size_t>(j)] = entry_of_x(j);
   HostVector<double> y(static_cast<std::size_t>(m.rows));
   const Buffer of_x = upload<double>(x, stream), of_y(stream.device(), y.size() * sizeof(double));
   plan.multiply(1, of_x.data(), 0, of_y.data(), stream);
@@ -40,8 +44,10 @@ TEST(CrsPaper, MultipliesWithEveryNumberOfThreadsARow) {
           multiplied(m, *make_plan(kernel, storage, {{"threads_per_row", threads}}, stream), stream);
       for (std::size_t i = 0; i < y.size(); ++i) {
         double sum = 0, size = 0;
-        for (auto k = m.row_ptr[i]; k < m.row_ptr[i + 1]; ++k)
-          sum += m.values[static_cast<std::size_t>(k)], size += std::abs(m.values[static_cast<std::size_t>(k)]);
+        for (auto k = m.row_ptr[i]; k < m.row_ptr[i + 1]; ++k) {
+          const double term = m.values[static_cast<std::size_t>(k)] * entry_of_x(m.col_idx[static_cast<std::size_t>(k)]);
+          sum += term, size += std::abs(term);
+        }
         ASSERT_NEAR(y[i], sum, 1e-13 * size) << zoo.name << " NT " << threads << " row " << i;
       }
     }

@@ -100,7 +100,7 @@ void add_node_option(const CommandLine& app, std::int64_t& node_block_size) {
 void finish_load_choices(LoadChoices& o) {
   LoadOptions& load = o.load;
   load.type = parse_value_type(o.type);
-  load.sort = o.sort == "local" ? LocalSort::by_length : o.sort == "none" ? LocalSort::none : LocalSort::as_file;
+  load.sort = parse_local_sort(o.sort);
   load.right_hand_sides = o.rhs;
   require_column_block(o.rhs, load.column_block);
   // Rows that are stored apart are summed in another order, and by default only products of one column store them so.

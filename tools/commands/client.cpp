@@ -33,6 +33,7 @@ struct Options : ServiceAddress {
   std::string name, source, type = "f64", x, y, y0, values, json;
   std::int64_t rhs = 1;
   double alpha = 1, beta = 0;
+  std::string kernel = "auto", exchange = "auto", sort = "auto";
   bool force = false, updatable = false, pinned = false;
 };
 
@@ -84,7 +85,9 @@ void warn(const json& answer) {
 int load(const Options& o) {
   HttpClient client = connect(o);
   const std::string body =
-      json{{"source", o.source}, {"type", o.type}, {"updatable", o.updatable}, {"pinned", o.pinned}}.dump();
+      json{{"source", o.source}, {"type", o.type},           {"kernel", o.kernel}, {"exchange", o.exchange},
+           {"sort", o.sort},     {"updatable", o.updatable}, {"pinned", o.pinned}}
+          .dump();
   const HttpReply reply = ask(client, "POST", path_of(o.name) + "/load?wait=1", std::as_bytes(std::span(body)));
   const json loaded = json::parse(reply.text());
   fmt::print("{}", text_of(loaded));
@@ -249,6 +252,18 @@ std::function<int()> add_client(const CommandLine& program) {
       ->check(one_of({"f64", "f32"}))
       ->capture_default_str()
       ->common();
+  load_app.in(Topic::computation)
+      .add_option("--kernel", o->kernel,
+                  "kernel of its products, one that gives a column the same bits whatever it is merged with")
+      ->capture_default_str();
+  load_app.in(Topic::computation)
+      .add_option("--exchange", o->exchange, "how x moves between the ranks; see shardmat help multiply")
+      ->capture_default_str();
+  load_app.in(Topic::computation)
+      .add_option("--sort", o->sort,
+                  "order of the rows of a part. local: by descending length. none: as stored. auto: as the file says")
+      ->check(one_of({"auto", "none", "local"}))
+      ->capture_default_str();
   load_app.in(Topic::machine).add_flag("--updatable", o->updatable, "keep memory for new values (put-values)");
   load_app.in(Topic::machine)
       .add_flag("--pinned", o->pinned, "keep the matrix when the service needs memory for other matrices");

@@ -35,6 +35,8 @@ LoadOptions options_of(const Load& load, const std::string& choices, int ranks) 
   options.type = load.type;
   // It may have been chosen for another number of ranks, before the service was started again.
   options.exchange = (load.exchange == "none") == (ranks == 1) ? load.exchange : "auto";
+  options.plan.kernel = load.kernel;
+  options.sort = parse_local_sort(load.sort);
   options.plan.reproducible = true;
   options.plan.same_bits = true;
   // On the host the model then chooses, always alike; a measured choice could give other bits after a restart. On a GPU the

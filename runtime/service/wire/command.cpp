@@ -75,7 +75,9 @@ class Reader {
 template <class M, class T>
 concept OneOf = std::is_same_v<std::remove_const_t<M>, T>;
 
-void fields(OneOf<Load> auto& m, auto& f) { f(m.matrix), f(m.source), f(m.type), f(m.exchange), f(m.updatable); }
+void fields(OneOf<Load> auto& m, auto& f) {
+  f(m.matrix), f(m.source), f(m.type), f(m.exchange), f(m.kernel), f(m.sort), f(m.updatable);
+}
 void fields(OneOf<Unload> auto& m, auto& f) { f(m.matrix); }
 void fields(OneOf<Adopt> auto& m, auto& f) { f(m.matrix); }
 void fields(OneOf<Place> auto& m, auto& f) { f(m.vector), f(m.offset), f(m.memory); }

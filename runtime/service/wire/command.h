@@ -21,7 +21,7 @@
 namespace shardmat::service {
 
 /// Front end and ranks come from one build; this catches a mix of two.
-constexpr std::uint32_t kProtocolVersion = 5;
+constexpr std::uint32_t kProtocolVersion = 6;
 
 /// Loads a matrix from the library. `matrix` is the number by which later commands name it. The answer is Loaded; of a Load
 /// in the background it is Done, and Adopt has to follow.
@@ -29,8 +29,9 @@ struct Load {
   std::uint64_t matrix = 0;
   std::string source;  ///< path below the library
   ValueType type = ValueType::f64;
-  std::string exchange = "auto";
-  bool updatable = false;  ///< PutValues may follow
+  std::string exchange = "auto", kernel = "auto";
+  std::string sort = "auto";  ///< parse_local_sort()
+  bool updatable = false;     ///< PutValues may follow
   bool operator==(const Load&) const = default;
 };
 

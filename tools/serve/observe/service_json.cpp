@@ -62,6 +62,7 @@ json to_json(const Matrix& matrix) {
   const service::Loaded& shape = matrix.shape();
   one["rows"] = shape.rows, one["cols"] = shape.cols, one["nnz"] = shape.nnz;
   one["exchange"] = shape.exchange;
+  one["sort"] = matrix.wanted.sort;
   one["batch_invariant"] = true;
   for (const service::WidthTime& width : shape.widths)
     one["widths"].push_back({{"columns", width.width}, {"seconds", width.seconds}});
@@ -152,15 +153,21 @@ WantedMatrix parse_load(const std::string& name, std::string_view body) {
   const auto fail = [](const std::string& why) { throw Error(ErrorKind::input, why); };
   for (const auto& [key, field] : value.items()) {
     const bool is_flag = key == "updatable" || key == "pinned";
-    if (key != "source" && key != "type" && !is_flag)
-      fail(fmt::format("there is no field \"{}\"; there are source, type, updatable and pinned", key));
+    if (key != "source" && key != "type" && key != "kernel" && key != "exchange" && key != "sort" && !is_flag)
+      fail(fmt::format("there is no field \"{}\"; there are source, type, kernel, exchange, sort, updatable and pinned",
+                       key));
     if (is_flag && !field.is_boolean()) fail(fmt::format("{} must be true or false", key));
     if (!is_flag && !field.is_string()) fail(fmt::format("{} must be a string", key));
   }
   if (!value.contains("source")) fail("source is missing: the path of the matrix file in the library");
   const auto type = parse_type(value.value("type", std::string("f64")));
   if (!type) fail(fmt::format("there is no type \"{}\"; choose f64 or f32", value["type"].get<std::string>()));
-  return {name, value["source"], *type, "auto", value.value("updatable", false), false, value.value("pinned", false)};
+  WantedMatrix wanted{.name = name, .source = value["source"], .type = *type};
+  for (const auto& [key, text] :
+       {std::pair("kernel", &wanted.kernel), {"exchange", &wanted.exchange}, {"sort", &wanted.sort}})
+    *text = value.value(key, *text);
+  wanted.updatable = value.value("updatable", false), wanted.pinned = value.value("pinned", false);
+  return wanted;
 }
 
 bool parse_pin(std::string_view body) {

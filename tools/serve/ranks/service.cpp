@@ -20,9 +20,11 @@ RankOptions rank_options(const ServiceOptions& options, const StateDirectory& st
   return {options.launcher, options.worker, options.timeout, state.worker_log()};
 }
 
-/// True if one can be loaded in place of the other without a change.
-bool is_same(const WantedMatrix& a, const WantedMatrix& b) {
-  return a.source == b.source && a.type == b.type && a.updatable == b.updatable;
+/// True if the matrix that is there is what is wanted. An exchange that is not asked for may be any.
+bool is_same(const WantedMatrix& wanted, const WantedMatrix& there) {
+  const bool exchange = wanted.exchange == "auto" || wanted.exchange == there.exchange;
+  return exchange && wanted.source == there.source && wanted.type == there.type && wanted.kernel == there.kernel &&
+         wanted.sort == there.sort && wanted.updatable == there.updatable;
 }
 
 bool is_loading(const Matrix& matrix) {
@@ -253,7 +255,7 @@ std::optional<Problem> Service::load(const WantedMatrix& wanted, Loaded loaded) 
     send_load(*place, std::move(loaded));
     return std::nullopt;
   }
-  if (is_same(place->wanted, wanted))
+  if (is_same(wanted, place->wanted))
     return make_problem(
         409, "loaded",
         fmt::format("{} is loaded already from this source; unload it first, or take another name", wanted.name));
@@ -281,17 +283,18 @@ void Service::send_load(Matrix& matrix, Loaded loaded) {
     return;
   }
   const WantedMatrix& wanted = matrix.wanted;
-  dispatcher_.command(service::Load{matrix.id, wanted.source, wanted.type, wanted.exchange, wanted.updatable},
-                      [this, name = wanted.name, id = matrix.id, loaded = std::move(loaded)](
-                          const std::vector<service::Answer>& answers, std::optional<Problem> problem) {
-                        Matrix* there = find(name, id);
-                        if (there != nullptr && !answers.empty()) {
-                          if (problem && make_room(*there, problem->missing_bytes)) return send_load(*there, loaded);
-                          if (problem && !problem->missing_bytes.empty()) problem = no_room(*problem, *there);
-                          take_loaded(*there, answers, problem);
-                        }
-                        if (loaded) loaded(problem);
-                      });
+  dispatcher_.command(
+      service::Load{matrix.id, wanted.source, wanted.type, wanted.exchange, wanted.kernel, wanted.sort, wanted.updatable},
+      [this, name = wanted.name, id = matrix.id, loaded = std::move(loaded)](const std::vector<service::Answer>& answers,
+                                                                             std::optional<Problem> problem) {
+        Matrix* there = find(name, id);
+        if (there != nullptr && !answers.empty()) {
+          if (problem && make_room(*there, problem->missing_bytes)) return send_load(*there, loaded);
+          if (problem && !problem->missing_bytes.empty()) problem = no_room(*problem, *there);
+          take_loaded(*there, answers, problem);
+        }
+        if (loaded) loaded(problem);
+      });
 }
 
 /// New values are on the ranks alone, so a matrix that has some stays.

@@ -96,8 +96,8 @@ std::vector<WantedMatrix> StateDirectory::read_matrices() const {
     const auto json = nlohmann::json::parse(content_of(file));
     for (const auto& one : json.at("matrices"))
       matrices.push_back({one.at("name"), one.at("source"), parse_type(one.at("type").get<std::string>()).value(),
-                          one.at("exchange"), one.value("updatable", false), one.value("has_new_values", false),
-                          one.value("pinned", false)});
+                          one.at("exchange"), one.value("kernel", "auto"), one.value("sort", "auto"),
+                          one.value("updatable", false), one.value("has_new_values", false), one.value("pinned", false)});
   } catch (const std::exception& error) {
     throw Error(ErrorKind::input,
                 fmt::format("{}: this is not what the service wrote ({}); remove the file to start without "
@@ -114,6 +114,8 @@ void StateDirectory::write_matrices(const std::vector<WantedMatrix>& matrices) c
                     {"source", one.source},
                     {"type", type_name(one.type)},
                     {"exchange", one.exchange},
+                    {"kernel", one.kernel},
+                    {"sort", one.sort},
                     {"updatable", one.updatable},
                     {"has_new_values", one.has_new_values},
                     {"pinned", one.pinned}});

@@ -20,6 +20,8 @@ struct WantedMatrix {
   std::string name, source;
   ValueType type = ValueType::f64;
   std::string exchange = "auto";  ///< as chosen when it was first loaded: the bits of sums may depend on it
+  std::string kernel = "auto";    ///< as asked for
+  std::string sort = "auto";      ///< of the rows of a part: "auto" as the file says, "none" or "local"
   bool updatable = false;         ///< keeps memory for new values
   bool has_new_values = false;    ///< its values are no longer those of the file
   bool pinned = false;            ///< not unloaded to make room for others
