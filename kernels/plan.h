@@ -24,8 +24,8 @@ struct Storage {
   /// meanwhile nothing else that a product reads changes. Sets expects_late. Does nothing if the format's kernels or the
   /// device cannot overlap (compute capability below 9.0), or if there is no memory to find the rows that wait.
   virtual void expect_late([[maybe_unused]] std::int64_t first, [[maybe_unused]] Stream& stream) {}
-  /// The arrays that hold the matrix's values: always the same arrays in the same order. A value map (choose/value_map.h) writes
-  /// new values directly into them and knows nothing else about the format, so every format obeys three rules:
+  /// The arrays that hold the matrix's values: always the same arrays in the same order. A value map (choose/value_map.h)
+  /// writes new values directly into them and knows nothing else about the format, so every format obeys three rules:
   ///   - Each array is a whole number of values of `type`. Each nonzero has one place in one array, rounded to `type`. Its
   ///     place depends only on the pattern and the layout. No other array depends on values.
   ///   - All other places are padding. Padding is 0 after the conversion, even where no kernel reads it.

@@ -1,5 +1,5 @@
-// Products with several right-hand sides, Y = alpha·A·X + beta·Y: the layout of X and Y, and the plan. The matrix is stored as
-// for one right-hand side, so plans of both kinds can share a storage.
+// Products with several right-hand sides, Y = alpha·A·X + beta·Y: the layout of X and Y, and the plan. The matrix is stored
+// as for one right-hand side, so plans of both kinds can share a storage.
 #pragma once
 
 #include <cstdint>

@@ -75,7 +75,7 @@ SHARDMAT_INLINE void multiply_rows(const S& a, std::int64_t begin, std::int64_t 
 }
 
 template <class S, class X, class T>
-void multiply(const S& a, Isa isa, std::int64_t columns, const X& x, const ColumnsOfY<T>& y) {
+void multiply_columns(const S& a, Isa isa, std::int64_t columns, const X& x, const ColumnsOfY<T>& y) {
   dispatch_offset(a.wide_offsets, [&](auto offset) {
     using Offset = typename decltype(offset)::type;
     parallel_ranges(a.rows, 1024, [&](std::int64_t begin, std::int64_t end) {
@@ -88,7 +88,7 @@ void multiply(const S& a, Isa isa, std::int64_t columns, const X& x, const Colum
 template <class S>
 std::unique_ptr<Plan> make_rbp_host(std::shared_ptr<Storage> storage) {
   return typed_plan<S>(std::move(storage), [isa = instruction_set()]<class T>(const S& a, const Operands<T>& p, Stream&) {
-    multiply(a, isa, 1, ColumnsOfX<T, true>{p.x, 1, 1}, ColumnsOfY<T>{p.y, 1, 1, p.alpha, p.beta});
+    multiply_columns(a, isa, 1, ColumnsOfX<T, true>{p.x, 1, 1}, ColumnsOfY<T>{p.y, 1, 1, p.alpha, p.beta});
   });
 }
 
@@ -102,7 +102,7 @@ class RbpSpmmHostPlan final : public SpmmPlan {
     dispatch(a_->type, [&]<class Tag>(Tag) {
       using T = typename Tag::type;
       with_columns<T, T>(right_hand_sides(), alpha, x, ldx, beta, y, ldy, [&](const auto& of_x, const auto& of_y) {
-        multiply(*a_, isa_, right_hand_sides().count, of_x, of_y);
+        multiply_columns(*a_, isa_, right_hand_sides().count, of_x, of_y);
       });
     });
   }

@@ -227,6 +227,9 @@ static void solves(shardmat_context* context) {
   REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "divergence_tolerance must be above 1");
   options.divergence_tolerance = 0;
   options.settings = "rtol=1e-9 gram_schmidt=modified,restart=7";
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "gram_schmidt is of no use with the solver cg");
+  options.settings = "rtol=1e-9 gram_schmidt=modified,restart=7 solver=gmres";
+  options.variant = NULL; /* of cg */
   OK(shardmat_solver_create(a, &options, &solver));
   shardmat_solver_destroy(solver);
   const char* const wrong[][2] = {{"restart=0", "restart must be a whole number from 1 to 100000, not \"0\""},
@@ -354,7 +357,7 @@ static void takes_penalty_rows(shardmat_context* context) {
   shardmat_solver* solver = NULL;
   REFUSED(shardmat_solver_create(none, &options, &solver), SHARDMAT_USAGE, "no penalty rows");
   options.penalty_rows = "perhaps";
-  REFUSED(shardmat_solver_create(none, &options, &solver), SHARDMAT_USAGE, "keep, known or auto");
+  REFUSED(shardmat_solver_create(none, &options, &solver), SHARDMAT_USAGE, "choose among keep, known, auto");
   CHECK(solver == NULL);
   shardmat_matrix_destroy(none);
 }

@@ -3,6 +3,7 @@
 import csv
 import json
 import pathlib
+import re
 import unittest
 
 from support import PROGRAM, ROOT, CliTest

@@ -51,7 +51,8 @@ LoadOptions options_of(const Load& load, const std::string& choices, int ranks) 
 
 ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, const std::string& choices)
     : context_(context),
-      matrix_(source, context, options_of(load, choices, context.communicator().size())),
+      matrix_(source, context,
+              context.communicator().run_agreed([&] { return options_of(load, choices, context.communicator().size()); })),
       x_rows_(matrix_.x_rows()),
       y_rows_(matrix_.y_rows()),
       transfer_(context.stream()),

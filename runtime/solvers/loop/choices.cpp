@@ -40,9 +40,7 @@ ResidualNorm parse_residual_norm(std::string_view text) {
   return parse<ResidualNorm>(kNorms, text, "norm of the residual", "residual_norm");
 }
 
-NullSpace parse_null_space(std::string_view text) {
-  return parse<NullSpace>(kNullSpaces, text, "null space", "null_space");
-}
+NullSpace parse_null_space(std::string_view text) { return parse<NullSpace>(kNullSpaces, text, "null space", "null_space"); }
 
 PenaltyRows parse_penalty_rows(std::string_view text) {
   return parse<PenaltyRows>(kPenaltyRows, text, "choice for penalty rows", "penalty_rows");

@@ -9,7 +9,7 @@ namespace shardmat::service {
 namespace {
 
 std::vector<Command> all_commands() {
-  return {{1, Load{7, "a/b.h5", ValueType::f32, "halo", true}},
+  return {{1, Load{7, "a/b.h5", ValueType::f32, "halo", "rbp_csr", "local", true}},
           {2, Unload{7}},
           {std::numeric_limits<std::uint64_t>::max(),
            Multiply{7, 4, {{{0, 0}, {3, 64}, 1, 0}, {{0, std::uint64_t{1} << 40}, {0, 8}, -0.5, 2}}, 5, 6}},
