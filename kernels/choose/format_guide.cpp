@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "kernels/choose/registry.h"
@@ -16,7 +17,7 @@ constexpr double kBlockFill = 0.75;  // of blocks: three quarters of what is sto
 constexpr double kBandFill = 0.75;   // of a dense band's places
 constexpr double kVerySparse = 2;    // entries a row
 constexpr double kUneven = 0.5;      // standard deviation in means
-constexpr double kMostPadding = 2;   // longest row in means
+constexpr double kPadding = 2, kMostPadding = 3;  // longest row in means: of any rows, and of rows at random
 constexpr double kNarrowBand = 0.1;  // of the columns
 
 /// Formats for a class of matrices, best first, and why.
@@ -56,6 +57,14 @@ bool is_dense_band(const PatternStatistics& p) {
                       [&](const BlockStatistics& block) { return has_smaller_blocks(p, block); });
 }
 
+/// Whether padding to the longest row costs little. Rows whose entries lie at random have binomial lengths: their longest
+/// is that of so many normal numbers, mean + σ √(2 ln n), with room for chance.
+bool is_padded_cheaply(const RowStatistics& r) {
+  const double chance = std::sqrt(2 * std::log(std::max<double>(2, static_cast<double>(r.rows)))) + 2,
+               at_random = r.mean_row + chance * std::max(r.stddev_row, std::sqrt(r.mean_row));
+  return static_cast<double>(r.max_row) <= std::min(kMostPadding * r.mean_row, std::max(kPadding * r.mean_row, at_random));
+}
+
 Class class_of(const PatternStatistics& p, const RowStatistics& r) {
   if (p.nnz == 0) return {{"csr"}, "the matrix is empty"};
   const double filled = static_cast<double>(p.nnz) / places_of_diagonals(p);
@@ -77,7 +86,7 @@ Class class_of(const PatternStatistics& p, const RowStatistics& r) {
   if (r.mean_row < kVerySparse)
     return {{"coo"},
             fmt::format("very sparse: {:.2g} entries a row, {} of {} rows empty", r.mean_row, r.empty_rows, r.rows)};
-  const double spread = r.stddev_row / r.mean_row, longest = static_cast<double>(r.max_row) / r.mean_row;
+  const double spread = r.stddev_row / r.mean_row;
   if ((p.lower_triangular() || p.upper_triangular()) && spread > kUneven / 2)
     return {{"jds_t", "jds"}, "triangular, with row lengths from one to many: rows sorted by length need no padding"};
   if (spread > kUneven)
@@ -89,7 +98,7 @@ Class class_of(const PatternStatistics& p, const RowStatistics& r) {
   const std::string even = fmt::format("rows of about equal length (mean {:.1f}, longest {})", r.mean_row, r.max_row);
   const std::string where = banded ? fmt::format("a band of {} below and {} above", p.lower_bandwidth, p.upper_bandwidth)
                                    : std::string("columns anywhere");
-  if (longest <= kMostPadding) return {{"ell", "ell_r", "sell", "packed"}, even + ", " + where + ": padding costs little"};
+  if (is_padded_cheaply(r)) return {{"ell", "ell_r", "sell", "packed"}, even + ", " + where + ": padding costs little"};
   return {{"sell", "packed", "hyb"}, even + ", " + where + "; slices keep the few long ones from padding all"};
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <random>
 #include <set>
 
 #include "kernels/choose/registry.h"
@@ -43,6 +44,27 @@ Recommendation recommend(const HostCsr& m, std::span<const std::string_view> ava
   PatternScan scan(m.rows, m.cols);
   scan.add(0, m.view());
   return recommended_format(scan.result(), row_statistics(m.row_ptr), available);
+}
+
+/// Each entry is there with this probability, so that row lengths are binomial; in the lower triangle alone if asked for.
+HostCsr at_random(std::int64_t n, double share, bool lower, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::bernoulli_distribution is_there(share);
+  return build(n, n, [&](std::int64_t i) {
+    std::set<std::int64_t> columns;
+    for (std::int64_t j = 0; j < (lower ? i + 1 : n); ++j)
+      if (is_there(random)) columns.insert(j);
+    return columns;
+  });
+}
+
+/// The text's examples. The longest of 1,000 binomial rows of mean 10 has 2.0 to 2.4 times as many entries.
+TEST(FormatGuide, TakesEllForRandomRowsAndJdsForTriangles) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    EXPECT_EQ(recommend(at_random(1000, 0.01, false, seed)).format, "ell") << seed;
+    EXPECT_EQ(recommend(at_random(1000, 0.05, false, seed)).format, "ell") << seed;
+    EXPECT_EQ(recommend(at_random(1000, 0.02, true, seed)).format, "jds_t") << seed;
+  }
 }
 
 TEST(FormatGuide, EveryClassHasItsFormat) {
