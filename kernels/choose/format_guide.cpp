@@ -13,12 +13,12 @@ namespace {
 
 constexpr double kFilled = 0.9;  // share of the places of its diagonals that a diagonal matrix stores
 constexpr std::int64_t kFewDiagonals = 32;
-constexpr double kBlockFill = 0.75;  // of blocks: three quarters of what is stored are entries
-constexpr double kBandFill = 0.75;   // of a dense band's places
-constexpr double kVerySparse = 2;    // entries a row
-constexpr double kUneven = 0.5;      // standard deviation in means
+constexpr double kBlockFill = 0.75;               // of blocks: three quarters of what is stored are entries
+constexpr double kBandFill = 0.75;                // of a dense band's places
+constexpr double kVerySparse = 2;                 // entries a row
+constexpr double kUneven = 0.5;                   // standard deviation in means
 constexpr double kPadding = 2, kMostPadding = 3;  // longest row in means: of any rows, and of rows at random
-constexpr double kNarrowBand = 0.1;  // of the columns
+constexpr double kNarrowBand = 0.1;               // of the columns
 
 /// Formats for a class of matrices, best first, and why.
 struct Class {
