@@ -1,6 +1,7 @@
 """`bench papers`: every table as text, JSON and HTML; figures of locality, Fold, row block packing and NT against the papers'
 definitions, written again in papers_reference.py."""
 
+import copy
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import scipy.io
 import scipy.sparse as sp
 
 import papers_reference as reference
+from papers_summaries import Summaries
 from support import OK, USAGE, CliTest, has_matplotlib
 
 QUICK = ("--backend", "host", "--warm", "--repetitions", 3)
@@ -64,6 +66,43 @@ class Definitions(CliTest):
                 self.assertAlmostEqual(row["l1_sorted"], reference.l1_hit_rates(matrix[order], value, used)[0], places=12)
                 times = {name: row[key] for name, key in (("CRS", "crs_us"), ("sorted CRS", "sorted_us"), ("Fold", "fold_us"))}
                 self.assertEqual(row["fastest"], min(times, key=times.get))
+
+    def test_padding_of_fold(self):
+        matrix = self.matrix
+        by_length = matrix[reference.rows_by_length(matrix)]
+        longest = int(np.diff(matrix.indptr).max())
+        tables = self.tables("--paper", "003", "--fold-width", "longest", "--fold-sorted", "--l1", "48kB", "--sms", 14)
+        self.assertIn("48 kB", " ".join(tables["paper_4"]["notes"]))
+        for row in tables["paper_4_padding"]["rows"]:
+            bits, mean = 5 if row["type"] == "f32" else 4, reference.usual_width(matrix)
+            self.assertEqual((row["mean_width"], row["longest_width"]), (mean, longest))
+            for key, rows, width, padded in (("without", matrix, mean, False), ("mean_stored", matrix, mean, True),
+                                             ("mean_sorted", by_length, mean, True), ("longest_stored", matrix, longest, True),
+                                             ("longest_sorted", by_length, longest, True)):
+                wanted = reference.mean_count(reference.folded(rows, width, padded), bits)
+                if key.startswith("longest") and longest * matrix.shape[0] > 64 * matrix.nnz:
+                    wanted = None
+                if wanted is None:
+                    self.assertIsNone(row[key])
+                else:
+                    self.assertAlmostEqual(row[key], wanted, places=12, msg=key)
+        for row in tables["paper_4"]["rows"]:
+            bits, value = (5, 4) if row["type"] == "f32" else (4, 8)
+            self.assertEqual(row["width"], longest)
+            self.assertAlmostEqual(row["locality_fold"], reference.mean_count(reference.folded(by_length, longest, False), bits), places=12)
+
+    def test_published_matrices_and_triangles(self):
+        path = self.path("F1.mtx")
+        scipy.io.mmwrite(path, self.matrix, symmetry="general", precision=17)
+        both = {}
+        for options in ((), ("--stored-triangle",)):
+            tables = self.json_of("bench", "papers", path, "--paper", "003", "--type", "f32", *options, *QUICK)["tables"]
+            (row,) = tables["paper_4_published"]["rows"]
+            both[bool(options)] = row["nnz"]
+            self.assertEqual((row["paper_nnz"], row["paper_rows"], row["paper_hit_rate"], row["paper_gflops"]),
+                             (13590452, 343791, 0.24, 9.41))
+        self.assertEqual(both, {False: self.matrix.nnz, True: sp.tril(self.matrix).nnz})
+        self.assertNotIn("paper_4_published", self.tables("--paper", 4))
 
     def test_packing(self):
         for options, matrix in (((), self.matrix), (("--stored-triangle",), sp.tril(self.matrix, format="csr"))):
@@ -124,8 +163,10 @@ class Reports(CliTest):
         self.assertIs(report["complete"], True)
         self.assertEqual(report["wrong"], [])
         names = ["matrices", "paper_1", "paper_1_ratios", "paper_1_sm", "paper_2", "paper_3", "paper_3_threads", "paper_4",
-                 "paper_4_groups", "paper_4_advice", "paper_5", "paper_5_formats", "paper_5_means", "paper_5_gmres"]
+                 "paper_4_padding", "paper_4_rows", "paper_4_groups", "paper_4_advice", "paper_5", "paper_5_formats",
+                 "paper_5_means", "paper_5_gmres"]
         self.assertEqual(list(report["tables"]), names)
+        Summaries(self).check(report["tables"])
         for name, table in report["tables"].items():
             self.assertIn(table["title"], text, name)
             self.assertTrue(table["rows"], name)
@@ -162,8 +203,17 @@ class Reports(CliTest):
         self.assertEqual([ours[name] for name in ("random", "uneven rows", "very sparse", "banded", "diagonal", "blocks")],
                          ["ell", "hyb", "coo", "ell", "dia", "bcsr"])
         self.assertEqual(len(report["tables"]["paper_4"]["rows"]), 8)
-        (advice,) = report["tables"]["paper_4_advice"]["rows"]
-        self.assertEqual(advice["matrices"], 8)
+        by_locality, with_size = report["tables"]["paper_4_advice"]["rows"]
+        self.assertEqual((by_locality["matrices"], with_size["matrices"]), (8, 8))
+        Summaries(self).check(report["tables"])
+        # Each figure of a summary is one that this check forms again.
+        for name in ("paper_4_rows", "paper_4_groups", "paper_4_advice"):
+            for at, row in enumerate(report["tables"][name]["rows"]):
+                for key in (key for key, value in row.items() if isinstance(value, (int, float)) and value):
+                    wrong = copy.deepcopy(report["tables"])
+                    wrong[name]["rows"][at][key] *= 1.37
+                    with self.assertRaises(AssertionError, msg=(name, key)):
+                        Summaries(self).check(wrong)
 
     def test_a_dense_row(self):
         row = self.json_of("bench", "papers", "random:n=1,cols=3200,row_nnz=3200", "--paper", 4, "--type", "f32", *QUICK)
@@ -197,7 +247,9 @@ class Reports(CliTest):
             self.assertIn(f"Paper {paper}", out)
 
     def test_mistakes(self):
-        self.fail_with(USAGE, "bench", "papers", "--paper", 7, says=["--paper", "whole number from 1 to 5"])
+        self.fail_with(USAGE, "bench", "papers", "--paper", 7, says=["--paper", "whole number from 1 to 5", "000 to 004"])
+        self.fail_with(USAGE, "bench", "papers", "--paper", "005", says="000 to 004")
+        self.fail_with(USAGE, "bench", "papers", "--fold-width", "long", says="or longest")
         self.fail_on_every_rank(USAGE, "bench", "papers", ranks=2, says=["several ranks", "--paper 3"])
 
 

@@ -127,6 +127,19 @@ def localities(axes, tables):
     other.set_ylabel("L1 hit rate of Fold, %")
 
 
+def rows_and_hits(axes, tables):
+    rows = of_type(tables["paper_4"]["rows"], "f32")
+    for key, marker, label in (("l1_crs", "o", "model"), ("ncu_crs", "x", "ncu")):
+        found = [(row["rows"], 100 * row[key]) for row in rows if row[key] is not None]
+        if found:
+            axes.scatter(*zip(*found), color="#2f6f9f", marker=marker, s=14, label=label)
+    axes.set_xscale("log")
+    axes.set_xlabel("rows")
+    axes.set_ylabel("L1 hit rate of CRS, %")
+    axes.set_ylim(0, 100)
+    axes.legend(frameon=False, fontsize=6)
+
+
 def group_of(row):
     line = 32 if row["type"] == "f32" else 16
     return 0 if row["locality_fold"] >= 0.75 * line else 1 if row["locality_fold"] < 2 else 2
@@ -193,6 +206,7 @@ PANELS = [
     ("paper_2", "Paper 2: speed-up over CSR with one thread a row", "* advised by the text, ° by our guide; the text prints no figure", formats),
     ("paper_3_threads", "Paper 3: speed by threads a row (NT), one device", "paper (GTX 590): the formula often misses the best NT; no figure is printed", threads),
     ("paper_3_ranks", "Paper 3: best single, best multi, sorted, library", "paper (2 × GTX 590): more than half of the matrices lost speed on two GPUs", ranks),
+    ("paper_4", "Paper 4, Fig. 2: L1 hit rate over the number of rows (CRS)", "paper (C2050): r = −0.67", rows_and_hits),
     ("paper_4", "Paper 4, Fig. 4: L1 hit rate and valid data a line", "paper (C2050): F1 24 % of L1 hits, 9.41 GFLOPS; ldoor 39 %, 13.27 GFLOPS", localities),
     ("paper_4", "Paper 4, Figs. 5 to 7: L1 hit rate over valid data a line (Fold)", "paper: no relation in the scattered group, a positive one in the rest", scatter),
     ("paper_4", "Paper 4: speed over valid data a line", "paper (C2050): F1 9.41 GFLOPS, ldoor 13.27 GFLOPS", speeds),

@@ -38,9 +38,11 @@ constexpr const char* kPlotScript = "plot_papers.py";
 constexpr const char* kHtmlScript = "papers_html.py";
 
 struct Options : BenchOptions {
-  std::vector<int> papers{1, 2, 3, 4, 5};
-  std::int64_t gmres_iterations = 1000, fold_width = 0;
-  bool stored_triangle = false;
+  std::vector<std::string> names{"1", "2", "3", "4", "5"};
+  std::vector<int> papers;  ///< numbers of `names`
+  std::int64_t gmres_iterations = 1000;
+  std::string fold_width = "0";
+  LocalitySettings locality;
   std::string plot, html;
 
   bool asks_for(int paper) const { return std::find(papers.begin(), papers.end(), paper) != papers.end(); }
@@ -74,6 +76,30 @@ bool is_symmetric(const HostCsr& m) {
   return found.equal == found.off_diagonal;
 }
 
+/// A number from 1 to 5, or from 000 to 004.
+ValueCheck paper_number() {
+  return ValueCheck([](std::string& text) -> std::string {
+    const bool three = text.size() == 3 && text.starts_with("00") && text[2] >= '0' && text[2] <= '4';
+    if (three || (text.size() == 1 && text[0] >= '1' && text[0] <= '5')) return {};
+    return fmt::format("\"{}\" is no paper; give a whole number from 1 to 5, or 000 to 004", text);
+  });
+}
+
+ValueCheck fold_width() {
+  return ValueCheck([](std::string& text) -> std::string {
+    const bool digits = !text.empty() && text.size() <= 7 && text.find_first_not_of("0123456789") == std::string::npos;
+    if (text == "longest" || (digits && std::stoll(text) <= 1'000'000)) return {};
+    return fmt::format("\"{}\" is no width; give a whole number from 0 to 1000000, or longest", text);
+  });
+}
+
+/// What the texts of the options mean.
+void finish(Options& o) {
+  o.papers.clear();
+  for (const std::string& name : o.names) o.papers.push_back(name.size() == 3 ? name[2] - '0' + 1 : name[0] - '0');
+  o.locality.fold_width = o.fold_width == "longest" ? LocalitySettings::kLongest : std::stoll(o.fold_width);
+}
+
 std::unique_ptr<Paper> make_paper(int number, const Options& options, Device device) {
   switch (number) {
     case 2:
@@ -81,9 +107,9 @@ std::unique_ptr<Paper> make_paper(int number, const Options& options, Device dev
     case 3:
       return std::make_unique<ThreadsPerRow>();
     case 4:
-      return std::make_unique<LocalityPaper>(options.fold_width, device);
+      return std::make_unique<LocalityPaper>(options.locality, device);
     default:
-      return std::make_unique<RowBlockPacking>(options.stored_triangle);
+      return std::make_unique<RowBlockPacking>(options.locality.stored_triangle);
   }
 }
 
@@ -167,7 +193,9 @@ class PapersBench {
                                 Cell::count(rows->cols), Cell::count(rows->nnz()),
                                 Cell::word(fmt::format("{}", fmt::join(work.papers, ", ")))});
       std::set<int> whole = work.papers, triangle;
-      if (options_.stored_triangle && whole.erase(5) > 0) triangle.insert(5);
+      if (options_.locality.stored_triangle)
+        for (const int paper : {4, 5})
+          if (whole.erase(paper) > 0) triangle.insert(paper);
       measure(work.matrix, rows, rows->nnz(), whole, file);
       if (triangle.empty()) continue;
       const auto lower = is_symmetric(*rows) ? std::make_shared<const HostCsr>(lower_triangle(*rows)) : rows;
@@ -307,22 +335,31 @@ std::function<int()> add_bench_papers(const CommandLine& bench) {
       bench.add_subcommand("papers", "The tables of the papers that introduced the formats, measured on this machine");
   auto options = std::make_shared<Options>();
   add_bench_options(app, *options);
-  app.add_option("--paper", options->papers,
+  app.add_option("--paper", options->names,
                  "numbers of the tables to make. 1: batches of small matrices; 2: formats by class of matrix; 3: threads "
                  "per row; 4: locality and Fold; "
-                 "5: row block packing, alone and in GMRES. With mpirun on several ranks 3 alone: sorted rows on 1, 2, 4 … "
-                 "ranks")
+                 "5: row block packing, alone and in GMRES. 000 … 004 name the same. With mpirun on several ranks 3 alone: "
+                 "sorted rows on 1, 2, 4 … ranks")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(whole_number(1, 5))
+      ->check(paper_number())
       ->capture_default_str();
-  app.add_flag("--stored-triangle", options->stored_triangle,
-               "paper 5: take the lower triangle of each matrix that equals its transpose, as the paper does of symmetric "
-               "files");
+  app.add_flag("--stored-triangle", options->locality.stored_triangle,
+               "papers 4 and 5: take the lower triangle of each matrix that equals its transpose, as the papers do of "
+               "symmetric files");
   app.add_option("--fold-width", options->fold_width,
-                 "paper 4: nonzeros of a folded piece; 0: the mean length of the rows that are not empty")
-      ->check(whole_number(0, 1'000'000))
+                 "paper 4: nonzeros of a folded piece; 0: the mean length of the rows that are not empty; longest: the "
+                 "longest row")
+      ->check(fold_width())
       ->capture_default_str();
+  app.add_flag("--fold-sorted", options->locality.fold_sorted, "paper 4: fold the rows in the order of descending length");
+  app.add_option("--l1", options->locality.l1_bytes,
+                 "paper 4: bytes of the modelled L1 cache, as 48kB (default: that of the GPU, else 256 KiB)")
+      ->transform(bytes_with_unit())
+      ->type_name("BYTES");
+  app.add_option("--sms", options->locality.multiprocessors,
+                 "paper 4: multiprocessors of the modelled GPU (default: those of the GPU, else 132)")
+      ->check(whole_number(1, 10'000));
   app.add_option("--gmres-iterations", options->gmres_iterations,
                  "paper 5: the most iterations of each GMRES, of six for every matrix of finite elements or a stencil and "
                  "for those that are named; in f64 only. 0: no GMRES")
@@ -339,6 +376,7 @@ std::function<int()> add_bench_papers(const CommandLine& bench) {
       "  shardmat bench papers --size tiny --backend host --json papers.json\n"
       "  mpirun -n 4 shardmat bench papers --paper 3 rmat:scale=18\n");
   return [app, options] {
+    finish(*options);
     const bool several = launch().size > 1;
     if (several && options->papers != std::vector<int>{3})
       throw Error(ErrorKind::usage,
