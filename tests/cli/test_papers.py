@@ -71,8 +71,8 @@ class Definitions(CliTest):
         matrix = self.matrix
         by_length = matrix[reference.rows_by_length(matrix)]
         longest = int(np.diff(matrix.indptr).max())
-        tables = self.tables("--paper", "003", "--fold-width", "longest", "--fold-sorted", "--l1", "48kB", "--sms", 14)
-        self.assertIn("48 kB", " ".join(tables["paper_4"]["notes"]))
+        tables = self.tables("--paper", "003", "--fold-width", "longest", "--fold-sorted", "--l1", "48KiB", "--sms", 14)
+        self.assertIn("48 KiB", " ".join(tables["paper_4"]["notes"]))
         for row in tables["paper_4_padding"]["rows"]:
             bits, mean = 5 if row["type"] == "f32" else 4, reference.usual_width(matrix)
             self.assertEqual((row["mean_width"], row["longest_width"]), (mean, longest))

@@ -108,7 +108,7 @@ LocalityPaper::LocalityPaper(const LocalitySettings& settings, Device device)
       fmt::format("padded: with Fold's padding, which reads column 0. width: nonzeros of a folded piece{}.",
                   width_text(settings)),
       fmt::format(
-          "model: hit rates of a modelled L1 of {} kB and 4 ways, of one of {} multiprocessors ({}), under the reads of",
+          "model: hit rates of a modelled L1 of {} KiB and 4 ways, of one of {} multiprocessors ({}), under the reads of",
           model_.bytes >> 10, model_.multiprocessors, model_.of),
       "csr_scalar, of the same with sorted rows, and of fold; all reads. x: of reads of x alone, as the metric. ncu: the "
       "hit",
@@ -153,7 +153,7 @@ LocalityPaper::LocalityPaper(const LocalitySettings& settings, Device device)
   published_.notes = {
       "The paper counts the entries that a file stores: one triangle of a symmetric matrix. --stored-triangle takes the "
       "same.",
-      "Hit rate and speed: CRS in f32 on its C2050 (L1 of 48 kB, 14 multiprocessors: --l1 48kB --sms 14)."};
+      "Hit rate and speed: CRS in f32 on its C2050 (L1 of 48 KiB, 14 multiprocessors: --l1 48KiB --sms 14)."};
   published_.columns = subject_columns({{"paper_nnz", "paper's nonzeros"},
                                         {"paper_rows", "rows"},
                                         {"paper_hit_rate", "paper's hits"},

@@ -354,7 +354,7 @@ std::function<int()> add_bench_papers(const CommandLine& bench) {
       ->capture_default_str();
   app.add_flag("--fold-sorted", options->locality.fold_sorted, "paper 4: fold the rows in the order of descending length");
   app.add_option("--l1", options->locality.l1_bytes,
-                 "paper 4: bytes of the modelled L1 cache, as 48kB (default: that of the GPU, else 256 KiB)")
+                 "paper 4: bytes of the modelled L1 cache, as 48KiB (default: that of the GPU, else 256 KiB)")
       ->transform(bytes_with_unit())
       ->type_name("BYTES");
   app.add_option("--sms", options->locality.multiprocessors,
