@@ -18,7 +18,8 @@ double cost_of(const Format& format, ConversionInput& input) {
   double least = kUnknown;
   for (const Kernel& kernel : kernels()) {
     const bool takes_part = kernel.backend == input.stream().device().backend && kernel.automatic &&
-                            kernel.format == format.name && kernel.sums_in_order != nullptr && kernel.estimate != nullptr;
+                            kernel.format == format.name && kernel.sums_in_order != nullptr && !kernel.own_order &&
+                            kernel.estimate != nullptr;
     if (takes_part) least = std::min(least, kernel.estimate(input, layout));
   }
   return least;

@@ -16,10 +16,10 @@ const Format& ordered_format(ConversionInput& input, StoredEntries entries);
 /// The layout of a format for plans with the same bits.
 Policy ordered_layout(const Format& format, ConversionInput& input);
 
-/// `K`: Kernel or SpmmKernel.
+/// `K`: Kernel or SpmmKernel. `named`: all plans are of this kernel.
 template <class K>
-bool is_ordered(const K& kernel, ValueType type, const Policy& layout, const Policy& policy) {
-  return kernel.sums_in_order != nullptr && kernel.sums_in_order(type, layout, policy);
+bool is_ordered(const K& kernel, ValueType type, const Policy& layout, const Policy& policy, bool named) {
+  return (named || !kernel.own_order) && kernel.sums_in_order != nullptr && kernel.sums_in_order(type, layout, policy);
 }
 
 /// For a kernel, or auto, that has no such plan.

@@ -62,6 +62,7 @@ struct Kernel {
   /// True if the automatic choice always measures the kernel, so that its choice is never slower than this kernel.
   bool yardstick = false;
   SumsInOrder sums_in_order = nullptr;  ///< null: no plan of this kernel sums in a fixed order
+  bool own_order = false;               ///< its order is another than that of other kernels of the format
   /// True if the automatic choice takes the kernel only if many products are expected (are_many()): its conversion takes
   /// long, and its format has no kernel for several right-hand sides.
   bool for_many_products = false;

@@ -32,6 +32,7 @@ struct SpmmKernel {
   bool (*promising)(ConversionInput& input, const Policy& layout) = nullptr;
   bool with_tune = false;  ///< SpmmRequest::tune measures the kernel, although it otherwise runs only if it is named
   SumsInOrder sums_in_order = nullptr;  ///< null: no plan of this kernel sums in a fixed order
+  bool own_order = false;               ///< its order is another than that of other kernels of the format
 };
 
 std::span<const SpmmKernel> spmm_kernels();

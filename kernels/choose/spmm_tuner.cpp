@@ -82,7 +82,8 @@ std::vector<SpmmTuner::Candidate> SpmmTuner::candidates(const RightHandSides& rh
     for (const Policy& policy : policies(kernel, rhs, request.same_bits)) {
       const Candidate candidate{&kernel, policy.with(request.policy)};
       const Policy& layout = layout_of(std::string(kernel.format), request.same_bits);
-      if (request.same_bits && !is_ordered(kernel, input_.type(), layout, candidate.policy)) continue;
+      if (request.same_bits && !is_ordered(kernel, input_.type(), layout, candidate.policy, request.kernel != "auto"))
+        continue;
       const auto same = [&](const Candidate& c) { return c.kernel == &kernel && c.policy == candidate.policy; };
       if (std::none_of(found.begin(), found.end(), same)) found.push_back(candidate);
     }

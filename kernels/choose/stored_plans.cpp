@@ -127,7 +127,7 @@ std::optional<ChosenPlan> choose_stored_plan(StoredFormats storages, const RowSt
       for (const Policy& policy : kernel.policies(rows)) {
         if (!comparison.open()) break;
         const Policy wanted_policy = policy.with(storage->layout.split(request.policy).second);
-        if (request.same_bits && !is_ordered(kernel, storage->type, storage->layout, wanted_policy)) continue;
+        if (request.same_bits && !is_ordered(kernel, storage->type, storage->layout, wanted_policy, named)) continue;
         comparison.attempt(request.reproducible, [&] { return make_plan(kernel, storage, wanted_policy, stream); });
       }
     }
@@ -161,7 +161,7 @@ std::optional<ChosenSpmmPlan> choose_stored_spmm_plan(StoredFormats storages, st
       for (const Policy& policy : kernel.policies(*storage, rhs)) {
         if (!comparison.open()) break;
         const Policy wanted_policy = policy.with(request.policy);
-        if (request.same_bits && !is_ordered(kernel, storage->type, storage->layout, wanted_policy)) continue;
+        if (request.same_bits && !is_ordered(kernel, storage->type, storage->layout, wanted_policy, named)) continue;
         comparison.attempt(request.reproducible,
                            [&] { return make_spmm_plan(kernel, storage, rhs, wanted_policy, stream); });
       }

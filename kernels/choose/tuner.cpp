@@ -106,7 +106,8 @@ std::vector<Candidate> ordered_candidates(const PlanRequest& request, Conversion
       const auto [of_format, of_kernel] = layout.split(request.policy);
       const Candidate candidate{&kernel, layout.with(of_format), policy.with(of_kernel), bytes};
       const auto same = [&](const Candidate& c) { return c.kernel == &kernel && c.policy == candidate.policy; };
-      if (is_ordered(kernel, input.type(), candidate.layout, candidate.policy) && std::none_of(all.begin(), all.end(), same))
+      if (is_ordered(kernel, input.type(), candidate.layout, candidate.policy, named) &&
+          std::none_of(all.begin(), all.end(), same))
         all.push_back(candidate);
     }
   }

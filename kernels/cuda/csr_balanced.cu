@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kMaxBlock, kBlocksPerSm)
     const std::int64_t to = row < ended_rows ? static_cast<std::int64_t>(row_ptr[first_row + row + 1]) : end;
     return Part{row, static_cast<int>(from - begin), static_cast<int>(to - begin)};
   };
-  const auto finish = [&](int row, T sum) {
+  const auto finish = [&](int row, T sum, cuda::DotSum<Dot>& dots) {
     if (row == ended_rows) {
       tail[tile] = sum;
     } else if (row == 0 && continued) {
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kMaxBlock, kBlocksPerSm)
     } else {
       const T of_row = beta == T(0) ? alpha * sum : alpha * sum + beta * y[first_row + row];
       y[first_row + row] = of_row;
-      dot_sum.add(first_row + row, of_row);
+      dots.add(first_row + row, of_row);
     }
   };
 
@@ -119,20 +119,34 @@ __global__ void __launch_bounds__(kMaxBlock, kBlocksPerSm)
   for (int row = thread; row <= ended_rows; row += threads) {
     if (row != thread) part = part_of(row);
     if (part.end - part.begin > kSerial) {
-      long_parts[atomicAdd(&long_count, 1)] = part;  // in any order: each is added alone
+      long_parts[atomicAdd(&long_count, 1)] = part;  // in any order: each is added alone, and dot products are put in order
     } else {
       T sum = 0;
       for (int k = part.begin; k < part.end; ++k) sum += products[k];
-      finish(row, sum);
+      finish(row, sum, dot_sum);
     }
   }
   __syncthreads();
+  constexpr bool kSums = cuda::DotSum<Dot>::kSums;
+  __shared__ double long_dots[kSums ? kMaxTile / kSerial : 1];  // by rows
   for (int i = thread / 32; i < long_count; i += threads / 32) {
     T sum = 0;
     for (int k = long_parts[i].begin + thread % 32; k < long_parts[i].end; k += 32) sum += products[k];
 #pragma unroll
     for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
-    if (thread % 32 == 0) finish(long_parts[i].row, sum);
+    cuda::DotSum<Dot> of_part(dot);
+    if (thread % 32 == 0) finish(long_parts[i].row, sum, of_part);
+    if constexpr (kSums) {
+      int place = 0;  // among the rows
+      for (int j = thread % 32; j < long_count; j += 32) place += long_parts[j].row < long_parts[i].row;
+#pragma unroll
+      for (int offset = 16; offset > 0; offset /= 2) place += __shfl_xor_sync(0xffffffffu, place, offset);
+      if (thread % 32 == 0) long_dots[place] = of_part.sum;
+    }
+  }
+  if constexpr (kSums) {
+    __syncthreads();
+    for (int i = thread; i < long_count; i += threads) dot_sum.sum += long_dots[i];
   }
   cuda::leave_dot_part(dot_sum, tile);
 }

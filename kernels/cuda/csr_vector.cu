@@ -36,7 +36,7 @@ __global__ void csr_vector(std::int64_t rows, const Offset* __restrict__ row_ptr
   }
 #pragma unroll
   for (int offset = NT / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset, NT);
-  if (row < rows && lane == 0) y[row] = beta == T(0) ? alpha * sum : alpha * sum + beta * y[row];
+  if (row < rows && lane == 0) y[row] = beta == T(0) ? alpha * sum : fma(beta, y[row], alpha * sum);
 }
 
 /// The instance for a number of threads a row, or null.

@@ -40,7 +40,7 @@ __global__ void csr_vector_spmm(std::int64_t rows, std::int64_t columns, int thr
     for (int c = 0; c < C; ++c) {  // every thread has all sums, and writes some
       if (first + c >= columns || c % threads_per_row != lane) continue;
       T& out = y[row * of_y.row + (first + c) * of_y.column];
-      out = beta == T(0) ? alpha * sum[c] : alpha * sum[c] + beta * out;
+      out = beta == T(0) ? alpha * sum[c] : fma(beta, out, alpha * sum[c]);
     }
   }
 }

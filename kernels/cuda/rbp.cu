@@ -38,7 +38,7 @@ __global__ void rbp_csr(std::int64_t rows, const Offset* __restrict__ value_ptr,
     for (std::int32_t column = bounds[run]; column <= last; ++column, ++k) sum += values[k] * x[column];
   }
   sum = add_singles(singles, x, row, sum);
-  y[row] = beta == T(0) ? alpha * sum : alpha * sum + beta * y[row];
+  y[row] = beta == T(0) ? alpha * sum : fma(beta, y[row], alpha * sum);
 }
 
 /// Algorithm 5. With lengths (rbp_ell_r) a row ends at its length, else at the first padding; a run has two columns or more,
@@ -66,7 +66,7 @@ __global__ void rbp_ell(std::int64_t rows, std::int64_t width_values, std::int64
     ++column;
   }
   sum = add_singles(singles, x, row, sum);
-  y[row] = beta == T(0) ? alpha * sum : alpha * sum + beta * y[row];
+  y[row] = beta == T(0) ? alpha * sum : fma(beta, y[row], alpha * sum);
 }
 
 template <class T, class Offset>

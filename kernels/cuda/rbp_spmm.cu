@@ -49,7 +49,7 @@ struct Sums {
     for (int p = 0; p < P; ++p) {
       if (first + p * apart >= v.columns) return;
       T& out = v.y[row * v.of_y.row + (first + p * apart) * v.of_y.column];
-      out = v.beta == T(0) ? v.alpha * of[p] : v.alpha * of[p] + v.beta * out;
+      out = v.beta == T(0) ? v.alpha * of[p] : fma(v.beta, out, v.alpha * of[p]);
     }
   }
 };

@@ -37,7 +37,8 @@ double csr_host_cost(ConversionInput& input, const Policy& layout);
 std::unique_ptr<Plan> make_csr_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
 std::vector<Policy> csr_vector_policies(const RowStatistics& rows);
-/// A SumsInOrder, also of the kernel for several right-hand sides: 8 threads a row add the same shares.
+/// A SumsInOrder, also of the kernel for several right-hand sides, in an order of its own: 8 threads a row add the same
+/// shares.
 bool csr_vector_in_order(ValueType type, const Policy& layout, const Policy& policy);
 std::unique_ptr<Plan> make_csr_vector(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 

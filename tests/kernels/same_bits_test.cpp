@@ -7,6 +7,7 @@
 #include <cstring>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -65,12 +66,13 @@ struct Scalars {
 };
 constexpr Scalars kScalars[] = {{1, 0}, {0.3, -1.7}, {-2, 0}};
 
-/// Compares the bits of y of all products with one matrix in one layout.
+/// Compares the bits of y of all products with one matrix in one layout, or of those of one kernel that has an order of its
+/// own.
 template <class T>
 class Comparison {
  public:
-  Comparison(std::shared_ptr<Storage> storage, const RowStatistics& rows, Stream& stream)
-      : storage_(std::move(storage)), rows_(rows), stream_(stream) {
+  Comparison(std::shared_ptr<Storage> storage, const RowStatistics& rows, Stream& stream, std::string_view of = {})
+      : storage_(std::move(storage)), rows_(rows), stream_(stream), of_(of) {
     for (std::int64_t i = 0; i < storage_->cols; ++i)
       x_.push_back(static_cast<T>(test::value_of(static_cast<std::size_t>(i))));
     for (std::int64_t i = 0; i < storage_->rows; ++i)
@@ -80,9 +82,10 @@ class Comparison {
   /// Returns how many plans were compared.
   int compare_all(const std::vector<std::int64_t>& counts = {2, 3, 4, 7, 8, 16, 33, 70}) {
     for (const Kernel& kernel : kernels())
-      if (kernel.backend == storage_->device.backend && kernel.format == storage_->format && kernel.supports(*storage_))
+      if (kernel.backend == storage_->device.backend && kernel.format == storage_->format && wanted(kernel) &&
+          kernel.supports(*storage_))
         for (const Policy& policy : kernel.policies(rows_))
-          if (is_ordered(kernel, storage_->type, storage_->layout, policy)) {
+          if (is_ordered(kernel, storage_->type, storage_->layout, policy, !of_.empty())) {
             const auto plan = make_plan(kernel, storage_, policy, stream_);
             compare(plan->kernel + " " + plan->tunables(), 1,
                     [&](Scalars s, const void* x, void* y) { plan->multiply(s.alpha, x, s.beta, y, stream_); });
@@ -93,11 +96,16 @@ class Comparison {
   }
 
  private:
+  template <class K>
+  bool wanted(const K& kernel) const {
+    return of_.empty() || kernel.name == of_;
+  }
   void compare(const SpmmKernel& kernel, const RightHandSides& rhs) {
-    if (kernel.backend != storage_->device.backend || kernel.format != storage_->format || !kernel.supports(*storage_, rhs))
+    if (kernel.backend != storage_->device.backend || kernel.format != storage_->format || !wanted(kernel) ||
+        !kernel.supports(*storage_, rhs))
       return;
     for (const Policy& policy : kernel.policies(*storage_, rhs)) {
-      if (!is_ordered(kernel, storage_->type, storage_->layout, policy)) continue;
+      if (!is_ordered(kernel, storage_->type, storage_->layout, policy, !of_.empty())) continue;
       const auto plan = make_spmm_plan(kernel, storage_, rhs, policy, stream_);
       compare(plan->kernel + " " + plan->tunables(), rhs.count, [&](Scalars s, const void* x, void* y) {
         plan->multiply(s.alpha, x, rhs.count, s.beta, y, rhs.count, stream_);
@@ -136,6 +144,7 @@ class Comparison {
   std::shared_ptr<Storage> storage_;
   const RowStatistics& rows_;
   Stream& stream_;
+  std::string_view of_;  ///< a kernel; empty: all
   std::vector<T> x_, y0_, expected_[std::size(kScalars)];
   int plans_ = 0;
 };
@@ -161,7 +170,15 @@ int compare_formats(const HostCsr& matrix, ValueType type, Backend backend) {
       if (format.bytes(input, layout) > largest_reasonable_bytes(input)) continue;
       SCOPED_TRACE(fmt::format("{} {} {}", format.name, layout.text(), name(type)));
       const auto storage = store(format, input, layout);
-      dispatch(type, [&]<class T>(TypeTag<T>) { plans += Comparison<T>(storage, input.rows(), stream).compare_all(); });
+      dispatch(type, [&]<class T>(TypeTag<T>) {
+        plans += Comparison<T>(storage, input.rows(), stream).compare_all();
+        for (const Kernel& kernel : kernels())
+          if (kernel.backend == backend && kernel.format == format.name && kernel.own_order) {
+            const int of_kernel = Comparison<T>(storage, input.rows(), stream, kernel.name).compare_all();
+            EXPECT_GT(of_kernel, 2) << kernel.name;
+            plans += of_kernel;
+          }
+      });
       if (testing::Test::HasFatalFailure()) return plans;
     }
   }
@@ -223,7 +240,8 @@ void choose(Backend backend) {
     request.products = 1;
     const ChosenPlan single = choose_plan(one.matrix.view(), ValueType::f64, request, stream);
     const Storage& storage = single.plan->storage();
-    EXPECT_TRUE(is_ordered(find_kernel(single.plan->kernel, backend), storage.type, storage.layout, single.plan->policy));
+    EXPECT_TRUE(
+        is_ordered(find_kernel(single.plan->kernel, backend), storage.type, storage.layout, single.plan->policy, false));
     ConversionInput input(one.matrix.view(), ValueType::f64, stream);
     SpmmTuner tuner(input);
     SpmmRequest many;
@@ -232,7 +250,8 @@ void choose(Backend backend) {
     const ChosenSpmmPlan eight = tuner.choose({8}, many);
     EXPECT_EQ(eight.plan->storage().format, storage.format);
     EXPECT_EQ(eight.plan->storage().layout, storage.layout);
-    EXPECT_TRUE(is_ordered(find_spmm_kernel(eight.plan->kernel, backend), storage.type, storage.layout, eight.plan->policy));
+    EXPECT_TRUE(
+        is_ordered(find_spmm_kernel(eight.plan->kernel, backend), storage.type, storage.layout, eight.plan->policy, false));
     const std::vector<std::shared_ptr<Storage>> stored = {single.plan->shared_storage()};
     EXPECT_TRUE(choose_stored_spmm_plan(stored, 4, many, {}, stream).has_value());
     EXPECT_TRUE(choose_stored_plan(stored, input.rows(), request, stream).has_value());
