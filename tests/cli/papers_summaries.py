@@ -46,6 +46,22 @@ class Summaries:
                 for row in table["rows"]:
                     check(row, tables)
 
+    def paper_1_ratios(self, row, tables):
+        (of,) = [line for line in tables["paper_1"]["rows"] if (line["figure"], line["columns"]) == (row["figure"], row["columns"])]
+        largest = lambda *keys: max((of[key] for key in keys if of[key] is not None), default=None)
+        over = lambda ours, others: ours / others if ours and others else None
+        swa, others = largest("swa_st", "swa_csr"), largest("tensorflow", "cusparse")
+        self.near(row["over_others"], over(swa, others), "over_others")
+        self.near(row["over_tensorflow"], over(swa, of["tensorflow"]), "over_tensorflow")
+        self.near(row["over_cublas"], over(swa, of["cublas"]), "over_cublas")
+        self.near(row["ours_over_others"], over(of["auto"], others), "ours_over_others")
+        printed = {("6a", 64): (9.27, 1.26), ("6b", 512): (6.09, 1.43), ("8", 1024): (3.29, None)}
+        self.test.assertEqual((row["paper_over_others"], row["paper_over_cublas"]), printed.get((row["figure"], row["columns"]), (None, None)))
+
+    def paper_1_sm(self, row, _):
+        printed = {"TensorFlow, a launch a product": 0.3551, "batched SWA, SparseTensor": 0.8907, "batched SWA, CSR": 0.8787}
+        self.test.assertEqual(row["paper"], printed[row["kernel"]])
+
     def paper_2(self, row, _):
         measured = {name: row[name] for name in FORMATS if isinstance(row.get(name), float)}
         self.test.assertEqual(row["fastest"], max(measured, key=measured.get), row)

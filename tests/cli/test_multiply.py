@@ -104,6 +104,22 @@ class FiniteElements(CliTest):
                 np.testing.assert_array_equal(of[5][:, 3].view(np.int64), of[1].view(np.int64))
         self.fail_with(USAGE, "multiply", path, "--same-bits", "--kernel", "crs_paper_host", says="--same-bits")
 
+    def test_row_block_packing_multiplies_several_columns(self):
+        matrix, path = fem_matrix("elasticity_bar"), self.matrices / "elasticity_bar-none.h5"
+        x = np.random.default_rng(4).uniform(-1, 1, (matrix.shape[1], 5))
+        for kernel, ranks in (("rbp_csr_host", 0), ("rbp_ell_host", 2), ("rbp_ell_r_host", 3), ("rbp_csr_host", 2)):
+            with self.subTest(kernel=kernel, ranks=ranks):
+                of = {}
+                for columns in (5, 1):
+                    given = write_vector(self.path("x.npy"), x if columns == 5 else x[:, 3])
+                    report = self.json_of("multiply", path, "--rhs", columns, "--kernel", kernel, "--same-bits", "--x", given,
+                                          "--output", "y.npy", "--verify", ranks=ranks)
+                    self.assertIn(kernel, json.dumps(report["kernels"] if "kernels" in report else report))
+                    of[columns] = read_vector(self.path("y.npy"))
+                np.testing.assert_array_equal(of[5][:, 3].view(np.int64), of[1].view(np.int64))
+                for j in range(5):
+                    assert_product(self, of[5][:, j], matrix, x[:, j], context=f"column {j}")
+
     def test_16_bit_values_are_added_in_32(self):
         def upper_half(values):  # bf16: f32 rounded to its upper 16 bits, ties to even
             bits = np.asarray(values, np.float32).view(np.uint32)
