@@ -310,8 +310,9 @@ class Solve(CliTest):
                 x, report = self.solution(differences, b, "--rtol", 1e-13, ranks=ranks)
                 self.assertEqual(report["columns"][0]["reason"], "converged_attainable")
                 np.testing.assert_allclose(x, exact, rtol=1e-9, atol=1e-9 * np.abs(exact).max())
+                # The other variant may lose such a system (condition 5e10) to rounding, and measuring may choose it.
                 x, report = self.solution(differences, b, "--rtol", 1e-13, "--type", "f32", "--max-iterations", 60000,
-                                          ranks=ranks)
+                                          "--variant", "classic", ranks=ranks)
                 self.assertEqual(report["columns"][0]["reason"], "converged_attainable")
                 np.testing.assert_allclose(x, exact, atol=1e-3 * np.abs(exact).max())
         for beam, matrix, b in (("Q4", *cantilever((60, 2), (10, 0.1))), ("Hex8", *cantilever((60, 1, 1), (1, 1, 1)))):
