@@ -25,7 +25,8 @@ class Elasticity(unittest.TestCase):
                     _, iterations, reason, norm = self.solved(ranks, "-pc_type", preconditioner, plugin=False)
                     ours = self.solved(ranks, "-pc_type", preconditioner, "-mat_type", "shardmat")
                     self.assertEqual(ours[0], "seqaijshardmat" if ranks == 1 else "mpiaijshardmat")
-                    self.assertLessEqual(abs(ours[1] - iterations), 1)
+                    varies = ranks > 1 and preconditioner == "gamg"  # by itself: 72 to 77 iterations in eight runs
+                    self.assertLessEqual(abs(ours[1] - iterations), 0.2 * iterations if varies else 1)
                     self.assertEqual(ours[2], reason)
                     self.assertAlmostEqual(ours[3] / norm, 1, places=5)
             with self.subTest(ranks=ranks, solver="whole"):
