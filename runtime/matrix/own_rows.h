@@ -27,9 +27,9 @@ struct RowRange {
 // Spreading rows anew. By default, rows stay on the ranks that gave them. This leaves ranks idle if the caller's ranges hold
 // unequal work. With `method`, the name of a partitioner (partitioner.h), rows are spread anew: "nnz" for equal nonzeros on
 // all ranks, "rows" for equal rows. Rank p then owns the rows starts()[p] … starts()[p + 1] - 1 of DistributedMatrix::
-// y_rows() in global numbers, as of a file. Rank 0 meanwhile holds 16 bytes for each row of the matrix. All rows of a node, `node_block_size`
-// consecutive rows, go to one rank; 0: the number is found in the pattern. Block Jacobi takes the same number, also without
-// a method.
+// y_rows() in global numbers, as of a file. Rank 0 meanwhile holds 16 bytes for each row of the matrix. All rows of a node,
+// `node_block_size` consecutive rows, go to one rank; 0: the number is found in the pattern. Block Jacobi takes the same
+// number, also without a method.
 // - The caller's rows and order remain those of DistributedVector::set_own() and own(), and of update_values(). These calls
 //   move entries between ranks, through host memory also on GPUs, and are collective.
 // - The rows that the rank now owns are those of y_rows() and x_rows(), DistributedVector::view(), Product::x(), and of
