@@ -128,6 +128,8 @@ std::vector<Policy> csr_cusparse_policies(const RowStatistics&) {
   return {Policy{{"algorithm", 1}}, Policy{{"algorithm", 2}}};
 }
 
+// These two members of ConversionInput lie here, because conversion.cpp knows no format.
+
 void ConversionInput::replace_values(const ValueView& values) {
   if (values.size() != matrix_.values.size())
     throw Error(ErrorKind::internal, fmt::format("{} values cannot replace {}", values.size(), matrix_.values.size()));

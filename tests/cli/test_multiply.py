@@ -114,7 +114,7 @@ class FiniteElements(CliTest):
                     given = write_vector(self.path("x.npy"), x if columns == 5 else x[:, 3])
                     report = self.json_of("multiply", path, "--rhs", columns, "--kernel", kernel, "--same-bits", "--x", given,
                                           "--output", "y.npy", "--verify", ranks=ranks)
-                    self.assertIn(kernel, json.dumps(report["kernels"] if "kernels" in report else report))
+                    self.assertEqual(report["kernel"]["name"], kernel)
                     of[columns] = read_vector(self.path("y.npy"))
                 np.testing.assert_array_equal(of[5][:, 3].view(np.int64), of[1].view(np.int64))
                 for j in range(5):

@@ -99,6 +99,7 @@ class Definitions(CliTest):
             tables = self.json_of("bench", "papers", path, "--paper", "003", "--type", "f32", *options, *QUICK)["tables"]
             (row,) = tables["paper_4_published"]["rows"]
             both[bool(options)] = row["nnz"]
+            self.assertIn("lower triangles" if options else "whole matrices", tables["paper_4"]["title"])
             self.assertEqual((row["paper_nnz"], row["paper_rows"], row["paper_hit_rate"], row["paper_gflops"]),
                              (13590452, 343791, 0.24, 9.41))
         self.assertEqual(both, {False: self.matrix.nnz, True: sp.tril(self.matrix).nnz})

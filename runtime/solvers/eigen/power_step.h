@@ -1,6 +1,6 @@
 // One iteration of the power method.
 //
-// Threads: as DistributedMatrix. Everything is collective.
+// Threads: as DistributedMatrix. add(), dots() and eigenvalue() are collective.
 #pragma once
 
 #include <optional>

@@ -10,6 +10,7 @@
 #include "kernels/base/text.h"
 #include "kernels/choose/registry.h"
 #include "kernels/matrix/ordering.h"
+#include "kernels/matrix/statistics.h"
 #include "tools/bench/papers/profiler.h"
 #include "tools/bench/papers/threads.h"
 
@@ -83,12 +84,7 @@ L1Model model_of(const LocalitySettings& settings, Device device) {
   return model;
 }
 
-std::int64_t longest_row(const CsrView& m) {
-  std::int64_t longest = 1;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(m.rows); ++i)
-    longest = std::max(longest, m.row_ptr[i + 1] - m.row_ptr[i]);
-  return longest;
-}
+std::int64_t longest_row(const CsrView& m) { return std::max<std::int64_t>(1, row_statistics(m.row_ptr).max_row); }
 
 std::string width_text(const LocalitySettings& s) {
   const char* const width = s.fold_width == 0                            ? ", the mean row length (--fold-width)"
@@ -99,9 +95,10 @@ std::string width_text(const LocalitySettings& s) {
 
 }  // namespace
 
-LocalityPaper::LocalityPaper(const LocalitySettings& settings, Device device)
+LocalityPaper::LocalityPaper(const LocalitySettings& settings, bool triangle, Device device)
     : settings_(settings), model_(model_of(settings, device)) {
-  table_.title = "Paper 4: spatial locality of the column sequence by order, L1 hit rates, time (Fig. 4)";
+  table_.title = fmt::format("Paper 4: spatial locality of the column sequence by order, L1 hit rates, time (Fig. 4; {})",
+                             triangle ? kTriangles : kWhole);
   table_.notes = {
       "locality: mean number of consecutive columns in one 128-byte line of x, in the order in which the format stores "
       "them;",
@@ -220,8 +217,8 @@ void LocalityPaper::measure(PaperBench& bench, Trial& trial, const Subject& subj
 
 std::optional<double> LocalityPaper::counted(const PaperBench& bench, const Subject& subject, const char* kernel,
                                              const char* function, const std::string& policy) {
-  const bool is_file = subject.csr.nnz() == subject.whole_nnz;  // else `multiply` would read the whole matrix
-  if (bench.backend() != Backend::cuda || !why_no_counters_.empty() || !is_file) return std::nullopt;
+  const bool is_whole = subject.csr.nnz() == subject.whole_nnz;  // `multiply` would read no triangle
+  if (bench.backend() != Backend::cuda || !why_no_counters_.empty() || !is_whole) return std::nullopt;
   std::vector<std::string> command{"multiply", subject.matrix.argument,         "--kernel",     kernel,
                                    "--type",   std::string(name(subject.type)), "--iterations", "3"};
   if (!policy.empty()) command.insert(command.end(), {"--policy", policy});

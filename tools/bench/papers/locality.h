@@ -16,15 +16,15 @@ struct LocalitySettings {
   static constexpr std::int64_t kLongest = -1;
   std::int64_t fold_width = 0;       ///< nonzeros of a folded piece; 0: the mean length of the rows, kLongest: the longest
   bool fold_sorted = false;          ///< folds the rows by descending length
-  bool stored_triangle = false;      ///< matrices are the triangles that files of symmetric ones store
   std::int64_t l1_bytes = 0;         ///< of the modelled L1; 0: that of the device
-  std::int64_t multiprocessors = 0;  ///< the same
+  std::int64_t multiprocessors = 0;  ///< of the modelled GPU; 0: those of the device
 };
 
 class LocalityPaper final : public Paper {
  public:
-  /// `device`: whose L1 is modelled unless the settings say another.
-  LocalityPaper(const LocalitySettings& settings, Device device);
+  /// `triangle`: the matrices that equal their transpose come as their lower triangle. `device`: whose L1 is modelled unless
+  /// the settings say another.
+  LocalityPaper(const LocalitySettings& settings, bool triangle, Device device);
 
   void measure(PaperBench& bench, Trial& trial, const Subject& subject) override;
   /// paper_4, paper_4_padding, paper_4_rows (Fig. 2), paper_4_groups (Figs. 5 to 7), paper_4_advice; paper_4_published if

@@ -75,8 +75,7 @@ Cell mean_of(const std::vector<std::pair<double, std::string>>& all, bool percen
 }  // namespace
 
 RowBlockPacking::RowBlockPacking(bool triangle) {
-  const std::string which =
-      triangle ? "lower triangles of the matrices that equal their transpose, else whole matrices" : "whole matrices";
+  const std::string_view which = triangle ? kTriangles : kWhole;
   statistics_.title = fmt::format("Paper 5, Table 2: runs of consecutive columns ({})", which);
   statistics_.notes = {
       "N rows; N_z nonzeros of the whole matrix; stored: those that are stored and that all other figures count; N_non of",

@@ -18,6 +18,11 @@
 
 namespace shardmat::tools {
 
+/// What a table measures, for its title.
+inline constexpr std::string_view kWhole = "whole matrices",
+                                  kTriangles =
+                                      "lower triangles of the matrices that equal their transpose, else whole matrices";
+
 /// The matrix that all rows of a table begin with.
 struct Subject {
   const NamedMatrix& matrix;

@@ -42,6 +42,7 @@ struct Options : BenchOptions {
   std::vector<int> papers;  ///< numbers of `names`
   std::int64_t gmres_iterations = 1000;
   std::string fold_width = "0";
+  bool stored_triangle = false;
   LocalitySettings locality;
   std::string plot, html;
 
@@ -107,9 +108,9 @@ std::unique_ptr<Paper> make_paper(int number, const Options& options, Device dev
     case 3:
       return std::make_unique<ThreadsPerRow>();
     case 4:
-      return std::make_unique<LocalityPaper>(options.locality, device);
+      return std::make_unique<LocalityPaper>(options.locality, options.stored_triangle, device);
     default:
-      return std::make_unique<RowBlockPacking>(options.locality.stored_triangle);
+      return std::make_unique<RowBlockPacking>(options.stored_triangle);
   }
 }
 
@@ -193,7 +194,7 @@ class PapersBench {
                                 Cell::count(rows->cols), Cell::count(rows->nnz()),
                                 Cell::word(fmt::format("{}", fmt::join(work.papers, ", ")))});
       std::set<int> whole = work.papers, triangle;
-      if (options_.locality.stored_triangle)
+      if (options_.stored_triangle)
         for (const int paper : {4, 5})
           if (whole.erase(paper) > 0) triangle.insert(paper);
       measure(work.matrix, rows, rows->nnz(), whole, file);
@@ -344,7 +345,7 @@ std::function<int()> add_bench_papers(const CommandLine& bench) {
       ->allow_extra_args(false)
       ->check(paper_number())
       ->capture_default_str();
-  app.add_flag("--stored-triangle", options->locality.stored_triangle,
+  app.add_flag("--stored-triangle", options->stored_triangle,
                "papers 4 and 5: take the lower triangle of each matrix that equals its transpose, as the papers do of "
                "symmetric files");
   app.add_option("--fold-width", options->fold_width,
