@@ -7,6 +7,7 @@
 #include "kernels/krylov/curvature_steps.h"
 #include "kernels/krylov/gmres_steps.h"
 #include "kernels/krylov/minres_steps.h"
+#include "kernels/krylov/multigrid_steps.h"
 #include "kernels/krylov/preconditioner_steps.h"
 #include "kernels/krylov/residual.h"
 #include "kernels/krylov/single_reduction_steps.h"
@@ -20,6 +21,7 @@
   SHARDMAT_CHEBYSHEV_STEPS(MAKE, T)        \
   SHARDMAT_GMRES_STEPS(MAKE, T)            \
   SHARDMAT_BICGSTAB_STEPS(MAKE, T)         \
+  SHARDMAT_MULTIGRID_STEPS(MAKE, T)        \
   SHARDMAT_MINRES_STEPS(MAKE, T)
 
 #define SHARDMAT_SCALAR_STEPS(MAKE)     \

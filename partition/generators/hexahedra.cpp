@@ -134,6 +134,19 @@ class HexahedraSource final : public GridSource {
   HexahedraSource(std::string name, const Grid& grid, const Physics& physics, const Jitter& jitter)
       : GridSource(std::move(name), grid, Physics::kUnknowns), physics_(physics), jitter_(jitter) {}
 
+  std::int64_t placed_nodes() const override { return grid().nodes(); }
+  HostVector<double> coordinates(std::int64_t begin, std::int64_t end) const override {
+    HostVector<double> all;
+    all.reserve(static_cast<std::size_t>(3 * (end - begin)));
+    const CounterRandom position(jitter_.seed, kPositionStream);
+    GridPoint p = grid().point(begin);
+    for (std::int64_t node = begin; node < end; ++node, grid().advance(p))
+      for (std::size_t d = 0; d < 3; ++d)
+        all.push_back(static_cast<double>(p[d]) +
+                      (jitter_.uniform ? 0 : kElementJitter * position.symmetric(3 * node + static_cast<std::int64_t>(d))));
+    return all;
+  }
+
  protected:
   void fill(std::int64_t begin, std::int64_t end, HostCsr& part) const override {
     for_node_pieces(begin, end, Physics::kUnknowns, [&](std::int64_t first, std::int64_t last) {

@@ -67,6 +67,15 @@ class TetrahedraSource final : public GeneratedSource {
       new_number_[static_cast<std::size_t>(old_number_[i])] = static_cast<std::int32_t>(i);
   }
 
+  std::int64_t placed_nodes() const override { return nodes_.count(); }
+  HostVector<double> coordinates(std::int64_t begin, std::int64_t end) const override {
+    HostVector<double> all;
+    all.reserve(static_cast<std::size_t>(3 * (end - begin)));
+    for (std::int64_t node = begin; node < end; ++node)
+      for (const double x : nodes_.position(old_number(node))) all.push_back(x);
+    return all;
+  }
+
  protected:
   void count(std::int64_t begin, std::int64_t end, std::int64_t* lengths) const override {
     for_node_pieces(begin, end, kUnknowns, [&](std::int64_t first, std::int64_t last) {

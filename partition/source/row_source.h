@@ -73,6 +73,14 @@ class RowSource {
   /// nodes have one unknown, or none can be told; 0 if nobody looked.
   virtual std::int64_t node_block_size() const { return 0; }
 
+  /// Where the nodes [begin, end) lie, three values each; a node has rows() / nodes() rows. In the original order. Empty: not
+  /// known.
+  virtual HostVector<double> coordinates([[maybe_unused]] std::int64_t begin, [[maybe_unused]] std::int64_t end) const {
+    return {};
+  }
+  /// Nodes that coordinates() knows; 0: none.
+  virtual std::int64_t placed_nodes() const { return 0; }
+
   /// The node and the degree of freedom of each row, in the original order of the rows; null if they are not known. From a
   /// source made by make_kept_source(), only rank 0 gets them. May read a file each time.
   virtual std::shared_ptr<const UnknownList> unknowns() const { return nullptr; }

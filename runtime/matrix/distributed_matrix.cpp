@@ -133,22 +133,28 @@ DistributedMatrix::DistributedMatrix(LoadedPart part, Context& context, const Ma
 
 DistributedMatrix::~DistributedMatrix() = default;
 
-HostVector<std::int64_t> DistributedMatrix::column_ids() const {
+HostVector<double> DistributedMatrix::column_values(const HostVector<double>& own) const {
   const ContextScope scope(context_);
   Communicator& communicator = context_.communicator();
   Stream& stream = context_.stream();
   const auto exchange = make_exchange("auto", context_.exchange_context(ValueType::f64, 1), map_);
-  communicator.run_agreed([&] {
-    const HostVector<std::int64_t>& ids = x_rows_->ids();
-    HostVector<double> from_1(ids.size());  // padding is 0
-    std::transform(ids.begin(), ids.end(), from_1.begin(), [](std::int64_t id) { return static_cast<double>(id + 1); });
-    to_device(exchange->local_x(), from_1, ValueType::f64, stream);
-  });
+  communicator.run_agreed([&] { to_device(exchange->local_x(), own, ValueType::f64, stream); });
   exchange->start(stream);
   exchange->finish(stream);
   exchange->wait(stream);
+  return communicator.run_agreed([&] { return to_host(exchange->x(), map_->length(), ValueType::f64, stream); });
+}
+
+HostVector<std::int64_t> DistributedMatrix::column_ids() const {
+  Communicator& communicator = context_.communicator();
+  const HostVector<double> from_1 = communicator.run_agreed([&] {
+    const HostVector<std::int64_t>& ids = x_rows_->ids();
+    HostVector<double> numbers(ids.size());  // padding is 0
+    std::transform(ids.begin(), ids.end(), numbers.begin(), [](std::int64_t id) { return static_cast<double>(id + 1); });
+    return numbers;
+  });
+  const HostVector<double> moved = column_values(from_1);
   return communicator.run_agreed([&] {
-    const HostVector<double> moved = to_host(exchange->x(), map_->length(), ValueType::f64, stream);
     HostVector<std::int64_t> ids(moved.size());
     std::transform(moved.begin(), moved.end(), ids.begin(), [](double id) { return static_cast<std::int64_t>(id) - 1; });
     return ids;

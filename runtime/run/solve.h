@@ -29,6 +29,7 @@ struct SolveOptions {
   BackendChoice backend = BackendChoice::automatic;
   int threads = 0;                      ///< host threads of each rank; 0: its share of the cores of its host
   std::string b = "ones";               ///< ones, zeros, random or a file
+  std::string coordinates;              ///< file with a line for each node, for multigrid; empty: those of the source
   std::string initial_guess = "zeros";  ///< the same
   std::uint64_t seed = 1;
   std::string output;      ///< file for x, in original row order; empty = none

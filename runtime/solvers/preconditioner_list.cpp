@@ -8,12 +8,13 @@
 namespace shardmat {
 namespace {
 
-constexpr std::array<PreconditionerEntry, 4> kPreconditioners{{
+constexpr std::array<PreconditionerEntry, 5> kPreconditioners{{
     {"none", "no preconditioner", make_no_preconditioner},
     {"jacobi", "the diagonal of the matrix", make_jacobi},
     {"block_jacobi", "blocks around the diagonal, of the unknowns of a node", make_block_jacobi},
     {"chebyshev", "a Chebyshev polynomial of the matrix scaled by its diagonal, for positive definite matrices",
      make_chebyshev_polynomial},
+    {"multigrid", "a cycle of smoothed aggregation, for positive definite matrices", make_multigrid},
 }};
 
 class Identity final : public Preconditioner {

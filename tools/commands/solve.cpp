@@ -54,6 +54,11 @@ void add_vector_options(const CommandLine& app, Options& o) {
                   "x before the first iteration: the words and files that --b takes (dataset /x)")
       ->capture_default_str()
       ->common();
+  app.in(Topic::input)
+      .add_option("--coordinates", s.coordinates,
+                  "where the nodes lie, for --preconditioner multigrid: a line of 3 numbers for each node (2 if nodes have two "
+                  "unknowns), in a file that --b takes (dataset /coordinates). Generators give their own")
+      ->type_name("FILE");
   add_seed_option(app, s.seed);
   const Option output =
       app.in(Topic::output)

@@ -12,6 +12,7 @@
 #include "kernels/base/dense.h"
 #include "kernels/base/device.h"
 #include "runtime/matrix/matrix_options.h"
+#include "runtime/solvers/multigrid/options.h"
 
 namespace shardmat {
 
@@ -48,6 +49,7 @@ struct PreconditionerOptions {
   bool absolute = false;           ///< takes magnitudes, so that M is positive definite
   bool mean_free = false;          ///< constant vectors are in the null space: M is applied to vectors without a mean
   const HeldRows* held = nullptr;  ///< M works on vectors that are 0 there, and is that of the other rows and columns
+  MultigridOptions multigrid;      ///< of multigrid
   ProductOptions product;          ///< of products that the preconditioner makes; their columns are those above
 };
 
@@ -70,5 +72,6 @@ std::unique_ptr<Preconditioner> make_no_preconditioner(DistributedMatrix&, const
 std::unique_ptr<Preconditioner> make_block_jacobi(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_chebyshev_polynomial(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_jacobi(DistributedMatrix&, const PreconditionerOptions&);
+std::unique_ptr<Preconditioner> make_multigrid(DistributedMatrix&, const PreconditionerOptions&);
 
 }  // namespace shardmat

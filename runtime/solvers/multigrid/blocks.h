@@ -1,0 +1,51 @@
+// Products of small dense row-major blocks, with instances for the sizes that occur most.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace shardmat::multigrid {
+
+/// A size that is known when compiling, or 0: at run time.
+template <int kSize>
+using Known = std::integral_constant<int, kSize>;
+
+/// Calls use(Known<S>, Known<M>) for blocks of s × s and s × m.
+template <class Use>
+void with_sizes(int s, int m, const Use& use) {
+  if (s == 1 && m == 1) return use(Known<1>(), Known<1>());
+  if (s == 2 && m == 2) return use(Known<2>(), Known<2>());
+  if (s == 2 && m == 3) return use(Known<2>(), Known<3>());
+  if (s == 3 && m == 3) return use(Known<3>(), Known<3>());
+  if (s == 3 && m == 6) return use(Known<3>(), Known<6>());
+  if (s == 6 && m == 6) return use(Known<6>(), Known<6>());
+  use(Known<0>(), Known<0>());
+}
+
+/// out += a·b, with a of s × s and b of s × m.
+template <int kS, int kM>
+inline void add_product(const double* a, const double* b, double* out, int s_at_run, int m_at_run) {
+  const int s = kS > 0 ? kS : s_at_run, m = kM > 0 ? kM : m_at_run;
+  for (int r = 0; r < s; ++r)
+    for (int k = 0; k < s; ++k) {
+      const double factor = a[r * s + k];
+      for (int c = 0; c < m; ++c) out[r * m + c] += factor * b[k * m + c];
+    }
+}
+
+/// out += aᵀ·b, with a and b of s × m; out of m × m.
+template <int kS, int kM>
+inline void add_transposed_product(const double* a, const double* b, double* out, int s_at_run, int m_at_run) {
+  const int s = kS > 0 ? kS : s_at_run, m = kM > 0 ? kM : m_at_run;
+  for (int k = 0; k < s; ++k)
+    for (int r = 0; r < m; ++r) {
+      const double factor = a[k * m + r];
+      for (int c = 0; c < m; ++c) out[r * m + c] += factor * b[k * m + c];
+    }
+}
+
+/// Inverts a symmetric s × s block along the directions in which it is regular: those of the others become 0. Returns how
+/// many are regular. s is at most 12.
+int invert_symmetric(const double* a, double* inverse, int s);
+
+}  // namespace shardmat::multigrid

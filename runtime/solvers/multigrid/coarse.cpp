@@ -1,0 +1,141 @@
+#include "runtime/solvers/multigrid/coarse.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "kernels/base/memory_limits.h"
+#include "kernels/base/parallel.h"
+
+namespace shardmat::multigrid {
+namespace {
+
+/// A mode v is free if |A·v| is below this share of the largest diagonal entry times |v|.
+constexpr double kFree = 1e-9;
+/// A pivot that has lost all but this share of its diagonal entry is none.
+constexpr double kLost = 1e-13;
+
+/// All rows of A on every rank, row-major.
+HostVector<double> gathered(const NodeRows& a) {
+  const Nodes& nodes = *a.rows;
+  Communicator& ranks = nodes.ranks();
+  const std::int64_t n = nodes.all() * a.row_size, size = a.row_size;
+  std::int64_t most = 0;
+  for (std::size_t p = 0; p + 1 < nodes.starts().size(); ++p) most = std::max(most, nodes.starts()[p + 1] - nodes.starts()[p]);
+  const std::int64_t slot = most * size * n;
+  HostVector<double> slots = ranks.run_agreed([&] {
+    require_host_memory(8 * (slot * ranks.size() + n * n), "the last level of multigrid");
+    HostVector<double> all(at(slot * ranks.size()), 0.0);
+    double* const mine = all.data() + slot * ranks.rank();
+    for (std::int64_t i = 0; i < a.count(); ++i)
+      for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k) {
+        const std::int64_t j = a.cols->global(a.column[at(k)]);
+        for (std::int64_t r = 0; r < size; ++r)
+          std::copy_n(a.block(k) + r * size, size, mine + (i * size + r) * n + j * size);
+      }
+    return all;
+  });
+  if (ranks.size() == 1) return slots;
+  ranks.all_gather_slots(slots.data(), at(slot) * sizeof(double));
+  HostVector<double> dense;
+  dense.reserve(at(n * n));
+  for (std::size_t p = 0; p + 1 < nodes.starts().size(); ++p) {
+    const double* const from = slots.data() + slot * static_cast<std::int64_t>(p);
+    dense.insert(dense.end(), from, from + (nodes.starts()[p + 1] - nodes.starts()[p]) * size * n);
+  }
+  return dense;
+}
+
+/// The modes of all ranks, row-major, one row an unknown.
+HostVector<double> gathered(const Modes& modes, const Nodes& nodes) {
+  Communicator& ranks = nodes.ranks();
+  if (ranks.size() == 1) return modes.value;
+  const std::int64_t entries = std::int64_t{modes.size} * modes.count;
+  std::int64_t most = 0;
+  for (std::size_t p = 0; p + 1 < nodes.starts().size(); ++p) most = std::max(most, nodes.starts()[p + 1] - nodes.starts()[p]);
+  HostVector<double> slots(at(most * entries * ranks.size()), 0.0);
+  std::copy(modes.value.begin(), modes.value.end(), slots.begin() + most * entries * ranks.rank());
+  ranks.all_gather_slots(slots.data(), at(most * entries) * sizeof(double));
+  HostVector<double> all;
+  for (std::size_t p = 0; p + 1 < nodes.starts().size(); ++p) {
+    const double* const from = slots.data() + most * entries * static_cast<std::int64_t>(p);
+    all.insert(all.end(), from, from + (nodes.starts()[p + 1] - nodes.starts()[p]) * entries);
+  }
+  return all;
+}
+
+void stiffen_free_modes(HostVector<double>& a, std::int64_t n, const HostVector<double>& modes, int count) {
+  double largest = 0;
+  for (std::int64_t i = 0; i < n; ++i) largest = std::max(largest, a[at(i * n + i)]);
+  std::vector<int> free;
+  std::vector<double> reaches;
+  for (int m = 0; m < count; ++m) {
+    double force = 0, reach = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      double sum = 0;
+      for (std::int64_t j = 0; j < n; ++j) sum += a[at(i * n + j)] * modes[at(j * count + m)];
+      force = std::max(force, std::abs(sum)), reach = std::max(reach, std::abs(modes[at(i * count + m)]));
+    }
+    if (reach > 0 && force <= kFree * largest * reach) free.push_back(m), reaches.push_back(reach);
+  }
+  for (std::size_t f = 0; f < free.size(); ++f)
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j < n; ++j)
+        a[at(i * n + j)] += largest / (reaches[f] * reaches[f]) * modes[at(i * count + free[f])] * modes[at(j * count + free[f])];
+}
+
+/// In place, by Gauss and Jordan without exchanges: A is symmetric and positive but for directions that are left out.
+void invert(HostVector<double>& a, std::int64_t n) {
+  std::vector<double> before(at(n)), column(at(n));
+  for (std::int64_t i = 0; i < n; ++i) before[at(i)] = a[at(i * n + i)];
+  for (std::int64_t k = 0; k < n; ++k) {
+    double* const pivot_row = a.data() + k * n;
+    if (!(pivot_row[k] > kLost * before[at(k)])) {
+      std::fill_n(pivot_row, n, 0.0);
+      for (std::int64_t i = 0; i < n; ++i) a[at(i * n + k)] = 0;
+      continue;
+    }
+    const double inverse = 1 / pivot_row[k];
+    for (std::int64_t i = 0; i < n; ++i) column[at(i)] = a[at(i * n + k)];
+    pivot_row[k] = 1;
+    for (std::int64_t j = 0; j < n; ++j) pivot_row[j] *= inverse;
+    parallel_ranges(n, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const double factor = column[at(i)];
+        if (i == k || factor == 0) continue;
+        double* const row = a.data() + i * n;
+        row[k] = 0;
+        for (std::int64_t j = 0; j < n; ++j) row[j] -= factor * pivot_row[j];
+      }
+    });
+  }
+}
+
+}  // namespace
+
+NodeRows dense_inverse(const NodeRows& a, const Modes& modes) {
+  const Nodes& nodes = *a.rows;
+  Communicator& ranks = nodes.ranks();
+  const std::int64_t size = a.row_size, n = nodes.all() * size;
+  HostVector<double> dense = gathered(a);
+  const HostVector<double> all_modes = gathered(modes, nodes);
+  Lists lists;
+  lists.each = size * size;
+  ranks.run_agreed([&] {
+    stiffen_free_modes(dense, n, all_modes, modes.count);
+    invert(dense, n);
+    const std::int64_t first = nodes.first() * size;
+    for (std::int64_t i = 0; i < nodes.own(); ++i) {
+      for (std::int64_t j = 0; j < nodes.all(); ++j) {
+        lists.id.push_back(j);
+        for (std::int64_t r = 0; r < size; ++r)
+          for (std::int64_t c = 0; c < size; ++c)
+            lists.value.push_back(dense[at((first + i * size + r) * n + j * size + c)]);
+      }
+      lists.start.push_back(std::ssize(lists.id));
+    }
+  });
+  return square_from_lists(lists, a.row_size, nodes.starts(), ranks);
+}
+
+}  // namespace shardmat::multigrid

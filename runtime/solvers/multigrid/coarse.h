@@ -1,0 +1,15 @@
+// The last level: the inverse of a small matrix.
+//
+// Threads: one thread of each rank; collective.
+#pragma once
+
+#include "runtime/solvers/multigrid/node_rows.h"
+#include "runtime/solvers/multigrid/prolong.h"
+
+namespace shardmat::multigrid {
+
+/// The rows of A⁻¹ that this rank has of A. Every rank holds all of A meanwhile, dense. Along modes that A maps to 0 (of a
+/// floating body) v·vᵀ is added before; other directions without stiffness are left out.
+NodeRows dense_inverse(const NodeRows& a, const Modes& modes);
+
+}  // namespace shardmat::multigrid

@@ -1,0 +1,61 @@
+// Sparse rows whose entries are sums of terms: first the pattern, then the values. Parallel.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "kernels/base/parallel.h"
+#include "runtime/solvers/multigrid/node_rows.h"
+
+namespace shardmat::multigrid {
+
+/// Sets start and column of `out`: `each(i, use)` calls use(column, …) for every term of row i; columns are below `columns`.
+template <class Each>
+void form_pattern(std::int64_t rows, std::int64_t columns, const Each& each, NodeRows& out) {
+  out.start.resize(at(rows + 1));
+  out.start[0] = 0;
+  parallel_ranges(rows, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::int64_t> seen(at(columns), -1);
+    for (std::int64_t i = begin; i < end; ++i) {
+      std::int64_t count = 0;
+      each(i, [&](std::int32_t column, auto...) {
+        if (seen[at(column)] != i) seen[at(column)] = i, ++count;
+      });
+      out.start[at(i) + 1] = count;
+    }
+  });
+  std::partial_sum(out.start.begin(), out.start.end(), out.start.begin());
+  out.column.resize(at(out.start.back()));
+  parallel_ranges(rows, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::int64_t> seen(at(columns), -1);
+    for (std::int64_t i = begin; i < end; ++i) {
+      std::int64_t to = out.start[at(i)];
+      each(i, [&](std::int32_t column, auto...) {
+        if (seen[at(column)] != i) seen[at(column)] = i, out.column[at(to++)] = column;
+      });
+      std::sort(out.column.begin() + out.start[at(i)], out.column.begin() + to);
+    }
+  });
+}
+
+/// Sets the values of such rows: `each(i, use)` calls use(column, a, b) for every term, and add(a, b, block) adds it.
+template <class Each, class Add>
+void form_values(std::int64_t columns, const Each& each, const Add& add, NodeRows& out) {
+  const std::int64_t entries = out.block_entries();
+  out.value.resize(at(out.start.back() * entries));
+  parallel_ranges(out.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::int64_t> place(at(columns));
+    for (std::int64_t i = begin; i < end; ++i) {
+      std::fill_n(out.value.data() + out.start[at(i)] * entries, (out.start[at(i) + 1] - out.start[at(i)]) * entries, 0.0);
+      for (std::int64_t k = out.start[at(i)]; k < out.start[at(i) + 1]; ++k) place[at(out.column[at(k)])] = k;
+      each(i, [&](std::int32_t column, const double* a, const double* b) {
+        add(a, b, out.value.data() + place[at(column)] * entries);
+      });
+    }
+  });
+}
+
+}  // namespace shardmat::multigrid

@@ -1,0 +1,145 @@
+#include "runtime/solvers/multigrid/near_null_space.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
+
+namespace shardmat::multigrid {
+namespace {
+
+/// A mode is in the near null space if A maps it to at most this share of |A|·|v| in half of the rows.
+constexpr double kSmall = 1e-6;
+
+Modes constants(std::int64_t nodes, int size) {
+  Modes modes{size, size, HostVector<double>(at(nodes * size * size), 0.0)};
+  for (std::int64_t i = 0; i < nodes; ++i)
+    for (int r = 0; r < size; ++r) modes.value[at((i * size + r) * size + r)] = 1;
+  return modes;
+}
+
+/// Translations, and rotations about the centre; lengths scaled so that all modes are of one size.
+Modes rigid_body_modes(const NodeCoordinates& coordinates, const Nodes& nodes) {
+  const int d = coordinates.dimensions;
+  double centre[3] = {}, reach = 0;
+  for (std::int64_t i = 0; i < nodes.own(); ++i)
+    for (int c = 0; c < d; ++c) centre[c] += coordinates.of_own[at(i * d + c)];
+  nodes.ranks().all_reduce(std::span<double>(centre), Reduction::sum);
+  for (double& c : centre) c /= static_cast<double>(std::max<std::int64_t>(1, nodes.all()));
+  for (std::int64_t i = 0; i < nodes.own(); ++i)
+    for (int c = 0; c < d; ++c) reach = std::max(reach, std::abs(coordinates.of_own[at(i * d + c)] - centre[c]));
+  reach = nodes.ranks().all_reduce(reach, Reduction::max);
+  if (!(reach > 0)) reach = 1;
+  const int count = d == 2 ? 3 : 6;
+  Modes modes{d, count, HostVector<double>(at(nodes.own() * d * count), 0.0)};
+  parallel_ranges(nodes.own(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      double p[3] = {};
+      for (int c = 0; c < d; ++c) p[c] = (coordinates.of_own[at(i * d + c)] - centre[c]) / reach;
+      double* const to = modes.value.data() + i * d * count;
+      if (d == 2) {
+        const double rows[] = {1, 0, -p[1], 0, 1, p[0]};
+        std::copy(std::begin(rows), std::end(rows), to);
+      } else {
+        const double rows[] = {1, 0, 0, -p[1], 0, p[2], 0, 1, 0, p[0], -p[2], 0, 0, 0, 1, 0, p[1], -p[0]};
+        std::copy(std::begin(rows), std::end(rows), to);
+      }
+    }
+  });
+  return modes;
+}
+
+/// Unknowns without couplings are known values: corrections leave them alone.
+void clear_alone(const NodeRows& a, Modes& modes) {
+  const int s = a.row_size;
+  parallel_ranges(a.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      for (int r = 0; r < s; ++r) {
+        bool coupled = false;
+        for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1] && !coupled; ++k)
+          for (int c = 0; c < s && !coupled; ++c)
+            coupled = a.block(k)[r * s + c] != 0 && (a.column[at(k)] != i || c != r);
+        if (!coupled) std::fill_n(modes.value.data() + (i * s + r) * modes.count, modes.count, 0.0);
+      }
+  });
+}
+
+/// The share of rows that map every mode to almost 0. Collective.
+double share_of_small_rows(const NodeRows& a, const Modes& modes) {
+  const int s = a.row_size, m = modes.count;
+  HostVector<double> all = modes.value;
+  const HostVector<double> ghosts = a.cols->fetch<double>(modes.value, std::int64_t{s} * m);
+  all.insert(all.end(), ghosts.begin(), ghosts.end());
+  std::array<double, 2> counts{};  // small, coupled
+  for (std::int64_t i = 0; i < a.count(); ++i)
+    for (int r = 0; r < s; ++r) {
+      bool small = true, coupled = false;
+      for (int v = 0; v < m; ++v) {
+        double sum = 0, absolute = 0;
+        for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k)
+          for (int c = 0; c < s; ++c) {
+            const double term = a.block(k)[r * s + c] * all[at((std::int64_t{a.column[at(k)]} * s + c) * m + v)];
+            sum += term, absolute += std::abs(term);
+          }
+        small = small && std::abs(sum) <= kSmall * absolute;
+        coupled = coupled || absolute > 0;
+      }
+      counts[0] += small && coupled ? 1 : 0, counts[1] += coupled ? 1 : 0;
+    }
+  a.rows->ranks().all_reduce(std::span<double>(counts), Reduction::sum);
+  return counts[1] == 0 ? 0 : counts[0] / counts[1];
+}
+
+}  // namespace
+
+NearNullSpace near_null_space(const NodeRows& a, const MultigridOptions& options) {
+  Communicator& ranks = a.rows->ranks();
+  const NodeCoordinates* const coordinates = options.coordinates.get();
+  const std::string& asked = options.near_null_space;
+  ranks.run_agreed([&] {
+    if (asked != "auto" && asked != "rigid" && asked != "constants")
+      throw Error(ErrorKind::usage, fmt::format("near_null_space must be auto, rigid or constants, not \"{}\"", asked),
+                  "near_null_space");
+    if (asked == "rigid" && coordinates == nullptr)
+      throw Error(ErrorKind::usage, "rigid-body modes need the coordinates of the nodes", "coordinates");
+    if (coordinates == nullptr) return;
+    const std::int64_t given = std::ssize(coordinates->of_own) / coordinates->dimensions;
+    if (given != a.count())
+      throw Error(ErrorKind::usage,
+                  fmt::format("coordinates of {} nodes are given, but this rank has {} nodes of {} unknowns", given, a.count(),
+                              a.row_size),
+                  "coordinates");
+  });
+  const auto take_constants = [&](const std::string& why) {
+    NearNullSpace found{constants(a.count(), a.row_size),
+                        fmt::format("{}{}", a.row_size == 1 ? "the constant" : fmt::format("{} constants", a.row_size), why)};
+    clear_alone(a, found.modes);
+    return found;
+  };
+  if (asked == "constants" || a.row_size == 1) return take_constants("");
+  if (coordinates == nullptr) return take_constants(": no coordinates are given");
+  if (coordinates->dimensions != a.row_size) {
+    ranks.run_agreed([&] {
+      if (asked == "rigid")
+        throw Error(ErrorKind::usage,
+                    fmt::format("rigid-body modes need as many unknowns a node as coordinates: {} and {}", a.row_size,
+                                coordinates->dimensions),
+                    "near_null_space");
+    });
+    return take_constants(fmt::format(": nodes have {} unknowns and {} coordinates", a.row_size, coordinates->dimensions));
+  }
+  NearNullSpace found{rigid_body_modes(*coordinates, *a.rows), {}};
+  clear_alone(a, found.modes);
+  found.why = fmt::format("{} rigid-body modes", found.modes.count);
+  if (asked == "rigid") return found;
+  const double share = share_of_small_rows(a, found.modes);
+  if (share >= 0.05) return found;
+  return take_constants(fmt::format(": A maps rigid-body modes to almost 0 in {:.0f} % of the rows only", 100 * share));
+}
+
+}  // namespace shardmat::multigrid

@@ -1,0 +1,25 @@
+// Vectors that a matrix maps to almost 0, and that coarse levels must therefore represent.
+//
+// Threads: one thread of each rank. Collective functions say so.
+#pragma once
+
+#include <string>
+
+#include "runtime/solvers/multigrid/node_rows.h"
+#include "runtime/solvers/multigrid/options.h"
+#include "runtime/solvers/multigrid/prolong.h"
+
+namespace shardmat::multigrid {
+
+struct NearNullSpace {
+  Modes modes;
+  std::string why;  ///< for reports: "6 rigid-body modes", "constants: no coordinates are given"
+};
+
+/// auto: rigid-body modes if coordinates are given, a node has as many unknowns as coordinates, and A maps each mode to
+/// almost 0 away from what holds the body; else a constant for each unknown of a node. Entries of unknowns that are coupled
+/// with nothing (known values) are 0. Collective. Throws Error(usage) for "rigid" without coordinates, for coordinates of
+/// another number of nodes, and for unknown names.
+NearNullSpace near_null_space(const NodeRows& a, const MultigridOptions& options);
+
+}  // namespace shardmat::multigrid

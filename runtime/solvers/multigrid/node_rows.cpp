@@ -1,0 +1,208 @@
+#include "runtime/solvers/multigrid/node_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "kernels/base/parallel.h"
+#include "runtime/solvers/multigrid/blocks.h"
+
+namespace shardmat::multigrid {
+namespace {
+
+
+/// The columns of `lists` that this rank does not have, ascending.
+HostVector<std::int64_t> ghosts_in(const Lists& lists, const std::vector<std::int64_t>& starts, const Communicator& ranks) {
+  const std::int64_t first = starts[at(ranks.rank())], end = starts[at(ranks.rank()) + 1];
+  HostVector<std::int64_t> ghosts;
+  for (const std::int64_t id : lists.id)
+    if (id < first || id >= end) ghosts.push_back(id);
+  std::sort(ghosts.begin(), ghosts.end());
+  ghosts.erase(std::unique(ghosts.begin(), ghosts.end()), ghosts.end());
+  return ghosts;
+}
+
+/// The rows of `lists` with the numbers of `cols`; equal columns are added.
+NodeRows numbered(const Lists& lists, int row_size, int col_size, std::shared_ptr<const Nodes> rows,
+                  std::shared_ptr<const Nodes> cols) {
+  NodeRows m{row_size, col_size, std::move(rows), std::move(cols), {}, {}, {}};
+  const std::int64_t count = lists.count(), entries = m.block_entries();
+  HostVector<std::int32_t> local(lists.id.size());
+  HostVector<std::int64_t> order(lists.id.size());
+  m.start.resize(at(count + 1));
+  m.start[0] = 0;
+  parallel_ranges(count, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t first = lists.start[at(i)], last = lists.start[at(i) + 1];
+      for (std::int64_t k = first; k < last; ++k) local[at(k)] = m.cols->local(lists.id[at(k)]), order[at(k)] = k;
+      std::sort(order.begin() + first, order.begin() + last, [&](std::int64_t a, std::int64_t b) {
+        return local[at(a)] != local[at(b)] ? local[at(a)] < local[at(b)] : a < b;
+      });
+      std::int64_t different = 0;
+      for (std::int64_t k = first; k < last; ++k)
+        different += k == first || local[at(order[at(k)])] != local[at(order[at(k - 1)])] ? 1 : 0;
+      m.start[at(i) + 1] = different;
+    }
+  });
+  std::partial_sum(m.start.begin(), m.start.end(), m.start.begin());
+  m.column.resize(at(m.start.back()));
+  m.value.resize(at(m.start.back() * entries));
+  parallel_ranges(count, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      std::int64_t to = m.start[at(i)] - 1;
+      for (std::int64_t k = lists.start[at(i)]; k < lists.start[at(i) + 1]; ++k) {
+        const std::int64_t from = order[at(k)];
+        const double* const block = lists.value.data() + from * entries;
+        if (k == lists.start[at(i)] || local[at(from)] != m.column[at(to)]) {
+          m.column[at(++to)] = local[at(from)];
+          std::copy_n(block, entries, m.block(to));
+        } else {
+          for (std::int64_t e = 0; e < entries; ++e) m.block(to)[e] += block[e];
+        }
+      }
+    }
+  });
+  return m;
+}
+
+void append(Lists& all, const Lists& more) {
+  for (std::int64_t i = 0; i < more.count(); ++i) all.start.push_back(all.start.back() + more.start[at(i) + 1] - more.start[at(i)]);
+  all.id.insert(all.id.end(), more.id.begin(), more.id.end());
+  all.value.insert(all.value.end(), more.value.begin(), more.value.end());
+}
+
+}  // namespace
+
+std::int64_t NodeRows::find(std::int64_t i, std::int32_t wanted) const {
+  const auto begin = column.begin() + start[at(i)], end = column.begin() + start[at(i) + 1];
+  const auto found = std::lower_bound(begin, end, wanted);
+  return found != end && *found == wanted ? found - column.begin() : -1;
+}
+
+Lists to_lists(const NodeRows& m) {
+  Lists lists;
+  lists.each = m.block_entries();
+  lists.start = m.start;
+  lists.id.resize(m.column.size());
+  for (std::size_t k = 0; k < m.column.size(); ++k) lists.id[k] = m.cols->global(m.column[k]);
+  lists.value = m.value;
+  return lists;
+}
+
+NodeRows from_lists(const Lists& lists, int row_size, int col_size, std::shared_ptr<const Nodes> rows,
+                    const std::vector<std::int64_t>& starts) {
+  Communicator& ranks = rows->ranks();
+  auto cols = std::make_shared<const Nodes>(starts, ghosts_in(lists, starts, ranks), ranks);
+  return numbered(lists, row_size, col_size, std::move(rows), std::move(cols));
+}
+
+NodeRows square_from_lists(const Lists& lists, int size, const std::vector<std::int64_t>& starts, Communicator& ranks) {
+  const auto nodes = std::make_shared<const Nodes>(starts, ghosts_in(lists, starts, ranks), ranks);
+  return numbered(lists, size, size, nodes, nodes);
+}
+
+NodeRows with_ghost_rows(const NodeRows& m, const std::shared_ptr<const Nodes>& nodes) {
+  if (nodes->all() == nodes->own()) {
+    NodeRows all = m;
+    all.rows = nodes;
+    return all;
+  }
+  Lists lists = to_lists(m);
+  append(lists, nodes->fetch(lists));
+  return from_lists(lists, m.row_size, m.col_size, nodes, m.cols->starts());
+}
+
+NodeRows transposed(const NodeRows& m) {
+  const std::int64_t entries = m.block_entries(), own = m.cols->own(), local = m.cols->local_count();
+  Lists lists;
+  lists.each = entries;
+  lists.start.assign(at(local + 1), 0);
+  for (const std::int32_t j : m.column) ++lists.start[at(j) + 1];
+  std::partial_sum(lists.start.begin(), lists.start.end(), lists.start.begin());
+  lists.id.resize(m.column.size());
+  lists.value.resize(m.value.size());
+  HostVector<std::int64_t> next(lists.start.begin(), lists.start.end() - 1);
+  for (std::int64_t i = 0; i < m.count(); ++i)
+    for (std::int64_t k = m.start[at(i)]; k < m.start[at(i) + 1]; ++k) {
+      const std::int64_t to = next[at(m.column[at(k)])]++;
+      lists.id[at(to)] = m.rows->global(i);
+      for (int r = 0; r < m.row_size; ++r)
+        for (int c = 0; c < m.col_size; ++c) lists.value[at(to * entries + c * m.row_size + r)] = m.block(k)[r * m.col_size + c];
+    }
+  const auto rows_of_result = std::make_shared<const Nodes>(m.cols->starts(), HostVector<std::int64_t>(), m.cols->ranks());
+  if (m.cols->all() == own) return from_lists(lists, m.col_size, m.row_size, rows_of_result, m.rows->starts());
+  // Own rows, then what other ranks have of them, row by row.
+  Lists ghosts;
+  ghosts.each = entries;
+  const std::int64_t cut = lists.start[at(own)];
+  for (std::int64_t g = own; g < local; ++g) ghosts.start.push_back(lists.start[at(g) + 1] - cut);
+  ghosts.id.assign(lists.id.begin() + cut, lists.id.end());
+  ghosts.value.assign(lists.value.begin() + cut * entries, lists.value.end());
+  std::vector<std::int32_t> node;
+  const Lists come = m.cols->send_home(ghosts, node);
+  Lists all;
+  all.each = entries;
+  std::vector<std::vector<std::int64_t>> of_node(at(own));
+  for (std::size_t i = 0; i < node.size(); ++i) of_node[at(node[i])].push_back(static_cast<std::int64_t>(i));
+  const auto add = [&](const Lists& from, std::int64_t i) {
+    all.id.insert(all.id.end(), from.id.begin() + from.start[at(i)], from.id.begin() + from.start[at(i) + 1]);
+    all.value.insert(all.value.end(), from.value.begin() + from.start[at(i)] * entries,
+                     from.value.begin() + from.start[at(i) + 1] * entries);
+  };
+  for (std::int64_t a = 0; a < own; ++a) {
+    add(lists, a);
+    for (const std::int64_t i : of_node[at(a)]) add(come, i);
+    all.start.push_back(std::ssize(all.id));
+  }
+  return from_lists(all, m.col_size, m.row_size, rows_of_result, m.rows->starts());
+}
+
+HostVector<double> inverse_diagonal(const NodeRows& m) {
+  const std::int64_t entries = m.block_entries();
+  HostVector<double> inverse(at(m.count() * entries));
+  parallel_ranges(m.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      double* const to = inverse.data() + i * entries;
+      const std::int64_t k = m.find(i, static_cast<std::int32_t>(i));
+      if (k < 0) std::fill_n(to, entries, 0.0);
+      else invert_symmetric(m.block(k), to, m.row_size);
+    }
+  });
+  return inverse;
+}
+
+int invert_symmetric(const double* a, double* inverse, int s) {
+  constexpr int kMost = 12;
+  constexpr double kSingular = 1e-13;
+  // Gauss-Jordan with pivots on the diagonal; those that vanish beside what stood there are left out.
+  double m[kMost][2 * kMost];
+  bool left_out[kMost] = {}, done[kMost] = {};
+  for (int i = 0; i < s; ++i)
+    for (int j = 0; j < s; ++j) m[i][j] = a[i * s + j], m[i][s + j] = i == j ? 1 : 0;
+  int regular = 0;
+  for (int step = 0; step < s; ++step) {
+    const auto left = [&](int i) { return a[i * s + i] == 0 ? 0 : std::abs(m[i][i] / a[i * s + i]); };
+    int pivot = -1;
+    for (int i = 0; i < s; ++i)
+      if (!done[i] && (pivot < 0 || left(i) > left(pivot))) pivot = i;
+    done[pivot] = true;
+    if (!(left(pivot) > kSingular)) {
+      left_out[pivot] = true;
+      continue;
+    }
+    ++regular;
+    const double factor = 1 / m[pivot][pivot];
+    for (int j = 0; j < 2 * s; ++j) m[pivot][j] *= factor;
+    for (int i = 0; i < s; ++i) {
+      const double times = m[i][pivot];
+      if (i == pivot || times == 0) continue;
+      for (int j = 0; j < 2 * s; ++j) m[i][j] -= times * m[pivot][j];
+    }
+  }
+  for (int i = 0; i < s; ++i)
+    for (int j = 0; j < s; ++j) inverse[i * s + j] = left_out[i] || left_out[j] ? 0 : m[i][s + j];
+  return regular;
+}
+
+}  // namespace shardmat::multigrid

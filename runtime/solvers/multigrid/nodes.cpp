@@ -1,0 +1,145 @@
+#include "runtime/solvers/multigrid/nodes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+namespace shardmat::multigrid {
+namespace {
+
+constexpr int kTag = 0x6d67;
+
+using Outgoing = Communicator::Transfer::Outgoing;
+using Incoming = Communicator::Transfer::Incoming;
+
+/// Sends the runs of `lists` in `out`, receives as many lists as `in` says. Lists lie run by run.
+struct ListRun {
+  int rank;
+  std::int64_t first, count;
+};
+
+Lists exchange(const Lists& lists, std::span<const ListRun> out, std::span<const ListRun> in, Communicator& ranks) {
+  HostVector<std::int64_t> lengths(at(lists.count()));
+  for (std::size_t i = 0; i < lengths.size(); ++i) lengths[i] = lists.start[i + 1] - lists.start[i];
+  Lists result;
+  result.each = lists.each;
+  std::int64_t count = 0;
+  for (const ListRun& run : in) count += run.count;
+  HostVector<std::int64_t> come(at(count));
+  std::vector<Outgoing> sends;
+  std::vector<Incoming> receives;
+  for (const ListRun& run : out)
+    sends.push_back({run.rank, lengths.data() + run.first, at(run.count) * sizeof(std::int64_t)});
+  for (const ListRun& run : in) receives.push_back({run.rank, come.data() + run.first, at(run.count) * sizeof(std::int64_t)});
+  auto transfer = ranks.start(sends, receives, kTag);
+  ranks.finish(transfer);
+  result.start.assign(1, 0);
+  for (const std::int64_t length : come) result.start.push_back(result.start.back() + length);
+  result.id.resize(at(result.start.back()));
+  result.value.resize(at(result.start.back() * lists.each));
+  for (const bool values : {false, true}) {
+    sends.clear(), receives.clear();
+    const auto bytes = [&](std::int64_t items) {
+      return at(items) * (values ? sizeof(double) * at(lists.each) : sizeof(std::int64_t));
+    };
+    for (const ListRun& run : out) {
+      const std::int64_t begin = lists.start[at(run.first)], end = lists.start[at(run.first + run.count)];
+      const void* const from = values ? static_cast<const void*>(lists.value.data() + begin * lists.each) : lists.id.data() + begin;
+      sends.push_back({run.rank, from, bytes(end - begin)});
+    }
+    for (const ListRun& run : in) {
+      const std::int64_t begin = result.start[at(run.first)], end = result.start[at(run.first + run.count)];
+      void* const to = values ? static_cast<void*>(result.value.data() + begin * lists.each) : result.id.data() + begin;
+      receives.push_back({run.rank, to, bytes(end - begin)});
+    }
+    transfer = ranks.start(sends, receives, kTag);
+    ranks.finish(transfer);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> starts_of(std::int64_t own, Communicator& ranks) {
+  std::vector<std::int64_t> starts{0};
+  for (const std::int64_t count : ranks.all_gather(own)) starts.push_back(starts.back() + count);
+  return starts;
+}
+
+Nodes::Nodes(std::vector<std::int64_t> starts, HostVector<std::int64_t> ghosts, Communicator& ranks)
+    : starts_(std::move(starts)),
+      ghosts_(std::move(ghosts)),
+      ranks_(&ranks),
+      rank_(static_cast<std::size_t>(ranks.rank())) {
+  if (ranks.size() == 1) return;
+  std::vector<std::int64_t> needed(static_cast<std::size_t>(ranks.size()));
+  std::vector<std::int64_t> first_of(needed.size());
+  for (std::size_t p = 0; p < needed.size(); ++p) {
+    const auto begin = std::lower_bound(ghosts_.begin(), ghosts_.end(), starts_[p]),
+               end = std::lower_bound(begin, ghosts_.end(), starts_[p + 1]);
+    first_of[p] = begin - ghosts_.begin(), needed[p] = end - begin;
+  }
+  const std::vector<std::int64_t> wanted = ranks.all_to_all(needed);
+  std::int64_t all_wanted = 0;
+  for (std::size_t p = 0; p < needed.size(); ++p) {
+    if (needed[p] == 0 && wanted[p] == 0) continue;
+    neighbours_.push_back({static_cast<int>(p), first_of[p], needed[p], all_wanted, wanted[p]});
+    all_wanted += wanted[p];
+  }
+  std::vector<std::int64_t> ids(at(all_wanted));
+  std::vector<Outgoing> sends;
+  std::vector<Incoming> receives;
+  for (const Neighbour& n : neighbours_) {
+    sends.push_back({n.rank, ghosts_.data() + n.first_ghost, at(n.ghosts) * sizeof(std::int64_t)});
+    receives.push_back({n.rank, ids.data() + n.first_wanted, at(n.wanted) * sizeof(std::int64_t)});
+  }
+  auto transfer = ranks.start(sends, receives, kTag);
+  ranks.finish(transfer);
+  for (const std::int64_t id : ids) wanted_.push_back(static_cast<std::int32_t>(id - first()));
+}
+
+std::int32_t Nodes::local(std::int64_t global) const {
+  if (global >= first() && global < first() + own()) return static_cast<std::int32_t>(global - first());
+  return static_cast<std::int32_t>(own() + (std::lower_bound(ghosts_.begin(), ghosts_.end(), global) - ghosts_.begin()));
+}
+
+void Nodes::fetch_bytes(const void* own, void* ghosts, std::size_t item_bytes) const {
+  HostVector<std::byte> packed(wanted_.size() * item_bytes);
+  for (std::size_t i = 0; i < wanted_.size(); ++i)
+    std::memcpy(packed.data() + i * item_bytes, static_cast<const std::byte*>(own) + at(wanted_[i]) * item_bytes, item_bytes);
+  std::vector<Outgoing> sends;
+  std::vector<Incoming> receives;
+  for (const Neighbour& n : neighbours_) {
+    sends.push_back({n.rank, packed.data() + at(n.first_wanted) * item_bytes, at(n.wanted) * item_bytes});
+    receives.push_back(
+        {n.rank, static_cast<std::byte*>(ghosts) + at(n.first_ghost) * item_bytes, at(n.ghosts) * item_bytes});
+  }
+  auto transfer = ranks_->start(sends, receives, kTag);
+  ranks_->finish(transfer);
+}
+
+Lists Nodes::fetch(const Lists& of_own) const {
+  Lists packed;
+  packed.each = of_own.each;
+  for (const std::int32_t node : wanted_) {
+    const std::int64_t begin = of_own.start[at(node)], end = of_own.start[at(node) + 1];
+    packed.id.insert(packed.id.end(), of_own.id.begin() + begin, of_own.id.begin() + end);
+    packed.value.insert(packed.value.end(), of_own.value.begin() + begin * of_own.each, of_own.value.begin() + end * of_own.each);
+    packed.start.push_back(std::ssize(packed.id));
+  }
+  std::vector<ListRun> out, in;
+  for (const Neighbour& n : neighbours_)
+    out.push_back({n.rank, n.first_wanted, n.wanted}), in.push_back({n.rank, n.first_ghost, n.ghosts});
+  return exchange(packed, out, in, *ranks_);
+}
+
+Lists Nodes::send_home(const Lists& of_ghosts, std::vector<std::int32_t>& node) const {
+  std::vector<ListRun> out, in;
+  for (const Neighbour& n : neighbours_)
+    out.push_back({n.rank, n.first_ghost, n.ghosts}), in.push_back({n.rank, n.first_wanted, n.wanted});
+  node = wanted_;
+  return exchange(of_ghosts, out, in, *ranks_);
+}
+
+}  // namespace shardmat::multigrid

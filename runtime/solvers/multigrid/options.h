@@ -1,0 +1,47 @@
+// What can be chosen about multigrid, and what it tells.
+//
+// Threads: values; any thread. Options are the same on all ranks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/base/host_vector.h"
+#include "kernels/base/types.h"
+
+namespace shardmat {
+
+/// Where the nodes of this rank lie, in the order of the source: `dimensions` values a node.
+struct NodeCoordinates {
+  int dimensions = 3;  ///< 2 or 3
+  HostVector<double> of_own;
+};
+
+struct MultigridOptions {
+  std::shared_ptr<const NodeCoordinates> coordinates;  ///< null: not known
+  std::string near_null_space = "auto";                ///< auto, rigid or constants
+  double strength = 0.05;                              ///< theta of strong_couplings()
+  int smoother_degree = 2;                             ///< steps before and after a coarse correction
+  std::int64_t coarse_size = 500;                      ///< unknowns at which a level is solved exactly
+  int levels = 20;                                     ///< at most
+  ValueType inner = ValueType::f32;                    ///< type of the hierarchy
+};
+
+/// A level, for reports.
+struct MultigridLevel {
+  std::int64_t rows = 0, nnz = 0;
+  int node_size = 1;
+  double radius = 0, strength = 0;  ///< largest eigenvalue of D⁻¹·A; theta that was taken; 0 on the last level
+  std::string kernel;
+};
+
+struct MultigridReport {
+  std::vector<MultigridLevel> levels;
+  double operator_complexity = 1;  ///< nonzeros of all levels over those of the first
+  std::string modes;               ///< "6 rigid-body modes", and why
+  double seconds = 0;
+};
+
+}  // namespace shardmat

@@ -1,0 +1,46 @@
+// M = a V-cycle of smoothed aggregation (multigrid/hierarchy.h).
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "runtime/matrix/distributed_matrix.h"
+#include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/multigrid/hierarchy.h"
+
+namespace shardmat {
+namespace {
+
+class Multigrid final : public Preconditioner {
+ public:
+  Multigrid(DistributedMatrix& matrix, const PreconditionerOptions& options) : matrix_(matrix), options_(options) { build(); }
+
+  void refresh(Stream&) override { build(); }
+  void apply(const Dense& r, const Dense& z, Stream& stream) const override { hierarchy_->apply(r, z, stream); }
+  std::int64_t apply_bytes() const override { return hierarchy_->cycle_bytes(); }
+  std::int64_t device_bytes() const override { return hierarchy_->device_bytes(); }
+  std::string describe() const override {
+    const MultigridReport& report = hierarchy_->report();
+    std::string text = fmt::format("{}; {} levels of", report.modes, report.levels.size());
+    for (const MultigridLevel& level : report.levels) text += fmt::format(" {}", level.rows);
+    return text + fmt::format(" unknowns, complexity {:.2f}; set up in {:.2f} s", report.operator_complexity, report.seconds);
+  }
+
+ private:
+  void build() {
+    const PlanRequest plan = options_.product.plan ? *options_.product.plan : matrix_.options().plan;
+    hierarchy_.reset();
+    hierarchy_ = std::make_unique<multigrid::Hierarchy>(matrix_, options_.multigrid, plan, options_.held, options_.columns);
+  }
+
+  DistributedMatrix& matrix_;
+  PreconditionerOptions options_;
+  std::unique_ptr<multigrid::Hierarchy> hierarchy_;
+};
+
+}  // namespace
+
+std::unique_ptr<Preconditioner> make_multigrid(DistributedMatrix& matrix, const PreconditionerOptions& options) {
+  return std::make_unique<Multigrid>(matrix, options);
+}
+
+}  // namespace shardmat
