@@ -171,18 +171,24 @@ Sample sample_of(const CsrView& matrix) {
   constexpr std::int64_t kChunks = 64, kRowsOfChunk = 60;  // 60: whole block rows of every size
   const BlockedRows blocked(matrix, false);
   const Rows& rows = blocked.rows();
-  Sample sample;
   const std::int64_t chunks = std::min(kChunks, (rows.count() + kRowsOfChunk - 1) / kRowsOfChunk);
-  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+  std::vector<Sample> of_chunk(static_cast<std::size_t>(chunks));
+  parallel_tasks(chunks, [&](std::int64_t chunk) {
+    Sample& sample = of_chunk[static_cast<std::size_t>(chunk)];
     const std::int64_t begin = rows.count() / kRowsOfChunk * chunk / chunks * kRowsOfChunk,
                        end = std::min(rows.count(), begin + kRowsOfChunk);
-    sample.nnz += rows.begin(end) - rows.begin(begin);
+    sample.nnz = rows.begin(end) - rows.begin(begin);
     for (int b = 2; b <= kLargestBlock; ++b)
       for (std::int64_t i = begin / b; i * b < end; ++i)
         blocked.for_each_block(b, i,
                                [&](std::int64_t, const BlockEntries&) { ++sample.blocks[static_cast<std::size_t>(b)]; });
+  });
+  Sample all;
+  for (const Sample& one : of_chunk) {
+    all.nnz += one.nnz;
+    for (std::size_t b = 0; b < all.blocks.size(); ++b) all.blocks[b] += one.blocks[b];
   }
-  return sample;
+  return all;
 }
 
 /// Blocks of b·b values, told by the sample.

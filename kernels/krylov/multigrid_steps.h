@@ -10,12 +10,12 @@ template <class From, class To>
 struct ConvertVector {
   const From* from;
   To* to;
-  From factor;
+  double factor;
   static constexpr int kSums = 0;
   using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<0> entry(const Factors&, const Place& place) const {
-    to[place.at] = static_cast<To>(factor * from[place.at]);
+    to[place.at] = static_cast<To>(factor * static_cast<double>(from[place.at]));
     return {};
   }
   SHARDMAT_BOTH void finish(int, const Sums<0>&) const {}

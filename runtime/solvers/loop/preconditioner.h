@@ -33,6 +33,8 @@ class Preconditioner {
   virtual bool identity() const { return false; }
   /// Removes from r what does not belong to the vectors that M is made for (null_space.h), in stream order. Collective.
   virtual void project([[maybe_unused]] const Dense& r, Stream&) const {}
+  /// Told at the start of a solve: residuals begin at about this 2-norm. Does not change M but for rounding.
+  virtual void expect([[maybe_unused]] double norm) const {}
   /// z = M·r, in stream order. Collective. Both hold this rank's rows, row-major; they do not overlap.
   virtual void apply(const Dense& r, const Dense& z, Stream& stream) const = 0;
   /// Bytes that apply() reads and writes at least, on this rank; 0: not known.

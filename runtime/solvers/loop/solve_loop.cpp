@@ -219,6 +219,9 @@ void SolveLoop::measure(const DistributedVector& b, const DistributedVector& x) 
       columns_[j].target = columns_[j].pause = std::max(*options_.rtol * norm, options_.atol);
     }
   });
+  double most = 0;
+  for (const SolvedColumn& column : result_.columns) most = std::max(most, column.norm_of_b);
+  preconditioner_.expect(most);
 }
 
 /// The answer there is 0, whatever the first guess was, NaN included.

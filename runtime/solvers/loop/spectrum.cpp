@@ -116,9 +116,10 @@ Spectrum estimate_spectrum(const Product& product, const Preconditioner& precond
     context.communicator().run_agreed([&] {
       if (!(value > 0))
         throw Error(ErrorKind::usage,
-                    fmt::format("{} is not positive definite, so chebyshev cannot bound its eigenvalues. Take another {}, "
-                                "as {}",
-                                what, setting, setting == "solver" ? "gmres" : "jacobi"),
+                    fmt::format("{} is not positive definite, so its eigenvalues cannot be bounded as {} needs it. Take "
+                                "another {}, as {}",
+                                what, setting == "solver" ? "chebyshev" : "this preconditioner", setting,
+                                setting == "solver" ? "gmres" : "jacobi"),
                     std::string(setting));
     });
   };
@@ -130,10 +131,15 @@ Spectrum estimate_spectrum(const Product& product, const Preconditioner& precond
   std::vector<double> diagonal, beside;
   double rz = dot(r, z), beta = 0, alpha_before = 1;
   require_positive(rz, "the preconditioner");
-  const double first = rz;
-  for (int i = 0; i < steps && i < matrix.rows() && rz > 1e-24 * first; ++i) {
+  const double noise = type == ValueType::f64 ? 1e-13 : 1e-5;
+  double largest = 0;
+  const double least = (type == ValueType::f64 ? 1e-24 : 1e-10) * rz;  // below it, rounding errors are left
+  for (int i = 0; i < steps && i < matrix.rows() && rz > least; ++i) {
     product.multiply(1, p.view(), 0, q.view(), stream);
     const double pq = dot(p, q);
+    const double quotient = pq / dot(p, p);  // of Rayleigh
+    largest = std::max(largest, quotient);
+    if (std::abs(quotient) < noise * largest) break;  // what is left lies in the null space
     require_positive(pq, "the matrix");
     const double alpha = rz / pq;
     diagonal.push_back(1 / alpha + (i == 0 ? 0 : beta / alpha_before));

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/host/lanes.h"
+
 namespace shardmat::multigrid {
 
 /// A size that is known when compiling, or 0: at run time.
@@ -22,26 +24,32 @@ void with_sizes(int s, int m, const Use& use) {
   use(Known<0>(), Known<0>());
 }
 
+/// to += factor·from, for rows of m values.
+template <int kM>
+SHARDMAT_INLINE void add_row(double factor, const double* from, double* to, int m_at_run) {
+  if constexpr (kM == 2 || kM == 6) {  // pairs and fours, each at once
+    for (int c = 0; c + 4 <= kM; c += 4) store(to + c, load<4>(to + c) + factor * load<4>(from + c));
+    store(to + kM - 2, load<2>(to + kM - 2) + factor * load<2>(from + kM - 2));
+  } else {
+    const int m = kM > 0 ? kM : m_at_run;
+    for (int c = 0; c < m; ++c) to[c] += factor * from[c];
+  }
+}
+
 /// out += a·b, with a of s × s and b of s × m.
 template <int kS, int kM>
-inline void add_product(const double* a, const double* b, double* out, int s_at_run, int m_at_run) {
+SHARDMAT_INLINE void add_product(const double* a, const double* b, double* out, int s_at_run, int m_at_run) {
   const int s = kS > 0 ? kS : s_at_run, m = kM > 0 ? kM : m_at_run;
   for (int r = 0; r < s; ++r)
-    for (int k = 0; k < s; ++k) {
-      const double factor = a[r * s + k];
-      for (int c = 0; c < m; ++c) out[r * m + c] += factor * b[k * m + c];
-    }
+    for (int k = 0; k < s; ++k) add_row<kM>(a[r * s + k], b + k * m, out + r * m, m);
 }
 
 /// out += aᵀ·b, with a and b of s × m; out of m × m.
 template <int kS, int kM>
-inline void add_transposed_product(const double* a, const double* b, double* out, int s_at_run, int m_at_run) {
+SHARDMAT_INLINE void add_transposed_product(const double* a, const double* b, double* out, int s_at_run, int m_at_run) {
   const int s = kS > 0 ? kS : s_at_run, m = kM > 0 ? kM : m_at_run;
-  for (int k = 0; k < s; ++k)
-    for (int r = 0; r < m; ++r) {
-      const double factor = a[k * m + r];
-      for (int c = 0; c < m; ++c) out[r * m + c] += factor * b[k * m + c];
-    }
+  for (int r = 0; r < m; ++r)
+    for (int k = 0; k < s; ++k) add_row<kM>(a[k * m + r], b + k * m, out + r * m, m);
 }
 
 /// Inverts a symmetric s × s block along the directions in which it is regular: those of the others become 0. Returns how

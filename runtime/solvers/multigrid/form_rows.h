@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/base/parallel.h"
+#include "kernels/host/lanes.h"
 #include "runtime/solvers/multigrid/node_rows.h"
 
 namespace shardmat::multigrid {
@@ -41,20 +42,23 @@ void form_pattern(std::int64_t rows, std::int64_t columns, const Each& each, Nod
   });
 }
 
-/// Sets the values of such rows: `each(i, use)` calls use(column, a, b) for every term, and add(a, b, block) adds it.
+/// Sets the values of such rows: `each(i, use)` calls use(column, a, b) for every term, and add(a, b, block) adds it. Both
+/// are marked SHARDMAT_INLINE_LAMBDA: they are compiled for each instruction set.
 template <class Each, class Add>
 void form_values(std::int64_t columns, const Each& each, const Add& add, NodeRows& out) {
   const std::int64_t entries = out.block_entries();
   out.value.resize(at(out.start.back() * entries));
   parallel_ranges(out.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
     std::vector<std::int64_t> place(at(columns));
-    for (std::int64_t i = begin; i < end; ++i) {
-      std::fill_n(out.value.data() + out.start[at(i)] * entries, (out.start[at(i) + 1] - out.start[at(i)]) * entries, 0.0);
-      for (std::int64_t k = out.start[at(i)]; k < out.start[at(i) + 1]; ++k) place[at(out.column[at(k)])] = k;
-      each(i, [&](std::int32_t column, const double* a, const double* b) {
-        add(a, b, out.value.data() + place[at(column)] * entries);
-      });
-    }
+    run_compiled_for(best_isa(), [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
+      for (std::int64_t i = begin; i < end; ++i) {
+        std::fill_n(out.value.data() + out.start[at(i)] * entries, (out.start[at(i) + 1] - out.start[at(i)]) * entries, 0.0);
+        for (std::int64_t k = out.start[at(i)]; k < out.start[at(i) + 1]; ++k) place[at(out.column[at(k)])] = k;
+        each(i, [&](std::int32_t column, const double* a, const double* b) SHARDMAT_INLINE_LAMBDA {
+          add(a, b, out.value.data() + place[at(column)] * entries);
+        });
+      }
+    });
   });
 }
 

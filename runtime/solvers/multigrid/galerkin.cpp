@@ -29,10 +29,16 @@ Columns columns_of(const NodeRows& p) {
 }
 
 /// Rows of coarse nodes that lie on other ranks go there; all ranks add what they get to their own.
-NodeRows brought_home(const NodeRows& c, const Nodes& of_rows, const std::vector<std::int64_t>& starts, Communicator& ranks) {
-  Lists lists = to_lists(c);
+NodeRows brought_home(NodeRows c, const std::shared_ptr<const Nodes>& rows) {
+  const Nodes& of_rows = *rows;
+  const std::vector<std::int64_t>& starts = of_rows.starts();
+  Communicator& ranks = of_rows.ranks();
+  if (ranks.size() == 1) {
+    c.rows = c.cols = rows;
+    return c;
+  }
+  const Lists lists = to_lists(c);
   const std::int64_t own = of_rows.own(), entries = c.block_entries();
-  if (of_rows.all() == own) return square_from_lists(lists, c.row_size, starts, ranks);
   Lists ghosts, mine;
   ghosts.each = mine.each = entries;
   const std::int64_t cut = lists.start[at(own)];
@@ -74,7 +80,7 @@ void mend_diagonal(NodeRows& c) {
 NodeRows multiply(const NodeRows& a, const NodeRows& b) {
   NodeRows out{a.row_size, b.col_size, a.rows, b.cols, {}, {}, {}};
   const std::int64_t columns = b.cols->local_count();
-  const auto each = [&](std::int64_t i, auto use) {
+  const auto each = [&](std::int64_t i, auto use) SHARDMAT_INLINE_LAMBDA {
     for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k) {
       const std::int64_t j = a.column[at(k)];
       for (std::int64_t l = b.start[at(j)]; l < b.start[at(j) + 1]; ++l) use(b.column[at(l)], a.block(k), b.block(l));
@@ -84,16 +90,16 @@ NodeRows multiply(const NodeRows& a, const NodeRows& b) {
   with_sizes(a.row_size, b.col_size, [&]<int kS, int kM>(Known<kS>, Known<kM>) {
     const int s = a.row_size, m = b.col_size;
     form_values(
-        columns, each, [s, m](const double* x, const double* y, double* sum) { add_product<kS, kM>(x, y, sum, s, m); }, out);
+        columns, each, [s, m](const double* x, const double* y, double* sum) SHARDMAT_INLINE_LAMBDA { add_product<kS, kM>(x, y, sum, s, m); }, out);
   });
   return out;
 }
 
 NodeRows galerkin(const NodeRows& a, const NodeRows& p) {
-  const NodeRows ap = multiply(a, with_ghost_rows(p, a.cols));
+  const NodeRows ap = multiply(a, *WithGhostRows(p, a.cols));
   const Columns columns = columns_of(p);
   NodeRows c{p.col_size, p.col_size, nullptr, ap.cols, {}, {}, {}};
-  const auto each = [&](std::int64_t g, auto use) {
+  const auto each = [&](std::int64_t g, auto use) SHARDMAT_INLINE_LAMBDA {
     for (std::int64_t t = columns.start[at(g)]; t < columns.start[at(g) + 1]; ++t) {
       const std::int64_t i = columns.row[at(t)];
       const double* const of_p = p.block(columns.block[at(t)]);
@@ -105,9 +111,9 @@ NodeRows galerkin(const NodeRows& a, const NodeRows& p) {
     const int s = p.row_size, m = p.col_size;
     form_values(
         ap.cols->local_count(), each,
-        [s, m](const double* x, const double* y, double* sum) { add_transposed_product<kS, kM>(x, y, sum, s, m); }, c);
+        [s, m](const double* x, const double* y, double* sum) SHARDMAT_INLINE_LAMBDA { add_transposed_product<kS, kM>(x, y, sum, s, m); }, c);
   });
-  NodeRows coarse = brought_home(c, *p.cols, p.cols->starts(), p.cols->ranks());
+  NodeRows coarse = brought_home(std::move(c), p.cols);
   mend_diagonal(coarse);
   return coarse;
 }

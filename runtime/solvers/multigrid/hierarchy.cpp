@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "comm/communicator.h"
@@ -40,16 +41,31 @@ struct Coarser {
   double strength = 0;
 };
 
+/// Adds the time of `work` to a part of the set-up.
+template <class Work>
+auto timed(MultigridReport& report, const char* part, const Work& work) {
+  const Timer timer;
+  if constexpr (std::is_void_v<decltype(work())>) {
+    work();
+    report.parts[part] += timer.seconds();
+  } else {
+    auto result = work();
+    report.parts[part] += timer.seconds();
+    return result;
+  }
+}
+
 double next_strength(double strength) { return strength > kLeastStrength ? strength / 2 : 0; }
 
 /// Nothing if the nodes do not form aggregates. `left`: nonzeros that it may have.
-std::optional<Coarser> make_coarser(const NodeRows& a, const Modes& modes, double radius, double strength, double left) {
+std::optional<Coarser> make_coarser(const NodeRows& a, const Modes& modes, double radius, double strength, double left,
+                                    MultigridReport& report) {
   Communicator& ranks = a.rows->ranks();
   const HostVector<double> inverse = inverse_diagonal(a);
   for (;; strength = next_strength(strength)) {
     const bool last = strength == 0;
-    const StrongGraph graph = strong_couplings(a, strength);
-    const Aggregates aggregates = make_aggregates(graph);
+    const Aggregates aggregates =
+        timed(report, "aggregates", [&] { return make_aggregates(strong_couplings(a, strength)); });
     double counts[3] = {static_cast<double>(aggregates.count), static_cast<double>(aggregates.single), 0};
     for (const std::int32_t of : aggregates.of_node) counts[2] += of >= 0 ? 1 : 0;
     ranks.all_reduce(std::span<double>(counts), Reduction::sum);
@@ -58,9 +74,10 @@ std::optional<Coarser> make_coarser(const NodeRows& a, const Modes& modes, doubl
     if (too_many && !last) continue;
     if (counts[0] * modes.count > kLeastCoarsening * counts[2] * modes.size) return std::nullopt;
     Coarser next;
-    const NodeRows t = tentative(aggregates, modes, a.rows, next.modes);
-    next.p = smoothed(t, a, inverse, kDamping / radius);
-    next.a = galerkin(a, next.p);
+    timed(report, "prolongation", [&] {
+      next.p = smoothed(tentative(aggregates, modes, a.rows, next.modes), a, inverse, kDamping / radius);
+    });
+    timed(report, "coarse matrices", [&] { next.a = galerkin(a, next.p); });
     next.strength = strength;
     if (last || nonzeros(next.a) <= left) return next;
   }
@@ -86,8 +103,8 @@ void Hierarchy::build(DistributedMatrix& matrix, const PlanRequest& plan, const 
   wanted.plan = plan;
   wanted.plan.kernel = "auto", wanted.plan.policy.clear();
   wanted.plan.tune = wanted.plan.measure = false;
-  NodeRows a = take_nodes(matrix, node_size(matrix), held, stream);
-  NearNullSpace space = near_null_space(a, options_);
+  NodeRows a = timed(report_, "rows of the finest level", [&] { return take_nodes(matrix, node_size(matrix), held, stream); });
+  NearNullSpace space = timed(report_, "near-null space", [&] { return near_null_space(a, options_); });
   Modes modes = std::move(space.modes);
   report_.modes = space.why;
   const double first = nonzeros(a);
@@ -95,9 +112,9 @@ void Hierarchy::build(DistributedMatrix& matrix, const PlanRequest& plan, const 
   std::shared_ptr<const RowMap> map = matrix.y_rows();
   std::optional<NodeRows> p;
   for (;;) {
-    auto level = std::make_unique<Level>(a, context_, wanted, map, columns_);
+    auto level = timed(report_, "products", [&] { return std::make_unique<Level>(a, context_, wanted, map, columns_); });
     map = nullptr;
-    if (p) levels_.back()->set_transfer(*p, *level, context_, wanted);
+    if (p) timed(report_, "products", [&] { levels_.back()->set_transfer(*p, *level, context_, wanted); });
     const double own = nonzeros(a);
     all += own;
     report_.levels.push_back({a.rows->all() * a.row_size, static_cast<std::int64_t>(own), a.row_size, 0, 0,
@@ -106,14 +123,14 @@ void Hierarchy::build(DistributedMatrix& matrix, const PlanRequest& plan, const 
     levels_.push_back(std::move(level));
     Level& here = *levels_.back();
     if (small) {
-      here.set_inverse(dense_inverse(a, modes), context_, wanted);
+      timed(report_, "inverse of the last level", [&] { here.set_inverse(dense_inverse(a, modes), context_, wanted); });
       break;
     }
-    const double radius = here.find_radius(stream);
+    const double radius = timed(report_, "largest eigenvalues", [&] { return here.find_radius(stream); });
     here.set_smoother(radius, options_.smoother_degree);
     report_.levels.back().radius = radius;
     if (std::ssize(levels_) >= options_.levels) break;
-    std::optional<Coarser> next = make_coarser(a, modes, radius, options_.strength, kMostComplexity * first - all);
+    std::optional<Coarser> next = make_coarser(a, modes, radius, options_.strength, kMostComplexity * first - all, report_);
     if (!next) break;
     report_.levels.back().strength = next->strength;
     a = std::move(next->a), modes = std::move(next->modes), p = std::move(next->p);
@@ -121,23 +138,23 @@ void Hierarchy::build(DistributedMatrix& matrix, const PlanRequest& plan, const 
   report_.operator_complexity = first > 0 ? all / first : 1;
 }
 
-void Hierarchy::apply(const Dense& r, const Dense& z, Stream& stream) const {
+void Hierarchy::apply(const Dense& r, const Dense& z, double scale, Stream& stream) const {
   const Dense in = levels_.front()->r(), out = levels_.front()->x();
-  const auto convert = [&](const Dense& from, const Dense& to) {
+  const auto convert = [&](const Dense& from, const Dense& to, double factor) {
     dispatch(from.type, [&]<class From>(From) {
       dispatch(to.type, [&]<class To>(To) {
         using F = typename From::type;
         using G = typename To::type;
-        passes_->run(krylov::ConvertVector<F, G>{static_cast<const F*>(from.data), static_cast<G*>(to.data), F(1)}, from.rows,
+        passes_->run(krylov::ConvertVector<F, G>{static_cast<const F*>(from.data), static_cast<G*>(to.data), factor}, from.rows,
                      stream);
       });
     });
   };
-  convert(r, in);
+  convert(r, in, 1 / scale);
   for (std::size_t l = 0; l + 1 < levels_.size(); ++l) levels_[l]->go_down(*levels_[l + 1], stream);
   levels_.back()->solve(stream);
   for (std::size_t l = levels_.size() - 1; l-- > 0;) levels_[l]->come_up(*levels_[l + 1], stream);
-  convert(out, z);
+  convert(out, z, scale);
 }
 
 std::int64_t Hierarchy::device_bytes() const {

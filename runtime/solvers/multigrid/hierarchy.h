@@ -22,8 +22,9 @@ class Hierarchy {
   Hierarchy(DistributedMatrix& matrix, const MultigridOptions& options, const PlanRequest& plan, const HeldRows* held,
             int columns);
 
-  /// z = about A⁻¹·r by one cycle, for row-major vectors of the matrix's sum_type(). In stream order.
-  void apply(const Dense& r, const Dense& z, Stream& stream) const;
+  /// z = about A⁻¹·r by one cycle, for row-major vectors of the matrix's sum_type(). In stream order. r is divided by `scale`
+  /// meanwhile, so that the type of the hierarchy holds it.
+  void apply(const Dense& r, const Dense& z, double scale, Stream& stream) const;
   const MultigridReport& report() const { return report_; }
   std::int64_t device_bytes() const;
   std::int64_t cycle_bytes() const;

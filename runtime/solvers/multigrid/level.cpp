@@ -1,5 +1,8 @@
 #include "runtime/solvers/multigrid/level.h"
 
+#include <fmt/format.h>
+
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -24,10 +27,20 @@ void with_size(int size, const F& f) {
   f(std::integral_constant<int, kSize>());
 }
 
+/// On the host, kernels are taken by rule: looking at the pattern would take longer than it saves. Blocks that divide those of
+/// the rows fill without zeros.
+MatrixOptions with_kernel(MatrixOptions options, const NodeRows& rows, Backend backend) {
+  const int block = std::gcd(rows.row_size, rows.col_size);
+  if (backend != Backend::host || options.right_hand_sides > 1 || options.plan.kernel != "auto" || block == 1 || block > kMostUnknowns) return options;
+  options.plan.kernel = "bcsr_host";
+  options.plan.policy = fmt::format("block={}", block);
+  return options;
+}
+
 }  // namespace
 
 Operator::Operator(const NodeRows& rows, Context& context, MatrixOptions options)
-    : matrix(make_matrix(rows, context, std::move(options))) {
+    : matrix(make_matrix(rows, context, with_kernel(std::move(options), rows, context.device().backend))) {
   ProductOptions wanted;
   wanted.columns = matrix->options().right_hand_sides;
   product = matrix->product(wanted);

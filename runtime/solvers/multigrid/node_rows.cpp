@@ -102,15 +102,11 @@ NodeRows square_from_lists(const Lists& lists, int size, const std::vector<std::
   return numbered(lists, size, size, nodes, nodes);
 }
 
-NodeRows with_ghost_rows(const NodeRows& m, const std::shared_ptr<const Nodes>& nodes) {
-  if (nodes->all() == nodes->own()) {
-    NodeRows all = m;
-    all.rows = nodes;
-    return all;
-  }
+WithGhostRows::WithGhostRows(const NodeRows& m, const std::shared_ptr<const Nodes>& nodes) : m_(m) {
+  if (nodes->ranks().size() == 1) return;
   Lists lists = to_lists(m);
   append(lists, nodes->fetch(lists));
-  return from_lists(lists, m.row_size, m.col_size, nodes, m.cols->starts());
+  all_ = from_lists(lists, m.row_size, m.col_size, nodes, m.cols->starts());
 }
 
 NodeRows transposed(const NodeRows& m) {
@@ -131,7 +127,12 @@ NodeRows transposed(const NodeRows& m) {
         for (int c = 0; c < m.col_size; ++c) lists.value[at(to * entries + c * m.row_size + r)] = m.block(k)[r * m.col_size + c];
     }
   const auto rows_of_result = std::make_shared<const Nodes>(m.cols->starts(), HostVector<std::int64_t>(), m.cols->ranks());
-  if (m.cols->all() == own) return from_lists(lists, m.col_size, m.row_size, rows_of_result, m.rows->starts());
+  if (m.cols->ranks().size() == 1) {  // rows came in ascending order
+    NodeRows t{m.col_size, m.row_size, rows_of_result, m.rows, std::move(lists.start), {}, std::move(lists.value)};
+    t.column.resize(lists.id.size());
+    for (std::size_t k = 0; k < lists.id.size(); ++k) t.column[k] = static_cast<std::int32_t>(lists.id[k]);
+    return t;
+  }
   // Own rows, then what other ranks have of them, row by row.
   Lists ghosts;
   ghosts.each = entries;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "kernels/base/host_vector.h"
 #include "runtime/solvers/multigrid/nodes.h"
@@ -37,9 +38,18 @@ NodeRows from_lists(const Lists& lists, int row_size, int col_size, std::shared_
 /// As from_lists(), with the columns of a square matrix.
 NodeRows square_from_lists(const Lists& lists, int size, const std::vector<std::int64_t>& starts, Communicator& ranks);
 
-/// The rows of `m`, then those of the ghosts of `nodes`, which has the rows of `m` and may have other ghosts. The columns of
-/// the result have further ghosts; the first m.count() rows keep their order. Collective.
-NodeRows with_ghost_rows(const NodeRows& m, const std::shared_ptr<const Nodes>& nodes);
+/// The rows of `m`, then those of the ghosts of `nodes`, which has the rows of `m` and may have other ghosts. The columns have
+/// further ghosts; the first m.count() rows keep their order. On one rank it is `m` itself, which must stay.
+class WithGhostRows {
+ public:
+  /// Collective.
+  WithGhostRows(const NodeRows& m, const std::shared_ptr<const Nodes>& nodes);
+  const NodeRows& operator*() const { return all_ ? *all_ : m_; }
+
+ private:
+  const NodeRows& m_;
+  std::optional<NodeRows> all_;
+};
 
 /// mᵀ. Collective.
 NodeRows transposed(const NodeRows& m);

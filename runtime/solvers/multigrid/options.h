@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,6 +43,7 @@ struct MultigridReport {
   double operator_complexity = 1;  ///< nonzeros of all levels over those of the first
   std::string modes;               ///< "6 rigid-body modes", and why
   double seconds = 0;
+  std::map<std::string, double> parts;  ///< seconds of each part of the set-up
 };
 
 }  // namespace shardmat

@@ -71,7 +71,7 @@ NodeRows tentative(const Aggregates& aggregates, const Modes& modes, const std::
 }
 
 NodeRows smoothed(const NodeRows& t, const NodeRows& a, const HostVector<double>& inverse, double omega) {
-  NodeRows p = multiply(a, with_ghost_rows(t, a.cols));
+  NodeRows p = multiply(a, *WithGhostRows(t, a.cols));
   const int s = p.row_size, m = p.col_size;
   const std::int64_t entries = p.block_entries();
   parallel_ranges(p.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {

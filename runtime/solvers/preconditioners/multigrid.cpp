@@ -1,8 +1,12 @@
 // M = a V-cycle of smoothed aggregation (multigrid/hierarchy.h).
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 
+#include "comm/communicator.h"
+#include "kernels/base/error.h"
+#include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/multigrid/hierarchy.h"
@@ -12,10 +16,20 @@ namespace {
 
 class Multigrid final : public Preconditioner {
  public:
-  Multigrid(DistributedMatrix& matrix, const PreconditionerOptions& options) : matrix_(matrix), options_(options) { build(); }
+  Multigrid(DistributedMatrix& matrix, const PreconditionerOptions& options) : matrix_(matrix), options_(options) {
+    matrix.context().communicator().run_agreed([&] {
+      if (matrix.context().device().backend != Backend::host)
+        throw Error(ErrorKind::usage, "multigrid runs on the host only; take the backend host, or block_jacobi",
+                    "preconditioner");
+    });
+    build();
+  }
 
   void refresh(Stream&) override { build(); }
-  void apply(const Dense& r, const Dense& z, Stream& stream) const override { hierarchy_->apply(r, z, stream); }
+  void expect(double norm) const override {
+    scale_ = norm > 0 && std::isfinite(norm) ? std::exp2(std::round(std::log2(norm))) : 1;  // rounds nothing
+  }
+  void apply(const Dense& r, const Dense& z, Stream& stream) const override { hierarchy_->apply(r, z, scale_, stream); }
   std::int64_t apply_bytes() const override { return hierarchy_->cycle_bytes(); }
   std::int64_t device_bytes() const override { return hierarchy_->device_bytes(); }
   std::string describe() const override {
@@ -35,6 +49,7 @@ class Multigrid final : public Preconditioner {
   DistributedMatrix& matrix_;
   PreconditionerOptions options_;
   std::unique_ptr<multigrid::Hierarchy> hierarchy_;
+  mutable double scale_ = 1;
 };
 
 }  // namespace

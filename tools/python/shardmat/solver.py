@@ -9,7 +9,7 @@ from .errors import NotConvergedError
 from .handle import Handle
 
 _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", or "auto" (by the matrix).
-    preconditioner: "none", "jacobi", "block_jacobi" or "chebyshev".
+    preconditioner: "none", "jacobi", "block_jacobi", "chebyshev" or "multigrid".
 
     Options, by keyword:
     rtol: of the norm of b. 1e-8, for a matrix in float32 1e-5.
@@ -21,6 +21,13 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
     columns: right-hand sides that are solved at once. 1; Matrix.solve takes those of b.
     node_block_size: the unknowns a node, for block_jacobi. Found in the pattern.
     degree: of the polynomial of chebyshev. 4.
+    near_null_space: of multigrid: "constants", one for each unknown of a node; "rigid" and "auto" need coordinates, which only
+        the command takes so far. "auto", which is constants without them.
+    strength: of multigrid: couplings of so much and more form aggregates. 0.05.
+    smoother_degree: of multigrid: steps of the smoother before and after a coarse correction. 2.
+    coarse_size: of multigrid: a level of so many unknowns is solved exactly. 500.
+    levels: of multigrid, at most. 20.
+    inner: of multigrid: the type of its values, "f32" or "f64". "f32".
     null_space: "none", or "constant" for a matrix with A·1 = 0.
     residual_norm: "unpreconditioned" or "preconditioned", for the test of convergence.
     assume_symmetric: True skips the test that cg, minres and chebyshev make.
