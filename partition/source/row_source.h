@@ -73,8 +73,8 @@ class RowSource {
   /// nodes have one unknown, or none can be told; 0 if nobody looked.
   virtual std::int64_t node_block_size() const { return 0; }
 
-  /// Where the nodes [begin, end) lie, three values each; a node has rows() / nodes() rows. In the original order. Empty: not
-  /// known.
+  /// Where the nodes [begin, end) lie, three values each; a node has rows() / nodes() rows. In the original order. Empty:
+  /// not known.
   virtual HostVector<double> coordinates([[maybe_unused]] std::int64_t begin, [[maybe_unused]] std::int64_t end) const {
     return {};
   }

@@ -66,8 +66,8 @@ class DistributedMatrix {
   /// Original index of each entry of Exchange::x(): this rank's entries, and those of other ranks that its rows read. -1 in
   /// places without an entry. Indices up to 2^53. Collective.
   HostVector<std::int64_t> column_ids() const;
-  /// A value for each entry of Exchange::x(), this rank's and other ranks'; `own`: those of this rank's entries, in the order
-  /// of x_rows(). 0 in places without an entry. Collective.
+  /// A value for each entry of Exchange::x(), this rank's and other ranks'; `own`: those of this rank's entries, in the
+  /// order of x_rows(). 0 in places without an entry. Collective.
   HostVector<double> column_values(const HostVector<double>& own) const;
   const ColumnSums& column_sums() const { return column_sums_; }
   /// See LoadedPart: above 0 only if the storage is symmetric and the matrix was symmetric within rounding, not exactly.

@@ -132,13 +132,14 @@ std::vector<SolverSetting> make_settings() {
       used_by(count("node_block_size", "unknowns a node; 0: as the matrix has them", 0, 1 << 20,
                     [](O& o) -> int& { return o.preconditioning.node_block_size; }),
               "preconditioner", {"block_jacobi"}),
-      used_by(word(
-                  "near_null_space",
-                  "vectors that A maps to almost 0: rigid (rigid-body modes, which need coordinates), constants (one for each "
-                  "unknown of a node), or auto: rigid where the coordinates are known and A maps the modes to almost 0",
-                  {"auto", "rigid", "constants"}, [](const O& o) { return o.preconditioning.multigrid.near_null_space; },
-                  [](O& o, const std::string& text) { o.preconditioning.multigrid.near_null_space = text; }),
-              "preconditioner", {"multigrid"}),
+      used_by(
+          word(
+              "near_null_space",
+              "vectors that A maps to almost 0: rigid (rigid-body modes, which need coordinates), constants (one for each "
+              "unknown of a node), or auto: rigid where the coordinates are known and A maps the modes to almost 0",
+              {"auto", "rigid", "constants"}, [](const O& o) { return o.preconditioning.multigrid.near_null_space; },
+              [](O& o, const std::string& text) { o.preconditioning.multigrid.near_null_space = text; }),
+          "preconditioner", {"multigrid"}),
       used_by(number("strength", "couplings of X and more form aggregates", 0, false,
                      [](O& o) -> double& { return o.preconditioning.multigrid.strength; }),
               "preconditioner", {"multigrid"}),

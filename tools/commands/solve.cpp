@@ -55,9 +55,10 @@ void add_vector_options(const CommandLine& app, Options& o) {
       ->capture_default_str()
       ->common();
   app.in(Topic::input)
-      .add_option("--coordinates", s.coordinates,
-                  "where the nodes lie, for --preconditioner multigrid: a line of 3 numbers for each node (2 if nodes have two "
-                  "unknowns), in a file that --b takes (dataset /coordinates). Generators give their own")
+      .add_option(
+          "--coordinates", s.coordinates,
+          "where the nodes lie, for --preconditioner multigrid: a line of 3 numbers for each node (2 if nodes have two "
+          "unknowns), in a file that --b takes (dataset /coordinates). Generators give their own")
       ->type_name("FILE");
   add_seed_option(app, s.seed);
   const Option output =
@@ -154,6 +155,9 @@ void finish_options(Options& o) {
   s.load.plan.products = 1000;  // a solve takes hundreds of products: measuring pays
   s.backend = parse_backend_choice(o.backend);
   o.settings->take(s.solver);
+  if (!s.coordinates.empty() && s.solver.preconditioner != "multigrid")
+    throw Error(ErrorKind::usage, "--coordinates is of no use without --preconditioner multigrid; leave it out",
+                "coordinates");
   s.solver.graph = !o.no_graph;
   s.control.progress = make_progress_bar();
 }

@@ -8,7 +8,6 @@
 namespace shardmat::multigrid {
 namespace {
 
-
 double square_of(const NodeRows& a, std::int64_t k) {
   const double* const block = a.block(k);
   double sum = 0;

@@ -29,8 +29,8 @@ struct Aggregates {
 };
 
 /// Roots are nodes none of whose neighbours is taken; they take their neighbours, so that roots are three couplings apart or
-/// more. All other nodes have a taken neighbour, and join the aggregate of a root that most of their neighbours are in. Nodes
-/// without strong couplings are aggregates of their own.
+/// more. All other nodes have a taken neighbour, and join the aggregate of a root that most of their neighbours are in.
+/// Nodes without strong couplings are aggregates of their own.
 Aggregates make_aggregates(const StrongGraph& graph);
 
 }  // namespace shardmat::multigrid

@@ -21,7 +21,8 @@ HostVector<double> gathered(const NodeRows& a) {
   Communicator& ranks = nodes.ranks();
   const std::int64_t n = nodes.all() * a.row_size, size = a.row_size;
   std::int64_t most = 0;
-  for (std::size_t p = 0; p + 1 < nodes.starts().size(); ++p) most = std::max(most, nodes.starts()[p + 1] - nodes.starts()[p]);
+  for (std::size_t p = 0; p + 1 < nodes.starts().size(); ++p)
+    most = std::max(most, nodes.starts()[p + 1] - nodes.starts()[p]);
   const std::int64_t slot = most * size * n;
   HostVector<double> slots = ranks.run_agreed([&] {
     require_host_memory(8 * (slot * ranks.size() + n * n), "the last level of multigrid");
@@ -52,7 +53,8 @@ HostVector<double> gathered(const Modes& modes, const Nodes& nodes) {
   if (ranks.size() == 1) return modes.value;
   const std::int64_t entries = std::int64_t{modes.size} * modes.count;
   std::int64_t most = 0;
-  for (std::size_t p = 0; p + 1 < nodes.starts().size(); ++p) most = std::max(most, nodes.starts()[p + 1] - nodes.starts()[p]);
+  for (std::size_t p = 0; p + 1 < nodes.starts().size(); ++p)
+    most = std::max(most, nodes.starts()[p + 1] - nodes.starts()[p]);
   HostVector<double> slots(at(most * entries * ranks.size()), 0.0);
   std::copy(modes.value.begin(), modes.value.end(), slots.begin() + most * entries * ranks.rank());
   ranks.all_gather_slots(slots.data(), at(most * entries) * sizeof(double));
@@ -81,7 +83,8 @@ void stiffen_free_modes(HostVector<double>& a, std::int64_t n, const HostVector<
   for (std::size_t f = 0; f < free.size(); ++f)
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j)
-        a[at(i * n + j)] += largest / (reaches[f] * reaches[f]) * modes[at(i * count + free[f])] * modes[at(j * count + free[f])];
+        a[at(i * n + j)] +=
+            largest / (reaches[f] * reaches[f]) * modes[at(i * count + free[f])] * modes[at(j * count + free[f])];
 }
 
 /// In place, by Gauss and Jordan without exchanges: A is symmetric and positive but for directions that are left out.

@@ -54,9 +54,8 @@ void form_values(std::int64_t columns, const Each& each, const Add& add, NodeRow
       for (std::int64_t i = begin; i < end; ++i) {
         std::fill_n(out.value.data() + out.start[at(i)] * entries, (out.start[at(i) + 1] - out.start[at(i)]) * entries, 0.0);
         for (std::int64_t k = out.start[at(i)]; k < out.start[at(i) + 1]; ++k) place[at(out.column[at(k)])] = k;
-        each(i, [&](std::int32_t column, const double* a, const double* b) SHARDMAT_INLINE_LAMBDA {
-          add(a, b, out.value.data() + place[at(column)] * entries);
-        });
+        each(i, [&](std::int32_t column, const double* a, const double* b)
+                    SHARDMAT_INLINE_LAMBDA { add(a, b, out.value.data() + place[at(column)] * entries); });
       }
     });
   });

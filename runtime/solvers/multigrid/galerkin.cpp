@@ -90,7 +90,10 @@ NodeRows multiply(const NodeRows& a, const NodeRows& b) {
   with_sizes(a.row_size, b.col_size, [&]<int kS, int kM>(Known<kS>, Known<kM>) {
     const int s = a.row_size, m = b.col_size;
     form_values(
-        columns, each, [s, m](const double* x, const double* y, double* sum) SHARDMAT_INLINE_LAMBDA { add_product<kS, kM>(x, y, sum, s, m); }, out);
+        columns, each,
+        [s, m](const double* x, const double* y, double* sum)
+            SHARDMAT_INLINE_LAMBDA { add_product<kS, kM>(x, y, sum, s, m); },
+        out);
   });
   return out;
 }
@@ -111,7 +114,9 @@ NodeRows galerkin(const NodeRows& a, const NodeRows& p) {
     const int s = p.row_size, m = p.col_size;
     form_values(
         ap.cols->local_count(), each,
-        [s, m](const double* x, const double* y, double* sum) SHARDMAT_INLINE_LAMBDA { add_transposed_product<kS, kM>(x, y, sum, s, m); }, c);
+        [s, m](const double* x, const double* y, double* sum)
+            SHARDMAT_INLINE_LAMBDA { add_transposed_product<kS, kM>(x, y, sum, s, m); },
+        c);
   });
   NodeRows coarse = brought_home(std::move(c), p.cols);
   mend_diagonal(coarse);

@@ -74,9 +74,8 @@ std::optional<Coarser> make_coarser(const NodeRows& a, const Modes& modes, doubl
     if (too_many && !last) continue;
     if (counts[0] * modes.count > kLeastCoarsening * counts[2] * modes.size) return std::nullopt;
     Coarser next;
-    timed(report, "prolongation", [&] {
-      next.p = smoothed(tentative(aggregates, modes, a.rows, next.modes), a, inverse, kDamping / radius);
-    });
+    timed(report, "prolongation",
+          [&] { next.p = smoothed(tentative(aggregates, modes, a.rows, next.modes), a, inverse, kDamping / radius); });
     timed(report, "coarse matrices", [&] { next.a = galerkin(a, next.p); });
     next.strength = strength;
     if (last || nonzeros(next.a) <= left) return next;
@@ -103,7 +102,8 @@ void Hierarchy::build(DistributedMatrix& matrix, const PlanRequest& plan, const 
   wanted.plan = plan;
   wanted.plan.kernel = "auto", wanted.plan.policy.clear();
   wanted.plan.tune = wanted.plan.measure = false;
-  NodeRows a = timed(report_, "rows of the finest level", [&] { return take_nodes(matrix, node_size(matrix), held, stream); });
+  NodeRows a =
+      timed(report_, "rows of the finest level", [&] { return take_nodes(matrix, node_size(matrix), held, stream); });
   NearNullSpace space = timed(report_, "near-null space", [&] { return near_null_space(a, options_); });
   Modes modes = std::move(space.modes);
   report_.modes = space.why;
@@ -145,8 +145,8 @@ void Hierarchy::apply(const Dense& r, const Dense& z, double scale, Stream& stre
       dispatch(to.type, [&]<class To>(To) {
         using F = typename From::type;
         using G = typename To::type;
-        passes_->run(krylov::ConvertVector<F, G>{static_cast<const F*>(from.data), static_cast<G*>(to.data), factor}, from.rows,
-                     stream);
+        passes_->run(krylov::ConvertVector<F, G>{static_cast<const F*>(from.data), static_cast<G*>(to.data), factor},
+                     from.rows, stream);
       });
     });
   };

@@ -1,7 +1,7 @@
 // Smoothed aggregation by node blocks: the levels of a matrix, and a V-cycle over them.
 //
-// P. Vaněk, J. Mandel, M. Brezina, Algebraic multigrid by smoothed aggregation for second and fourth order elliptic problems,
-// Computing 56 (1996). Set-up in host memory in f64; the cycle runs on the device, in the type of the options.
+// P. Vaněk, J. Mandel, M. Brezina, Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
+// problems, Computing 56 (1996). Set-up in host memory in f64; the cycle runs on the device, in the type of the options.
 //
 // Threads: as DistributedMatrix. Everything is collective.
 #pragma once
@@ -22,8 +22,8 @@ class Hierarchy {
   Hierarchy(DistributedMatrix& matrix, const MultigridOptions& options, const PlanRequest& plan, const HeldRows* held,
             int columns);
 
-  /// z = about A⁻¹·r by one cycle, for row-major vectors of the matrix's sum_type(). In stream order. r is divided by `scale`
-  /// meanwhile, so that the type of the hierarchy holds it.
+  /// z = about A⁻¹·r by one cycle, for row-major vectors of the matrix's sum_type(). In stream order. r is divided by
+  /// `scale` meanwhile, so that the type of the hierarchy holds it.
   void apply(const Dense& r, const Dense& z, double scale, Stream& stream) const;
   const MultigridReport& report() const { return report_; }
   std::int64_t device_bytes() const;

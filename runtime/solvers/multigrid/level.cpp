@@ -27,11 +27,13 @@ void with_size(int size, const F& f) {
   f(std::integral_constant<int, kSize>());
 }
 
-/// On the host, kernels are taken by rule: looking at the pattern would take longer than it saves. Blocks that divide those of
-/// the rows fill without zeros.
+/// On the host, kernels are taken by rule: looking at the pattern would take longer than it saves. Blocks that divide those
+/// of the rows fill without zeros.
 MatrixOptions with_kernel(MatrixOptions options, const NodeRows& rows, Backend backend) {
   const int block = std::gcd(rows.row_size, rows.col_size);
-  if (backend != Backend::host || options.right_hand_sides > 1 || options.plan.kernel != "auto" || block == 1 || block > kMostUnknowns) return options;
+  if (backend != Backend::host || options.right_hand_sides > 1 || options.plan.kernel != "auto" || block == 1 ||
+      block > kMostUnknowns)
+    return options;
   options.plan.kernel = "bcsr_host";
   options.plan.policy = fmt::format("block={}", block);
   return options;
@@ -118,11 +120,10 @@ void Level::step(const Dense& r, const Dense& d, const Dense& x, Step factors, k
   dispatch(r.type, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
     with_size(size_, [&]<int kSize>(std::integral_constant<int, kSize>) {
-      passes_->run(
-          krylov::SmoothBlocks<T, kSize>{diagonal_.as<T>(), static_cast<const T*>(r.data), static_cast<T*>(d.data),
-                                         static_cast<T*>(x.data), places_.as<std::int64_t>(), passes_->columns(),
-                                         static_cast<T>(factors.a), static_cast<T>(factors.b), before},
-          nodes_, stream);
+      passes_->run(krylov::SmoothBlocks<T, kSize>{diagonal_.as<T>(), static_cast<const T*>(r.data), static_cast<T*>(d.data),
+                                                  static_cast<T*>(x.data), places_.as<std::int64_t>(), passes_->columns(),
+                                                  static_cast<T>(factors.a), static_cast<T>(factors.b), before},
+                   nodes_, stream);
     });
   });
 }

@@ -63,7 +63,7 @@ class Level {
   void step(const Dense& r, const Dense& d, const Dense& x, Step factors, krylov::Before before, Stream& stream) const;
 
   Context& context_;
-  int size_;           ///< unknowns of a node
+  int size_;  ///< unknowns of a node
   std::int64_t nodes_;
   Operator a_, to_coarse_, from_coarse_, inverse_;
   Buffer diagonal_, places_, r_, x_;

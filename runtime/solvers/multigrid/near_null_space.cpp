@@ -63,8 +63,7 @@ void clear_alone(const NodeRows& a, Modes& modes) {
       for (int r = 0; r < s; ++r) {
         bool coupled = false;
         for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1] && !coupled; ++k)
-          for (int c = 0; c < s && !coupled; ++c)
-            coupled = a.block(k)[r * s + c] != 0 && (a.column[at(k)] != i || c != r);
+          for (int c = 0; c < s && !coupled; ++c) coupled = a.block(k)[r * s + c] != 0 && (a.column[at(k)] != i || c != r);
         if (!coupled) std::fill_n(modes.value.data() + (i * s + r) * modes.count, modes.count, 0.0);
       }
   });
@@ -115,13 +114,14 @@ NearNullSpace near_null_space(const NodeRows& a, const MultigridOptions& options
     const std::int64_t given = std::ssize(coordinates->of_own) / coordinates->dimensions;
     if (given != a.count())
       throw Error(ErrorKind::usage,
-                  fmt::format("coordinates of {} nodes are given, but this rank has {} nodes of {} unknowns", given, a.count(),
-                              a.row_size),
+                  fmt::format("coordinates of {} nodes are given, but this rank has {} nodes of {} unknowns", given,
+                              a.count(), a.row_size),
                   "coordinates");
   });
   const auto take_constants = [&](const std::string& why) {
-    NearNullSpace found{constants(a.count(), a.row_size),
-                        fmt::format("{}{}", a.row_size == 1 ? "the constant" : fmt::format("{} constants", a.row_size), why)};
+    NearNullSpace found{
+        constants(a.count(), a.row_size),
+        fmt::format("{}{}", a.row_size == 1 ? "the constant" : fmt::format("{} constants", a.row_size), why)};
     clear_alone(a, found.modes);
     return found;
   };

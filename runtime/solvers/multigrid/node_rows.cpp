@@ -11,7 +11,6 @@
 namespace shardmat::multigrid {
 namespace {
 
-
 /// The columns of `lists` that this rank does not have, ascending.
 HostVector<std::int64_t> ghosts_in(const Lists& lists, const std::vector<std::int64_t>& starts, const Communicator& ranks) {
   const std::int64_t first = starts[at(ranks.rank())], end = starts[at(ranks.rank()) + 1];
@@ -67,7 +66,8 @@ NodeRows numbered(const Lists& lists, int row_size, int col_size, std::shared_pt
 }
 
 void append(Lists& all, const Lists& more) {
-  for (std::int64_t i = 0; i < more.count(); ++i) all.start.push_back(all.start.back() + more.start[at(i) + 1] - more.start[at(i)]);
+  for (std::int64_t i = 0; i < more.count(); ++i)
+    all.start.push_back(all.start.back() + more.start[at(i) + 1] - more.start[at(i)]);
   all.id.insert(all.id.end(), more.id.begin(), more.id.end());
   all.value.insert(all.value.end(), more.value.begin(), more.value.end());
 }
@@ -124,7 +124,8 @@ NodeRows transposed(const NodeRows& m) {
       const std::int64_t to = next[at(m.column[at(k)])]++;
       lists.id[at(to)] = m.rows->global(i);
       for (int r = 0; r < m.row_size; ++r)
-        for (int c = 0; c < m.col_size; ++c) lists.value[at(to * entries + c * m.row_size + r)] = m.block(k)[r * m.col_size + c];
+        for (int c = 0; c < m.col_size; ++c)
+          lists.value[at(to * entries + c * m.row_size + r)] = m.block(k)[r * m.col_size + c];
     }
   const auto rows_of_result = std::make_shared<const Nodes>(m.cols->starts(), HostVector<std::int64_t>(), m.cols->ranks());
   if (m.cols->ranks().size() == 1) {  // rows came in ascending order

@@ -38,8 +38,8 @@ NodeRows from_lists(const Lists& lists, int row_size, int col_size, std::shared_
 /// As from_lists(), with the columns of a square matrix.
 NodeRows square_from_lists(const Lists& lists, int size, const std::vector<std::int64_t>& starts, Communicator& ranks);
 
-/// The rows of `m`, then those of the ghosts of `nodes`, which has the rows of `m` and may have other ghosts. The columns have
-/// further ghosts; the first m.count() rows keep their order. On one rank it is `m` itself, which must stay.
+/// The rows of `m`, then those of the ghosts of `nodes`, which has the rows of `m` and may have other ghosts. The columns
+/// have further ghosts; the first m.count() rows keep their order. On one rank it is `m` itself, which must stay.
 class WithGhostRows {
  public:
   /// Collective.

@@ -31,7 +31,8 @@ Lists exchange(const Lists& lists, std::span<const ListRun> out, std::span<const
   std::vector<Incoming> receives;
   for (const ListRun& run : out)
     sends.push_back({run.rank, lengths.data() + run.first, at(run.count) * sizeof(std::int64_t)});
-  for (const ListRun& run : in) receives.push_back({run.rank, come.data() + run.first, at(run.count) * sizeof(std::int64_t)});
+  for (const ListRun& run : in)
+    receives.push_back({run.rank, come.data() + run.first, at(run.count) * sizeof(std::int64_t)});
   auto transfer = ranks.start(sends, receives, kTag);
   ranks.finish(transfer);
   result.start.assign(1, 0);
@@ -45,7 +46,8 @@ Lists exchange(const Lists& lists, std::span<const ListRun> out, std::span<const
     };
     for (const ListRun& run : out) {
       const std::int64_t begin = lists.start[at(run.first)], end = lists.start[at(run.first + run.count)];
-      const void* const from = values ? static_cast<const void*>(lists.value.data() + begin * lists.each) : lists.id.data() + begin;
+      const void* const from =
+          values ? static_cast<const void*>(lists.value.data() + begin * lists.each) : lists.id.data() + begin;
       sends.push_back({run.rank, from, bytes(end - begin)});
     }
     for (const ListRun& run : in) {
@@ -68,10 +70,7 @@ std::vector<std::int64_t> starts_of(std::int64_t own, Communicator& ranks) {
 }
 
 Nodes::Nodes(std::vector<std::int64_t> starts, HostVector<std::int64_t> ghosts, Communicator& ranks)
-    : starts_(std::move(starts)),
-      ghosts_(std::move(ghosts)),
-      ranks_(&ranks),
-      rank_(static_cast<std::size_t>(ranks.rank())) {
+    : starts_(std::move(starts)), ghosts_(std::move(ghosts)), ranks_(&ranks), rank_(static_cast<std::size_t>(ranks.rank())) {
   if (ranks.size() == 1) return;
   std::vector<std::int64_t> needed(static_cast<std::size_t>(ranks.size()));
   std::vector<std::int64_t> first_of(needed.size());
@@ -107,7 +106,8 @@ std::int32_t Nodes::local(std::int64_t global) const {
 void Nodes::fetch_bytes(const void* own, void* ghosts, std::size_t item_bytes) const {
   HostVector<std::byte> packed(wanted_.size() * item_bytes);
   for (std::size_t i = 0; i < wanted_.size(); ++i)
-    std::memcpy(packed.data() + i * item_bytes, static_cast<const std::byte*>(own) + at(wanted_[i]) * item_bytes, item_bytes);
+    std::memcpy(packed.data() + i * item_bytes, static_cast<const std::byte*>(own) + at(wanted_[i]) * item_bytes,
+                item_bytes);
   std::vector<Outgoing> sends;
   std::vector<Incoming> receives;
   for (const Neighbour& n : neighbours_) {
@@ -125,7 +125,8 @@ Lists Nodes::fetch(const Lists& of_own) const {
   for (const std::int32_t node : wanted_) {
     const std::int64_t begin = of_own.start[at(node)], end = of_own.start[at(node) + 1];
     packed.id.insert(packed.id.end(), of_own.id.begin() + begin, of_own.id.begin() + end);
-    packed.value.insert(packed.value.end(), of_own.value.begin() + begin * of_own.each, of_own.value.begin() + end * of_own.each);
+    packed.value.insert(packed.value.end(), of_own.value.begin() + begin * of_own.each,
+                        of_own.value.begin() + end * of_own.each);
     packed.start.push_back(std::ssize(packed.id));
   }
   std::vector<ListRun> out, in;

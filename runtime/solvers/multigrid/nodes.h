@@ -64,7 +64,7 @@ class Nodes {
   /// Nodes in common with another rank.
   struct Neighbour {
     int rank;
-    std::int64_t first_ghost = 0, ghosts = 0;  ///< those of its nodes that this rank needs
+    std::int64_t first_ghost = 0, ghosts = 0;   ///< those of its nodes that this rank needs
     std::int64_t first_wanted = 0, wanted = 0;  ///< of this rank's nodes that it needs, in wanted_
   };
   void fetch_bytes(const void* own, void* ghosts, std::size_t item_bytes) const;

@@ -20,9 +20,9 @@ NodeRows tentative(const Aggregates& aggregates, const Modes& modes, const std::
   const int s = modes.size, m = modes.count;
   const std::int64_t rows = std::ssize(aggregates.of_node), entries = std::int64_t{s} * m;
   Communicator& ranks = nodes->ranks();
-  NodeRows t{s, m, nodes,
-             std::make_shared<const Nodes>(starts_of(aggregates.count, ranks), HostVector<std::int64_t>(), ranks),
-             {0}, {}, {}};
+  NodeRows t{
+      s,   m,  nodes, std::make_shared<const Nodes>(starts_of(aggregates.count, ranks), HostVector<std::int64_t>(), ranks),
+      {0}, {}, {}};
   // Members of each aggregate, by their blocks.
   HostVector<std::int64_t> start(at(aggregates.count + 1), 0), member;
   for (const std::int32_t a : aggregates.of_node) {

@@ -17,8 +17,8 @@ struct Modes {
   HostVector<double> value;
 };
 
-/// T, the modes cut by aggregates and made orthonormal there. A mode that the modes before it span in an aggregate becomes 0.
-/// The factors are the modes of the coarse nodes. Numerically as a QR factorisation by modified Gram and Schmidt, twice.
+/// T, the modes cut by aggregates and made orthonormal there. A mode that the modes before it span in an aggregate becomes
+/// 0. The factors are the modes of the coarse nodes. Numerically as a QR factorisation by modified Gram and Schmidt, twice.
 /// Collective.
 NodeRows tentative(const Aggregates& aggregates, const Modes& modes, const std::shared_ptr<const Nodes>& nodes,
                    Modes& coarse_modes);

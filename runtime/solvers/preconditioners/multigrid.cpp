@@ -36,7 +36,8 @@ class Multigrid final : public Preconditioner {
     const MultigridReport& report = hierarchy_->report();
     std::string text = fmt::format("{}; {} levels of", report.modes, report.levels.size());
     for (const MultigridLevel& level : report.levels) text += fmt::format(" {}", level.rows);
-    return text + fmt::format(" unknowns, complexity {:.2f}; set up in {:.2f} s", report.operator_complexity, report.seconds);
+    return text +
+           fmt::format(" unknowns, complexity {:.2f}; set up in {:.2f} s", report.operator_complexity, report.seconds);
   }
 
  private:

@@ -61,8 +61,7 @@ struct Fine {
   NodeRows a;
   Modes modes;
   Fine(const std::string& specification, int size)
-      : made(kHost64, specification, LocalSort::none),
-        a(take_nodes(made.matrix, size, nullptr, made.context.stream())) {
+      : made(kHost64, specification, LocalSort::none), a(take_nodes(made.matrix, size, nullptr, made.context.stream())) {
     MultigridOptions options;
     if (size == 3) options.coordinates = coordinates_of(*open_matrix(specification, world()).rows, made.matrix, size);
     NearNullSpace space = near_null_space(a, options);

@@ -1,0 +1,79 @@
+"""shardmat solve --preconditioner multigrid: answers, iterations, coordinates."""
+
+import unittest
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg
+
+from support import INPUT, USAGE, CliTest, fem_matrix, read_vector
+
+N = 10
+BEAM = f"elasticity:n={N},uniform,clamp=0.1"
+
+
+def grid_points():
+    z, y, x = np.meshgrid(*[np.arange(N)] * 3, indexing="ij")
+    return np.stack([x.ravel(), y.ravel(), z.ravel()], 1).astype(float)
+
+
+class Multigrid(CliTest):
+    def solve(self, matrix, *options, ranks=0):
+        return self.json_of("solve", matrix, "--preconditioner", "multigrid", "--backend", "host", "--b", "random", *options, ranks=ranks)
+
+    def iterations(self, *arguments, **options):
+        report = self.solve(*arguments, **options)
+        (column,) = report["columns"]
+        self.assertTrue(column["converged"], column)
+        return column["iterations"], report["solver"]["preconditioner_note"]
+
+    def test_coordinates_of_generators_and_files_do_the_same(self):
+        few, note = self.iterations(BEAM)
+        self.assertLessEqual(few, 14)
+        self.assertIn("6 rigid-body modes", note)
+        self.assertRegex(note, r"\d levels of 3000 ")
+        np.save(self.path("xyz.npy"), grid_points())
+        for order in ("none", "rcm", "graph"):
+            more = () if order == "none" else ("--reorder", order, *(("--parts", 3) if order == "graph" else ()))
+            self.succeed("partition", BEAM, f"{order}.h5", *more)
+            many, note = self.iterations(f"{order}.h5")
+            self.assertGreater(many, few)
+            self.assertIn("3 constants: no coordinates are given", note)
+            for ranks in (1, 2, 3):
+                found, note = self.iterations(f"{order}.h5", "--coordinates", "xyz.npy", ranks=ranks)
+                self.assertIn("6 rigid-body modes", note)
+                self.assertLessEqual(found, 16, (order, ranks))
+
+    def test_x_is_scipys(self):
+        a = fem_matrix("elasticity_bar")
+        b = np.random.default_rng(5).standard_normal((a.shape[0], 3))
+        np.save(self.path("b.npy"), b)
+        x = scipy.sparse.linalg.spsolve(a.tocsc(), b)
+        sp.save_npz(self.path("a.npz"), a)
+        for ranks in (1, 2, 3):
+            self.succeed("solve", "a.npz", "--preconditioner", "multigrid", "--backend", "host", "--b", "b.npy", "--rhs", 3, "--rtol",
+                         1e-12, "--output", "x.npy", "--force", ranks=ranks)
+            np.testing.assert_allclose(read_vector(self.path("x.npy"), "x"), x, rtol=1e-7, atol=1e-9 * abs(x).max())
+
+    def test_settings_change_what_is_built(self):
+        usual, note = self.iterations(BEAM)
+        deep, deep_note = self.iterations(BEAM, "--coarse-size", 30)
+        self.assertGreater(len(deep_note.split(" levels of ")[1].split()), len(note.split(" levels of ")[1].split()))
+        self.assertLess(self.iterations(BEAM, "--smoother-degree", 4)[0], usual)
+        self.assertGreater(self.iterations(BEAM, "--levels", 1)[0], usual)
+        self.assertLessEqual(abs(self.iterations(BEAM, "--inner", "f64")[0] - usual), 1)
+
+    def test_mistakes(self):
+        np.save(self.path("short.npy"), grid_points()[1:])
+        solve = ("solve", BEAM, "--preconditioner", "multigrid", "--backend", "host")
+        for ranks in (0, 2):
+            self.fail_with(INPUT, *solve, "--coordinates", "short.npy", says=["short.npy", "1000"], ranks=ranks)
+        self.fail_with(USAGE, "solve", BEAM, "--coordinates", "short.npy", says="--preconditioner multigrid")
+        self.fail_with(USAGE, "solve", BEAM, "--preconditioner", "jacobi", "--coarse-size", 20, says="coarse_size is of no use")
+        self.succeed("partition", BEAM, "beam.h5")
+        self.fail_with(USAGE, "solve", "beam.h5", "--preconditioner", "multigrid", "--backend", "host", "--near-null-space", "rigid",
+                       says="need the coordinates")
+
+
+if __name__ == "__main__":
+    unittest.main()
