@@ -149,7 +149,6 @@ std::optional<double> parse_unusual(std::string text) {
   return value;
 }
 
-/// Parses the word at p by the slow way.
 /// True for a number such as 1,5.
 bool has_decimal_comma(std::string word) {
   const std::size_t comma = word.find(',');
@@ -158,9 +157,11 @@ bool has_decimal_comma(std::string word) {
   return parse_unusual(word).has_value();
 }
 
+/// Parses the word at p by the slow way. Some versions of SciPy write NUL characters behind numbers of f32.
 const char* parse_value_slowly(const char* p, double& value) {
   const char* end = word_end(p);
-  const std::string_view word(p, static_cast<std::size_t>(end - p));
+  std::string_view word(p, static_cast<std::size_t>(end - p));
+  word = word.substr(0, word.find_last_not_of('\0') + 1);
   const std::optional<double> parsed = parse_unusual(std::string(word));
   if (!parsed)
     throw LineFault{
