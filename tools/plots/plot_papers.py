@@ -12,7 +12,7 @@ import math
 
 import plots
 
-COLORS = ("#2f6f9f", "#e3a34a", "#4f9a5b", "#a33a3a", "#000000", "#7a6fa8")
+COLORS = ("#2f6f9f", "#e3a34a", "#4f9a5b", "#a33a3a", "#000000", "#7a6fa8", "#c77dab", "#8a8a8a")
 
 
 def of_type(rows, wanted):
@@ -31,7 +31,7 @@ def bars(axes, groups, series, unit, logarithmic=False):
     for i, (label, values) in enumerate(series):
         found = [(g + (i - (len(series) - 1) / 2) * width, v) for g, v in enumerate(values) if v is not None]
         if found:
-            axes.bar([x for x, _ in found], [v for _, v in found], width, color=COLORS[i % 6], label=label)
+            axes.bar([x for x, _ in found], [v for _, v in found], width, color=COLORS[i % len(COLORS)], label=label)
     named(axes, range(len(groups)), groups)
     if logarithmic:
         axes.set_yscale("log")
