@@ -12,8 +12,6 @@ namespace {
 
 using namespace batched;
 
-constexpr std::size_t kShared = 32 << 10;   ///< a block, as in the paper
-constexpr std::int64_t kMostParts = 65535;  ///< of a grid, across
 constexpr int kElementwiseBlock = 256;
 
 struct Arrays {
@@ -67,9 +65,7 @@ class CooSwaPlan final : public BatchedPlan {
     const BatchOffsets& at = this->batch().at;
     for (const auto* offsets : {&at.first_row, &at.first_col, &at.first_entry})
       descriptor_.insert(descriptor_.end(), offsets->begin(), offsets->end());
-    const auto fit = static_cast<std::int64_t>(kShared / size_of(this->batch().type)) / std::max(at.most_rows, 1);
-    part_columns_ = static_cast<int>(std::min(fit, columns));
-    if (part_columns_ > 0 && (columns + part_columns_ - 1) / part_columns_ > kMostParts) part_columns_ = 0;
+    part_columns_ = coo_swa_part_columns(at.most_rows, static_cast<std::int64_t>(size_of(this->batch().type)), columns);
   }
 
   bool reproducible() const override { return false; }
@@ -111,7 +107,7 @@ class CooSwaPlan final : public BatchedPlan {
 std::vector<Policy> coo_swa_policies(const DeviceBatch& batch, std::int64_t) {
   if (is_half(batch.type)) return {};
   std::vector<Policy> all;
-  for (const int block_size : {256, 512, 1024, 128, 64}) all.push_back({{"block_size", block_size}});
+  for (const int block_size : kCooSwaBlocks) all.push_back({{"block_size", block_size}});
   return all;
 }
 

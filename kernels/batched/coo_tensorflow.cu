@@ -10,7 +10,7 @@ namespace {
 
 using namespace batched;
 
-constexpr int kBlock = 256;
+constexpr int kBlock = kTensorflowBlock;
 
 template <class T>
 __global__ void add_products(std::int64_t nnz, const std::int32_t* __restrict__ row_idx,

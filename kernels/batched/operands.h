@@ -11,6 +11,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/host_device.h"
 #include "kernels/batched/batched_spmm.h"
+#include "kernels/batched/paper_launches.h"
 
 #ifdef __CUDACC__
 #include "kernels/cuda/dense_rows.h"
@@ -72,13 +73,6 @@ std::int32_t bytes_of_row(std::int64_t leading, const char* what) {
   if (bytes > std::numeric_limits<std::int32_t>::max())
     throw Error(ErrorKind::usage, std::string("the rows of ") + what + " are 2 GiB apart or more");
   return static_cast<std::int32_t>(bytes);
-}
-
-/// subWarp of Nagasaka et al., section 4.1: the number of lanes for `columns` columns.
-inline int sub_warp_of(std::int64_t columns) {
-  int lanes = 1;
-  while (lanes < 32 && lanes < columns) lanes *= 2;
-  return lanes;
 }
 
 /// Number of lanes of a sub-warp for `stretches` stretches of columns; a lane takes one stretch in each pass. A power of two

@@ -11,15 +11,8 @@ namespace {
 
 using namespace batched;
 
-constexpr std::size_t kShared = 32 << 10;  ///< a block, as in the paper
-
-/// Blocks come matrix by matrix, for each `parts` blocks of columns, for each `row_blocks` blocks of rows.
-struct Spread {
-  int row_blocks, parts, part_columns, sub_warp;
-};
-
 template <class T, class A, bool kInShared>
-__global__ void swa_product(Spread spread, const std::int32_t* __restrict__ first_row,
+__global__ void swa_product(SwaSpread spread, const std::int32_t* __restrict__ first_row,
                             const std::int32_t* __restrict__ first_col, const std::int32_t* __restrict__ row_ptr,
                             const std::int32_t* __restrict__ col_idx, const A* __restrict__ values, Operands<T, A> v) {
   extern __shared__ __align__(16) unsigned char shared[];
@@ -64,13 +57,8 @@ class SwaPlan final : public BatchedPlan {
     const BatchOffsets& at = this->batch().at;
     descriptor_ = at.first_row;
     descriptor_.insert(descriptor_.end(), at.first_col.begin(), at.first_col.end());
-    const int sub_warp = sub_warp_of(columns), rows = block_ / sub_warp;
-    const auto columns_of_part = static_cast<std::int64_t>(kShared / static_cast<std::size_t>(rows) /
-                                                           size_of(sum_type(this->batch().type)) / sub_warp) *
-                                 sub_warp;
-    const std::int64_t parts = in_shared_ ? (columns + columns_of_part - 1) / columns_of_part : 1;
-    spread_ = {(at.most_rows + rows - 1) / rows, static_cast<int>(parts),
-               static_cast<int>(parts == 1 ? columns : columns_of_part), sub_warp};
+    spread_ = swa_spread(at.most_rows, static_cast<std::int64_t>(size_of(sum_type(this->batch().type))), columns, block_,
+                         in_shared_);
   }
 
  private:
@@ -91,7 +79,7 @@ class SwaPlan final : public BatchedPlan {
 
   int block_;
   bool in_shared_;
-  Spread spread_;
+  SwaSpread spread_;
 };
 
 }  // namespace
@@ -99,7 +87,7 @@ class SwaPlan final : public BatchedPlan {
 std::vector<Policy> swa_policies(const DeviceBatch& batch, std::int64_t) {
   if (is_half(batch.type)) return {};
   std::vector<Policy> all;
-  for (const int block_size : {128, 64, 256, 512})
+  for (const int block_size : kSwaBlocks)
     for (const int shared : {1, 0}) all.push_back({{"block_size", block_size}, {"shared", shared}});
   return all;
 }

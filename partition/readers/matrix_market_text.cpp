@@ -149,7 +149,6 @@ std::optional<double> parse_unusual(std::string text) {
   return value;
 }
 
-/// Parses the word at p by the slow way.
 /// True for a number such as 1,5.
 bool has_decimal_comma(std::string word) {
   const std::size_t comma = word.find(',');
@@ -158,15 +157,21 @@ bool has_decimal_comma(std::string word) {
   return parse_unusual(word).has_value();
 }
 
+/// What to do about a word that is no number.
+std::string_view remedy_for(std::string_view word) {
+  if (has_decimal_comma(std::string(word))) return "write a point instead of the comma before its decimals";
+  // Some versions of SciPy cut numbers of f32 off before the exponent and fill the rest with NUL.
+  if (word.find('\0') != std::string_view::npos)
+    return "the program that wrote it cut it off, as some versions of SciPy do with arrays of f32; write them as f64";
+  return "correct or remove the line";
+}
+
+/// Parses the word at p by the slow way.
 const char* parse_value_slowly(const char* p, double& value) {
   const char* end = word_end(p);
   const std::string_view word(p, static_cast<std::size_t>(end - p));
   const std::optional<double> parsed = parse_unusual(std::string(word));
-  if (!parsed)
-    throw LineFault{
-        p, fmt::format("the value {} is no number; {}", quote(word),
-                       has_decimal_comma(std::string(word)) ? "write a point instead of the comma before its decimals"
-                                                            : "correct or remove the line")};
+  if (!parsed) throw LineFault{p, fmt::format("the value {} is no number; {}", quote(word), remedy_for(word))};
   if (std::isinf(*parsed))
     throw LineFault{
         p, fmt::format("the value {} is too large for a 64-bit floating point number; scale the matrix", quote(word))};

@@ -62,10 +62,11 @@ def runs(matrix):
 
 
 def bytes_of(s, value=8):
-    """Formulas (1) to (6), with values of 8 bytes as in the text, or of 4."""
+    """Formulas (1) to (6), with values of 8 bytes as in the text, or of 4; bcrs: the arrays of Fig. 2."""
     n, z, non, val, col, k, kv, kc = (s[key] for key in "n stored n_non n_val n_col k k_v k_c".split())
     single = value * non + 4 * non + 4 * (n + 1)
-    return {"csr": (value + 4) * z + 4 * (n + 1), "ell": (value + 4) * n * k, "ell_r": (value + 4) * n * k + 4 * n,
+    blocks = col // 2 + non
+    return {"bcrs": value * z + 4 * blocks + 4 * (blocks + 1) + 4 * (n + 1), "csr": (value + 4) * z + 4 * (n + 1), "ell": (value + 4) * n * k, "ell_r": (value + 4) * n * k + 4 * n,
             "rbp_csr": 12 * (n + 1) + 4 * col + value * val + 4 * non + value * non,
             "rbp_ell": value * n * kv + 4 * n * kc + single, "rbp_ell_r": value * n * kv + 4 * (n * kc + n) + single}
 

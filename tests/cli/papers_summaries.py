@@ -128,6 +128,56 @@ class Summaries:
             self.near(row[f"best_{what}"], best(known.values()), f"best_{what}")
             self.test.assertEqual(known[row[f"best_{what}_of"]], row[f"best_{what}"])
 
+    def paper_3_ranks(self, row, tables):
+        if isinstance(row["best_nt"], str):
+            return
+        for order, best, seconds in (("as they are", "best_nt", "as_is_us"), ("sorted", "sorted_best_nt", "sorted_best_us")):
+            (of,) = [line for line in tables["paper_3_ranks_threads"]["rows"] if line["rank"] == "all" and line["order"] == order
+                     and all(line[key] == row[key] for key in ("source", "type", "ranks"))]
+            self.near(row[seconds], min(of[f"us_{n}"] for n in THREADS), seconds)
+            self.near(row[seconds], of[f"us_{row[best]}"], best)
+        (single,) = [line for line in tables["paper_3_ranks"]["rows"] if line["ranks"] == 1
+                     and all(line[key] == row[key] for key in ("source", "type"))]
+        self.near(row["as_is_gain"], single["as_is_us"] / row["as_is_us"], "as_is_gain")
+        self.near(row["sorted_gain"], single["as_is_us"] / row["sorted_us"], "sorted_gain")
+
+    def paper_5_published(self, row, tables):
+        lines = [line for line in tables["paper_5_published"]["rows"] if line["matrix"] != "mean"]
+        self.test.assertEqual(len(lines), 15)
+        if row["matrix"] == "mean":
+            self.near(row["memory"], float(np.mean([line["memory"] for line in lines])), "mean memory")
+            self.near(row["memory_r"], float(np.mean([line["memory_r"] for line in lines])), "mean memory of ELL-R")
+            self.test.assertEqual((row["paper_memory"], row["paper_memory_r"]), (-0.162, -0.162))
+            self.test.assertAlmostEqual(row["memory"], -0.162, delta=0.002)
+            return
+        self.test.assertEqual(row["ell_bytes"], 12 * row["n"] * row["k"])
+        self.near(row["memory"], row["rbp_ell_bytes"] / row["ell_bytes"] - 1, "memory")
+        self.near(row["memory_r"], (row["rbp_ell_bytes"] + 4 * row["n"]) / (row["ell_bytes"] + 4 * row["n"]) - 1, "memory_r")
+        for key in ("memory", "memory_r"):
+            if row[f"paper_{key}"] is not None:
+                self.test.assertAlmostEqual(row[key], row[f"paper_{key}"], delta=0.0006)
+
+    def paper_5_gmres_means(self, row, tables):
+        rows = tables["paper_5_gmres"]["rows"]
+        backend = "cuda" if any(line["backend"] == "cuda" for line in rows) else "host"
+        lines = [line for line in rows if (line["backend"], line["format"]) == (backend, row["format"]) and line["whole_ms"] is not None]
+        mean = lambda values: float(np.mean(values)) if values else None
+        gains = [line["gain"] for line in lines if line["gain"] is not None]
+        self.test.assertEqual(row["matrices"], len(gains))
+        self.near(row["gain"], mean(gains), "gain")
+        moved = [line for line in lines if line["transfer_ms"] > 0]
+        self.near(row["transfer_share"], mean([line["transfer_ms"] / line["whole_ms"] for line in moved]), "transfer_share")
+        usual = {line["matrix"]: line["transfer_ms"] for line in rows if line["transfer_ms"]
+                 and (line["backend"], f"rbp_{line['format']}") == (backend, row["format"])}
+        saved = [1 - line["transfer_ms"] / usual[line["matrix"]] for line in moved if line["matrix"] in usual]
+        self.near(row["transfer_saved"], mean(saved), "transfer_saved")
+        self.near(row["best_transfer_saved"], max(saved, default=None), "best_transfer_saved")
+        self.near(row["over_host"], mean([line["over_host"] for line in lines if line["over_host"] is not None]), "over_host")
+        printed = {"csr": (None, None, None, 14.9), "rbp_csr": (0.066, 0.136, 0.136, 27.0), "ell": (None, None, None, 122.1),
+                   "rbp_ell": (0.041, 0.131, 0.258, 70.3), "ell_r": (None, None, None, 56.7), "rbp_ell_r": (0.035, 0.134, 0.266, 67.7)}
+        self.test.assertEqual(tuple(row[f"paper_{key}"] for key in ("gain", "transfer_saved", "best_transfer_saved", "over_host")),
+                              printed[row["format"]])
+
     def paper_5_gmres(self, row, tables):
         self.near(row["whole_ms"], row["convert_ms"] + row["transfer_ms"] + row["products_ms"] + row["rest_ms"], "whole_ms")
         usual = next((line for line in tables["paper_5_gmres"]["rows"] if (line["matrix"], line["backend"], line["format"])

@@ -61,7 +61,10 @@ class Service:
     """`with Service(library, state, "--ranks", 2) as service:`"""
 
     def __init__(self, library, state, *options, env=None, output=None, preexec_fn=None):
-        """`output`: where the service's own log goes; by itself to a file."""
+        """`output`: where the service's own log goes; by itself to a file. No request is refused because a busy machine lets
+        it wait for long, unless the options say so."""
+        if "--max-queue-ms" not in options:
+            options = ("--max-queue-ms", 600_000, *options)
         self.state = pathlib.Path(state)
         self.socket = self.state / "http.sock"
         self.log = open(f"{state}.log", "a+")

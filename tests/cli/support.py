@@ -214,7 +214,8 @@ def write_vector(path, x, dataset="x"):
     elif path.suffix == ".npy":
         np.save(path, x)
     else:
-        scipy.io.mmwrite(str(path), x if x.ndim == 2 else x[:, None], precision=17)
+        wide = x.astype(float)  # some versions of SciPy cut numbers of f32 off
+        scipy.io.mmwrite(str(path), wide if x.ndim == 2 else wide[:, None], precision=17)
     return path.name
 
 

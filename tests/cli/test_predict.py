@@ -21,7 +21,7 @@ class Predict(CliTest):
 
     def test_measured_points_stand_beside_the_predicted(self):
         self.succeed("partition", DATA / "stokes.mtx.gz", "stokes.h5")
-        study = self.study("stokes.h5")
+        study = self.study("stokes.h5", "--exchange", "auto")
         (found,) = self.predict("--ranks", "1,2")
         one, two = found["ranks"]
         seconds = [case["report"]["iteration"]["median_s"] for case in study["cases"]]

@@ -50,7 +50,7 @@ class Scaling(CliTest):
         self.assertEqual(result.code, INPUT, result)
         self.assertIn("missing.h5", result.err)
         cases = json.loads(self.path("s.json").read_text())["cases"]
-        self.assertEqual([(case["matrix"], case["ranks"]) for case in cases], [("poisson27:n=5", 1), ("poisson27:n=5", 2)])
+        self.assertEqual([(case["matrix"], case["ranks"]) for case in cases], [("poisson27:n=5", 1), ("poisson27:n=5", 2), ("poisson27:n=5", 2)])
         self.assertTrue(all(case["report"]["verification"]["passed"] for case in cases))
 
     def scaling(self, *options, **more):
@@ -99,10 +99,10 @@ class Scaling(CliTest):
             out = result.out
             report = json.loads(self.path("s.json").read_text())
             self.assertEqual(report["threads_per_rank"], threads)
-            self.assertEqual([case["report"]["threads_per_rank"] for case in report["cases"]], [threads, threads])
+            self.assertEqual([case["report"]["threads_per_rank"] for case in report["cases"]], [threads] * 3)
             self.assertIn(f", {threads} thread{'s' * (threads > 1)} a rank", " ".join(out.split()))  # wherever the line ends
             lines = list(csv.DictReader(self.path("s.csv").read_text().splitlines(), strict=True))
-            self.assertEqual([line["threads_per_rank"] for line in lines], [str(threads)] * 2)
+            self.assertEqual([line["threads_per_rank"] for line in lines], [str(threads)] * 3)
 
     def test_more_ranks_than_cores(self):
         threads = len(os.sched_getaffinity(0)) + 1
@@ -114,7 +114,22 @@ class Scaling(CliTest):
     def test_weak(self):
         report = self.json_of("bench", "scaling", "poisson27:n=5,nz={4}", "--iterations", 2, "--backend", "host", ranks=2)
         self.assertEqual([(c["weak"], c["ranks"], c["report"]["matrix"]["rows"]) for c in report["cases"]],
-                         [(True, 1, 100), (True, 2, 200)])
+                         [(True, 1, 100), (True, 2, 200), (True, 2, 200)])
+
+    def test_all_gather_stands_beside_the_chosen_exchange(self):
+        options = ("bench", "scaling", "poisson27:n=5", "--iterations", 2, "--backend", "host", "--no-forecast")
+        out = self.succeed(*options, "--json", "s.json", ranks=3).out
+        cases = json.loads(self.path("s.json").read_text())["cases"]
+        self.assertEqual([(case["ranks"], case["exchange_asked"]) for case in cases],
+                         [(1, "auto"), (2, "auto"), (2, "allgather"), (3, "auto"), (3, "allgather")])
+        for case in cases:
+            received = case["report"]["exchange"]["bytes_received"]["max"]
+            ranges = [rank["rows"] for rank in case["report"]["ranks"]]
+            if case["exchange_asked"] == "allgather":  # every rank gets all entries of the others
+                self.assertGreaterEqual(received, 8 * (125 - max(ranges)))
+                self.assertGreater(received, before)
+            before = received
+            self.assertIn(f"{received:.0f} B" if received < 1000 else f"{received / 1000:.3g} kB", out)
 
     def test_text(self):
         out = self.succeed("bench", "scaling", "poisson27:n=5", "--backend", "host", "--iterations", 2, ranks=2).out
@@ -205,7 +220,7 @@ class Scaling(CliTest):
         self.assertIn("several ranks", result.messages[0])
 
     def test_columns_in_blocks_have_no_forecast(self):
-        self.succeed("bench", "scaling", "poisson27:n=5", "--rhs", 8, "--column-block", 2, "--iterations", 2, "--backend", "host",
+        self.succeed("bench", "scaling", "poisson27:n=5", "--rhs", 8, "--column-block", 2, "--iterations", 2, "--backend", "host", "--exchange", "auto",
                      "--json", "s.json", ranks=2)
         cases = json.loads(self.path("s.json").read_text())["cases"]
         self.assertEqual([case["report"]["exchange"]["column_block"] for case in cases], [8, 2])

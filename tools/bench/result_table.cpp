@@ -5,9 +5,12 @@
 #include <algorithm>
 
 #include "kernels/base/text.h"
+#include "tools/bench/scaling_notes.h"
 
 namespace shardmat::tools {
 namespace {
+
+constexpr std::size_t kLineWidth = 120;
 
 /// Characters, not bytes.
 std::size_t width_of(const std::string& text) {
@@ -29,7 +32,13 @@ Cell Cell::figure(double value, int digits, const std::string& unit) {
 
 std::string ResultTable::text() const {
   std::string result = title + "\n";
-  for (const std::string& note : notes) result += "  " + note + "\n";
+  std::string paragraph;  // lines that go on, up to one that ends a sentence
+  for (const std::string& note : notes) {
+    paragraph += (paragraph.empty() ? "" : " ") + note;
+    if (!note.ends_with('.') && &note != &notes.back()) continue;
+    result += wrapped(paragraph, 2, kLineWidth);
+    paragraph.clear();
+  }
   if (rows.empty()) return result + "  (nothing was measured)\n";
   std::vector<std::size_t> width;
   std::vector<bool> words;

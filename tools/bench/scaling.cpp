@@ -50,7 +50,7 @@ constexpr const char* kNotYet = "not measured yet: the study did not end, or sti
 constexpr const char* kHtmlScript = "scaling_html.py";
 
 struct Options {
-  std::vector<std::string> matrices{"poisson27:n=64", "elasticity:n=32"}, exchanges{"auto"};
+  std::vector<std::string> matrices{"poisson27:n=64", "elasticity:n=32"}, exchanges{"auto", "allgather"};
   std::vector<int> ranks;  ///< empty: 1, 2, 4 … and all
   int threads = 0;         ///< host threads of each rank; 0: cores over the most ranks
   std::string type = "f64", backend = "auto", kernel = "auto";
@@ -263,7 +263,8 @@ void add_case_options(const CommandLine& app, Options& o) {
                  "divided by its ranks in the largest case; on GPUs, by its ranks in each case)")
       ->check(whole_number(1, 1 << 16));
   add_list(app, "--exchange", o.exchanges,
-           "ways to move x between ranks, a case for each" + choices("Choices", names_of(exchanges(), {"auto"})));
+           "ways to move x between ranks, a case for each; allgather stands beside the chosen one unless this names others" +
+               choices("Choices", names_of(exchanges(), {"auto"})));
 }
 
 void add_product_options(const CommandLine& app, Options& o) {
@@ -322,12 +323,10 @@ std::function<int()> add_bench_scaling(const CommandLine& bench) {
   add_case_options(app, *options);
   add_product_options(app, *options);
   add_output_options(app, *options);
-  app.footer(
-      std::string(
-          "\nExamples:\n  mpirun -n 4 shardmat bench scaling poisson27:n=256 --exchange auto,allgather --html strong.html\n"
-          "  mpirun -n 4 shardmat bench scaling 'poisson27:n=256,nz={64}' --csv weak.csv\n"
-          "\nColumns of the CSV file (RFC 4180, SI units):\n") +
-      csv_help());
+  app.footer(std::string("\nExamples:\n  mpirun -n 4 shardmat bench scaling poisson27:n=256 --html strong.html\n"
+                         "  mpirun -n 4 shardmat bench scaling 'poisson27:n=256,nz={64}' --csv weak.csv\n"
+                         "\nColumns of the CSV file (RFC 4180, SI units):\n") +
+             csv_help());
   return [app, options] { return run_ranks(app, options->timeout, [&](Communicator& all) { return run(*options, all); }); };
 }
 

@@ -32,8 +32,8 @@ std::string heading(const ScalingStudy& study, const ScalingCase& first) {
       break;
     }
   return wrapped(line, 0, kLineWidth) +
-         fmt::format("  {:>5}  {:<15} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12} {:>10} {:>8}\n", "ranks", "exchange",
-                     "iteration =", "product +", "imbalance +", "waiting", "exchange alone", "predicted", "efficiency",
+         fmt::format(" {:>5} {:<15} {:>10} {:>10} {:>11} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8}\n", "ranks", "exchange",
+                     "whole =", "product +", "imbalance +", "waiting", "x alone", "x received", "predicted", "efficiency",
                      "GFLOP/s");
 }
 
@@ -157,13 +157,14 @@ std::string narrow_figure(double value) { return value < 1e5 ? fmt::format("{:.1
 std::string line_of(const ScalingCase& one) {
   const MultiplyReport& r = one.report;
   if (!one.measured()) {
-    const std::string begins = fmt::format("  {:>5}  {:<15} ", one.ranks, one.exchange);
+    const std::string begins = fmt::format(" {:>5} {:<15} ", one.ranks, one.exchange);
     return begins + wrapped(one.why_not, begins.size(), kLineWidth).substr(begins.size());
   }
-  return fmt::format("  {:>5}  {:<15} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12} {:>8} % {:>8}{}\n", one.ranks,
+  return fmt::format(" {:>5} {:<15} {:>10} {:>10} {:>11} {:>10} {:>10} {:>10} {:>10} {:>8} % {:>8}{}\n", one.ranks,
                      one.ranks > 1 && one.exchange == "auto" ? "auto: " + r.exchange : r.exchange,
                      human_seconds(one.iteration()), human_seconds(one.product()), human_seconds(one.imbalance()),
                      human_seconds(one.waiting()), human_seconds(r.exchange_times.median),
+                     human_bytes(static_cast<double>(r.exchange_bytes.max)),
                      one.forecast ? human_seconds(one.forecast->iteration) : "-", narrow_figure(100 * one.efficiency),
                      narrow_figure(r.gflops), one.notes.empty() ? "" : " !");
 }
@@ -208,11 +209,14 @@ std::string table(const ScalingStudy& study) {
     if (i + 1 == study.cases.size() || study.cases[i + 1].matrix != one.matrix) text += notes_of(study, one.matrix);
   }
   text += fmt::format(
-      "\niteration: median of {}, slowest rank; product: alone, mean over ranks; imbalance: what the slowest rank's takes "
-      "longer;\nwaiting: for x, as far as no product hides it; exchange alone: with nothing beside it; predicted: an "
-      "iteration, by a model\nof one rank and of the links (shardmat predict); efficiency: of perfect scaling from the "
-      "fastest "
-      "of the fewest ranks\n(strong: time falls as 1/ranks; weak: time stays); !: see the note\n",
+      "\nwhole: an iteration, median of {}, slowest rank; product: alone, mean over ranks; imbalance: what the slowest "
+      "rank's\n"
+      "takes longer; waiting: for x, as far as no product hides it; x alone: exchange with nothing beside it; x received: "
+      "most\n"
+      "bytes of x that a rank receives in an iteration; predicted: an iteration, by a model of one rank and of the links\n"
+      "(shardmat predict); efficiency: of perfect scaling from the fastest of the fewest ranks (strong: time falls as "
+      "1/ranks;\n"
+      "weak: time stays); !: see the note\n",
       study.iterations);
   for (const std::string& why : study.no_forecasts) text += wrapped("no forecast for " + why, 0, kLineWidth);
   return text;

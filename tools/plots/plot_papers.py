@@ -12,7 +12,7 @@ import math
 
 import plots
 
-COLORS = ("#2f6f9f", "#e3a34a", "#4f9a5b", "#a33a3a", "#000000", "#7a6fa8")
+COLORS = ("#2f6f9f", "#e3a34a", "#4f9a5b", "#a33a3a", "#000000", "#7a6fa8", "#c77dab", "#8a8a8a")
 
 
 def of_type(rows, wanted):
@@ -31,7 +31,7 @@ def bars(axes, groups, series, unit, logarithmic=False):
     for i, (label, values) in enumerate(series):
         found = [(g + (i - (len(series) - 1) / 2) * width, v) for g, v in enumerate(values) if v is not None]
         if found:
-            axes.bar([x for x, _ in found], [v for _, v in found], width, color=COLORS[i % 6], label=label)
+            axes.bar([x for x, _ in found], [v for _, v in found], width, color=COLORS[i % len(COLORS)], label=label)
     named(axes, range(len(groups)), groups)
     if logarithmic:
         axes.set_yscale("log")
@@ -108,7 +108,9 @@ def ranks(axes, tables):
         return found[0] if found else None
     series = [(f"best, {n} rank" + "s" * (n > 1), [value(name, n, "as_is_us") for name in names]) for n in counts]
     series += [(f"sorted, {n}", [value(name, n, "sorted_us") for name in names]) for n in counts[1:]]
-    bars(axes, names, series + [("library CSR", [value(name, 1, "cusparse_us") for name in names])], "µs", True)
+    others = {row["other_csr"] for row in rows if row["other_csr"]}
+    series += [(other, [value(name, 1, "other_csr_us") for name in names]) for other in others]
+    bars(axes, names, series, "µs", True)
 
 
 def localities(axes, tables):
@@ -169,7 +171,7 @@ def speeds(axes, tables):
     axes.legend(frameon=False, fontsize=6)
 
 
-FORMATS = "csr rbp_csr ell rbp_ell ell_r rbp_ell_r".split()
+FORMATS = "csr rbp_csr bcsr bcrs ell rbp_ell ell_r rbp_ell_r".split()
 
 
 def packed(key, unit):
@@ -205,7 +207,7 @@ PANELS = [
     ("paper_1_sm", "Paper 1, sm_efficiency at n_B = 512 of Fig. 6 (b)", "paper (P100, nvprof): 35.51, 89.07, 87.87 %", busy),
     ("paper_2", "Paper 2: speed-up over CSR with one thread a row", "* advised by the text, ° by our guide; the text prints no figure", formats),
     ("paper_3_threads", "Paper 3: speed by threads a row (NT), one device", "paper (GTX 590): the formula often misses the best NT; no figure is printed", threads),
-    ("paper_3_ranks", "Paper 3: best single, best multi, sorted, library", "paper (2 × GTX 590): more than half of the matrices lost speed on two GPUs", ranks),
+    ("paper_3_ranks", "Paper 3: best single, best multi, sorted, other CSR", "paper (2 × GTX 590): more than half of the matrices lost speed on two GPUs", ranks),
     ("paper_4", "Paper 4, Fig. 2: L1 hit rate over the number of rows (CRS)", "paper (C2050): r = −0.67", rows_and_hits),
     ("paper_4", "Paper 4, Fig. 4: L1 hit rate and valid data a line", "paper (C2050): F1 24 % of L1 hits, 9.41 GFLOPS; ldoor 39 %, 13.27 GFLOPS", localities),
     ("paper_4", "Paper 4, Figs. 5 to 7: L1 hit rate over valid data a line (Fold)", "paper: no relation in the scattered group, a positive one in the rest", scatter),

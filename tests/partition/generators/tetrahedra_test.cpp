@@ -1,4 +1,5 @@
 #include <hdf5.h>
+#include <unistd.h>
 
 #include <array>
 #include <filesystem>
@@ -22,7 +23,8 @@ class MeshFile {
  public:
   MeshFile()
       : path_((std::filesystem::temp_directory_path() /
-               (std::string("shardmat-") + testing::UnitTest::GetInstance()->current_test_info()->name() + ".h5"))
+               (std::string("shardmat-") + std::to_string(::getpid()) + "-" +
+                testing::UnitTest::GetInstance()->current_test_info()->name() + ".h5"))
                   .string()) {}
   ~MeshFile() { std::filesystem::remove(path_); }
   MeshFile(const MeshFile&) = delete;

@@ -1,7 +1,9 @@
 // Vectors on the ranks: scattered and gathered, from views, in files.
 #include "runtime/matrix/distributed_vector.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -46,8 +48,8 @@ void scatters_and_gathers(const Case& c) {
           EXPECT_EQ(v.own(stream), HostVector<double>(own.size(), 3.0));
           v.set_own(own, stream);
           EXPECT_EQ(v.gather(stream), root ? all : HostVector<double>());
-          const std::string path =
-              world().broadcast((std::filesystem::temp_directory_path() / "shardmat_vector.npy").string());
+          const std::string path = world().broadcast(
+              fmt::format("{}/shardmat_vector_{}.npy", std::filesystem::temp_directory_path().string(), ::getpid()));
           v.write(path, "v", stream);
           v.fill(0, stream);
           v.read(*open_vector(path, "v", v.rows(), 0, columns), stream);

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "kernels/batched/batched_tuner.h"
+#include "kernels/batched/paper_launches.h"
 #include "partition/batched/batch_source.h"
 #include "tools/bench/batched_figures.h"
 #include "tools/bench/batched_trial.h"
@@ -52,7 +53,9 @@ double seconds_called(const BatchedResult& result) {
 
 /// Costs of blocks in bytes. Rows of the batch: nonzeros of matrix m's row i.
 struct Shape {
-  explicit Shape(const BatchView& view) : batch(view) {}
+  explicit Shape(const BatchView& view) : batch(view) {
+    for (std::int64_t m = 0; m < batch.count(); ++m) most_rows = std::max(most_rows, static_cast<std::int32_t>(rows_of(m)));
+  }
   std::int64_t rows_of(std::int64_t m) const {
     return batch.first_row[static_cast<std::size_t>(m) + 1] - batch.first_row[static_cast<std::size_t>(m)];
   }
@@ -63,27 +66,27 @@ struct Shape {
                                batch.row_ptr[static_cast<std::size_t>(begin)]);
   }
   const BatchView& batch;
+  std::int32_t most_rows = 0;  ///< of a matrix
 };
 
 using Launches = std::vector<std::vector<double>>;
-constexpr double kEntry = 4;  // bytes
+constexpr int kEntry = 4;  // bytes
 
-/// A thread a nonzero and column, 256 a block; one launch a matrix.
+/// A thread a nonzero and column; one launch a matrix.
 Launches tensorflow_launches(const Shape& shape, std::int64_t columns) {
   Launches all;
   for (std::int64_t m = 0; m < shape.batch.count(); ++m) {
     double threads = shape.nnz(shape.first(m), shape.first(m) + shape.rows_of(m)) * static_cast<double>(columns);
     std::vector<double>& blocks = all.emplace_back();
-    for (; threads > 0; threads -= 256) blocks.push_back(5 * kEntry * std::min(threads, 256.0));
+    for (; threads > 0; threads -= batched::kTensorflowBlock)
+      blocks.push_back(5 * kEntry * std::min<double>(threads, batched::kTensorflowBlock));
   }
   return all;
 }
 
-/// A block a matrix, or a block of its columns where its Y does not fit into 32 KiB.
+/// A block a matrix, or a block of its columns. REQUIRES: the columns of one block fit into shared memory.
 Launches coo_swa_launches(const Shape& shape, std::int64_t columns) {
-  std::int64_t most = 1;
-  for (std::int64_t m = 0; m < shape.batch.count(); ++m) most = std::max(most, shape.rows_of(m));
-  const std::int64_t width = std::clamp<std::int64_t>((32 << 10) / 4 / most, 1, columns);
+  const std::int64_t width = batched::coo_swa_part_columns(shape.most_rows, kEntry, columns);
   Launches all(1);
   for (std::int64_t first = 0; first < columns; first += width)
     for (std::int64_t m = 0; m < shape.batch.count(); ++m) {
@@ -94,18 +97,21 @@ Launches coo_swa_launches(const Shape& shape, std::int64_t columns) {
   return all;
 }
 
-/// Blocks of 128 threads, a sub-warp a row; superfluous blocks cost nothing.
+/// A sub-warp a row, every matrix with the blocks of the one with the most rows; superfluous ones read their first row only.
 Launches swa_launches(const Shape& shape, std::int64_t columns) {
-  std::int64_t sub_warp = 32;
-  while (columns <= 16 && sub_warp / 2 >= columns) sub_warp /= 2;
-  const std::int64_t rows = 128 / sub_warp, fit = (32 << 10) / 4 / rows / sub_warp * sub_warp;
+  const int block = batched::kSwaBlocks[0];
+  const batched::SwaSpread spread = batched::swa_spread(shape.most_rows, kEntry, columns, block, true);
+  const std::int64_t rows = block / spread.sub_warp;
   Launches all(1);
   for (std::int64_t m = 0; m < shape.batch.count(); ++m)
-    for (std::int64_t first = 0; first < columns; first += fit)
-      for (std::int64_t row = 0; row < shape.rows_of(m); row += rows) {
-        const std::int64_t begin = shape.first(m) + row, end = shape.first(m) + std::min(row + rows, shape.rows_of(m));
-        const auto part = static_cast<double>(std::min(fit, columns - first));
-        all[0].push_back(shape.nnz(begin, end) * kEntry * (2 + part) + static_cast<double>(end - begin) * part * kEntry);
+    for (std::int64_t part = 0; part < spread.parts; ++part)
+      for (std::int64_t row_block = 0; row_block < spread.row_blocks; ++row_block) {
+        const std::int64_t here = shape.rows_of(m), row = std::min(row_block * rows, here);
+        const std::int64_t begin = shape.first(m) + row, end = shape.first(m) + std::min(row + rows, here);
+        const auto width =
+            static_cast<double>(std::min<std::int64_t>(spread.part_columns, columns - part * spread.part_columns));
+        all[0].push_back(2 * kEntry + shape.nnz(begin, end) * kEntry * (2 + width) +
+                         static_cast<double>(end - begin) * width * kEntry);
       }
   return all;
 }
@@ -151,11 +157,14 @@ BatchesPaper::BatchesPaper(bool small, const TrialOptions& options) : small_(sma
   busy_.title =
       fmt::format("Paper 1: share of time in which SMs work (sm_efficiency), Fig. 6b with {} columns", kBusyColumns);
   busy_.notes = {
-      "ncu: sm__cycles_active of peak, where ncu is on the PATH. model: blocks dealt in order, each to the SM that is free",
+      "ncu: sm__cycles_active of peak, where ncu is on the PATH. model: the blocks that the kernels launch, dealt in order,",
       fmt::format(
-          "first; a block takes as long as its bytes; for this device and for {} SMs, those of the paper's P100. It knows",
+          "each to the SM that is free first; a block takes as long as its bytes; for this device and for {} SMs, those",
           kPaperMultiprocessors),
-      "no gaps between launches, which are what leaves SMs idle with a launch a product. paper: nvprof."};
+      fmt::format(
+          "of the paper's P100. Both with {}, {} and {} threads a block. The model knows no gaps between launches, which",
+          batched::kTensorflowBlock, batched::kCooSwaBlocks[0], batched::kSwaBlocks[0]),
+      "are what leaves SMs idle with a launch a product. paper: nvprof."};
   busy_.columns = {
       {"kernel", "kernel"}, {"blocks", "blocks"}, {"sms", "SMs"}, {"model", "model"}, {"model_p100", "model, 56 SMs"},
       {"ncu", "ncu"},       {"paper", "paper"}};
@@ -226,10 +235,16 @@ void BatchesPaper::add_busy_share(Stream& stream) {
     for (const auto& launch : launches) blocks += std::ssize(launch);
     Counted counted;
     if (why_not.empty()) {
-      counted =
-          count_by_ncu(kBusy, std::string(kernel.on_device),
-                       {"batch", std::string(figure->source), "--rhs", std::to_string(kBusyColumns), "--kernel",
-                        std::string(kernel.name), "--format", kernel.name == "swa" ? "csr" : "coo", "--iterations", "1"});
+      std::vector<std::string> words{"batch",        std::string(figure->source),
+                                     "--rhs",        std::to_string(kBusyColumns),
+                                     "--kernel",     std::string(kernel.name),
+                                     "--format",     kernel.name == "swa" ? "csr" : "coo",
+                                     "--iterations", "1"};
+      if (kernel.name == "swa")
+        words.insert(words.end(), {"--policy", fmt::format("block_size={},shared=1", batched::kSwaBlocks[0])});
+      if (kernel.name == "coo_swa")
+        words.insert(words.end(), {"--policy", fmt::format("block_size={}", batched::kCooSwaBlocks[0])});
+      counted = count_by_ncu(kBusy, std::string(kernel.on_device), words);
       why_not = counted.why_not;
     }
     busy_.rows.push_back(

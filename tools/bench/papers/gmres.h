@@ -11,20 +11,28 @@
 #include "comm/communicator.h"
 #include "kernels/matrix/csr.h"
 #include "runtime/context/context.h"
+#include "tools/bench/papers/paper.h"
 #include "tools/bench/result_table.h"
 #include "tools/bench/trial.h"
 
 namespace shardmat::tools {
 
+/// The paper solves with at most 1000 iterations; it names neither tolerance nor restart.
+struct GmresSettings {
+  std::int64_t most_iterations = 1000, restart = 30;
+  double tolerance = 1e-8;  ///< of the norm of b
+};
+
 class GmresTable {
  public:
-  /// `communicator`: of this process alone; outlives this. `most_iterations`: of a solve.
-  GmresTable(Communicator& communicator, Backend backend, std::int64_t most_iterations);
+  /// `communicator`: of this process alone; outlives this.
+  GmresTable(Communicator& communicator, Backend backend, const GmresSettings& settings);
 
   /// Solves with each format, in f64. `trial`: the matrix on this device in f64. Does nothing unless it is square and has
   /// rows. Formats for which there is no memory get a row without figures.
   void measure(const std::string& name, const std::shared_ptr<const HostCsr>& matrix, Trial& trial);
-  ResultTable table() const;
+  /// paper_5_gmres (every solve), paper_5_gmres_means (beside what the text prints).
+  Paper::Tables tables() const { return {{"paper_5_gmres", table_}, {"paper_5_gmres_means", means()}}; }
 
  private:
   struct Solved {
@@ -41,15 +49,23 @@ class GmresTable {
 
   std::vector<Solved> solve_all(Context& context, const std::shared_ptr<const HostCsr>& matrix, Trial& trial) const;
   Solved solve(Context& context, const std::shared_ptr<const HostCsr>& matrix, Trial& trial, const Format& format) const;
+  /// Adds to the means what the formats take on this device.
+  void add_to_means(const std::vector<Solved>& here, const std::vector<Solved>* on_host);
+  ResultTable means() const;
   void add_rows(const std::string& name, const HostCsr& matrix, Backend backend, const std::vector<Solved>& solved,
                 const std::vector<Solved>* on_host);
   static const std::vector<Format>& formats();
 
   Communicator& communicator_;
   std::unique_ptr<Context> context_, host_context_;  ///< the second one only if the first is on a GPU
-  std::int64_t most_iterations_;
+  GmresSettings settings_;
   ResultTable table_;
-  std::vector<std::vector<double>> gains_;  ///< of each format on this device: the share of time that packing saves
+  /// Of a format on this device, a figure a matrix: shares of time and of transfer that packing saves, the share of the
+  /// whole time that the transfer takes, and time on the host over time here.
+  struct Figures {
+    std::vector<double> gains, transfer_saved, transfer_shares, over_host;
+  };
+  std::vector<Figures> figures_;
 };
 
 }  // namespace shardmat::tools

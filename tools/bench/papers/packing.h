@@ -19,7 +19,7 @@ class RowBlockPacking final : public Paper {
   explicit RowBlockPacking(bool triangle);
 
   void measure(PaperBench& bench, Trial& trial, const Subject& subject) override;
-  /// paper_5 (Table 2), paper_5_formats (Figs. 6 and 7), paper_5_means.
+  /// paper_5 (Table 2), paper_5_formats (Figs. 6 and 7), paper_5_means, paper_5_published (the paper's own matrices).
   Tables tables() const override;
 
  private:
@@ -31,6 +31,7 @@ class RowBlockPacking final : public Paper {
 
   void add_statistics(const Subject& subject);
   ResultTable means() const;
+  static ResultTable published_memory();
 
   ResultTable statistics_, formats_;
   std::set<std::string> described_;

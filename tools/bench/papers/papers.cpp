@@ -40,14 +40,14 @@ constexpr const char* kHtmlScript = "papers_html.py";
 struct Options : BenchOptions {
   std::vector<std::string> names{"1", "2", "3", "4", "5"};
   std::vector<int> papers;  ///< numbers of `names`
-  std::int64_t gmres_iterations = 1000;
+  GmresSettings gmres_settings;
   std::string fold_width = "0";
   bool stored_triangle = false;
   LocalitySettings locality;
   std::string plot, html;
 
   bool asks_for(int paper) const { return std::find(papers.begin(), papers.end(), paper) != papers.end(); }
-  bool gmres() const { return asks_for(5) && gmres_iterations > 0; }
+  bool gmres() const { return asks_for(5) && gmres_settings.most_iterations > 0; }
 };
 
 /// True for a matrix that is named, and for the classes that come from finite elements and stencils, as the paper's.
@@ -179,7 +179,7 @@ class PapersBench {
     for (const int number : options.papers)
       if (number == 1) batches_.emplace(options.matrix_size(machine_.device.backend) != Size::full, bench_.options());
       else papers_.emplace_back(number, make_paper(number, options, machine_.device));
-    if (communicator != nullptr) gmres_.emplace(*communicator, machine_.device.backend, options.gmres_iterations);
+    if (communicator != nullptr) gmres_.emplace(*communicator, machine_.device.backend, options.gmres_settings);
     matrices_.title = "Matrices";
     matrices_.columns = {{"matrix", "matrix"}, {"source", "source"}, {"rows", "rows"},
                          {"cols", "columns"},  {"nnz", "nonzeros"},  {"papers", "papers"}};
@@ -255,7 +255,8 @@ class PapersBench {
       for (auto& table : batches_->tables()) all.push_back(std::move(table));
     for (const auto& [number, paper] : papers_)
       for (auto& table : paper->tables()) all.push_back(std::move(table));
-    if (gmres_) all.emplace_back("paper_5_gmres", gmres_->table());
+    if (gmres_)
+      for (auto& table : gmres_->tables()) all.push_back(std::move(table));
     return all;
   }
 
@@ -290,6 +291,11 @@ int run(const Options& o, Communicator* communicator) {
   return code_of(run.wrong());
 }
 
+void print_ranks(const Machine& machine, int ranks, int repetitions, const Paper::Tables& tables) {
+  fmt::print("{}{} ranks; medians of {} products, caches warm.\n", machine.text(), ranks, repetitions);
+  for (const auto& [key, table] : tables) fmt::print("\n{}", table.text());
+}
+
 /// Paper 3's procedure on the ranks that mpirun started. Collective.
 int run_on_ranks(const Options& o, Communicator& all) {
   const bool speaks = all.rank() == 0;
@@ -304,7 +310,7 @@ int run_on_ranks(const Options& o, Communicator& all) {
                                   {"repetitions", repetitions},
                                   {"missing_kernels", nlohmann::ordered_json::array()},
                                   {"wrong", sorted.wrong()}};
-    add_tables(report, {{"paper_3_ranks", sorted.table()}});
+    add_tables(report, sorted.tables());
     return report;
   };
   const GrowingReport file({o.json, o.plot}, kPlotScript);
@@ -318,9 +324,7 @@ int run_on_ranks(const Options& o, Communicator& all) {
   }
   all.run_agreed([&] {
     if (!speaks) return;
-    if (o.json != "-")
-      fmt::print("{}{} ranks; medians of {} products, caches warm.\n\n{}", machine.text(), all.size(), repetitions,
-                 sorted.table().text());
+    if (o.json != "-") print_ranks(machine, all.size(), repetitions, sorted.tables());
     file.finish(json());
     write_page(o, json());
   });
@@ -361,10 +365,17 @@ std::function<int()> add_bench_papers(const CommandLine& bench) {
   app.add_option("--sms", options->locality.multiprocessors,
                  "paper 4: multiprocessors of the modelled GPU (default: those of the GPU, else 132)")
       ->check(whole_number(1, 10'000));
-  app.add_option("--gmres-iterations", options->gmres_iterations,
+  app.add_option("--gmres-iterations", options->gmres_settings.most_iterations,
                  "paper 5: the most iterations of each GMRES, of six for every matrix of finite elements or a stencil and "
                  "for those that are named; in f64 only. 0: no GMRES")
       ->check(whole_number(0, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--gmres-restart", options->gmres_settings.restart, "paper 5: iterations between two restarts of GMRES")
+      ->check(whole_number(1, 1000))
+      ->capture_default_str();
+  app.add_option("--gmres-tolerance", options->gmres_settings.tolerance,
+                 "paper 5: GMRES ends when |b - A x| is this share of |b|")
+      ->check(positive_number())
       ->capture_default_str();
   app.add_option("--plot", options->plot, "draw the papers' figures to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
       ->check(plot_name())

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "comm/nccl/nccl_communicator.h"
@@ -67,10 +68,11 @@ class Part {
 
   void use(int threads_per_row) {
     const Kernel& kernel = *find_paper_kernel("crs_paper", context_.device().backend);
-    threads_ = threads_per_row > 0 ? threads_per_row : threads_per_row_by_formula(input_->rows());
+    threads_ = threads_per_row > 0 ? threads_per_row : threads_by_formula();
     plan_ = make_plan(kernel, storage_, Policy{{"threads_per_row", threads_}}, context_.stream());
   }
   int threads() const { return threads_; }
+  int threads_by_formula() const { return threads_per_row_by_formula(input_->rows()); }
 
   void multiply() {
     char* const mine =
@@ -166,9 +168,31 @@ Phases time_part(Context& context, Part& part, int threads, int repetitions) {
   }
   double slowest[4];
   for (int i = 0; i < 4; ++i) slowest[i] = median_of(all[i]);
+  phases.products = communicator.all_gather(slowest[0]);
   communicator.all_reduce(std::span<double>(slowest), Reduction::max);
   phases.product = slowest[0], phases.gather = slowest[1], phases.restore = slowest[2], phases.whole = slowest[3];
   return phases;
+}
+
+/// Every NT on one order of the rows.
+struct Sweep {
+  std::vector<Phases> all;   ///< of each of kThreadsPerRow
+  std::vector<int> formula;  ///< of each rank
+  Phases best;
+  bool right = true;
+};
+
+/// Collective. `is_right`: of y on the host.
+Sweep sweep(Context& context, Part& part, int repetitions, const std::function<bool(const HostVector<double>&)>& is_right) {
+  Sweep found;
+  found.formula = context.communicator().all_gather(part.threads_by_formula());
+  for (const int threads : kThreadsPerRow) {
+    const Phases one = time_part(context, part, threads, repetitions);
+    found.right = is_right(part.result()) && found.right;
+    if (found.best.whole == 0 || one.whole < found.best.whole) found.best = one;
+    found.all.push_back(one);
+  }
+  return found;
 }
 
 Cell us(double seconds) { return Cell::figure(1e6 * seconds, 2); }
@@ -176,20 +200,25 @@ Cell us(double seconds) { return Cell::figure(1e6 * seconds, 2); }
 }  // namespace
 
 SortedOnRanks::SortedOnRanks() {
+  std::vector<Column> columns{{"ranks", "ranks"}, {"order", "rows are"}, {"rank", "rank"}, {"formula", "formula"}};
+  for (const int threads : kThreadsPerRow) columns.push_back({fmt::format("us_{}", threads), fmt::format("NT {}", threads)});
+  sweep_.title = "Paper 3: µs of every NT on several ranks; * the formula's";
+  sweep_.notes = {"rank all: product, gather and restore, by the slowest rank; else the product alone on that rank."};
+  sweep_.columns = subject_columns(std::move(columns));
   table_.title = "Paper 3: sort, split, compute, restore on several ranks";
   table_.notes = {
       "as it is: rows cut at equal nonzeros from top to bottom, crs_paper with the best NT. sorted: rows by descending "
-      "number",
-      "of nonzeros, cut alike, the formula's NT on each rank, y restored to the order of the rows. Columns keep their "
-      "numbers;",
-      "every rank has all of x before and all of y after. product, gather, restore: medians of the slowest rank, which "
-      "waits",
-      "for the device after each, so they add up to more than a pipeline would take. gain: over the best NT on one rank.",
-      fmt::format(
-          "uneven: the longest row has {:g} times the mean or more; the paper sorts such matrices only. The paper, on two "
-          "GTX 590:",
-          kUnevenRows),
-      "more than half of the matrices lost speed on two GPUs, and sorting made some slower still."};
+      "number of nonzeros, cut alike, the formula's NT on each rank, and beside it the best NT, the same on all ranks; y "
+      "restored to the order of the rows.",
+      "Columns keep their numbers; every rank has all of x before and all of y after. product, gather, restore: medians of "
+      "the slowest rank, which waits for the device after each, so they add up to more than a pipeline would take. gain: "
+      "over the best NT on one rank.",
+      "one rank's CSR by: cuSPARSE on a GPU. On the host it is our own kernel csr_host; the paper compares with no library "
+      "there.",
+      fmt::format("uneven: the longest row has {:g} times the mean or more; the paper sorts such matrices only.",
+                  kUnevenRows),
+      "The paper, on two GTX 590: more than half of the matrices lost speed on two GPUs, and sorting made some slower "
+      "still."};
   table_.columns = subject_columns({{"uneven", "uneven"},
                                     {"ranks", "ranks"},
                                     {"best_nt", "best NT"},
@@ -201,7 +230,27 @@ SortedOnRanks::SortedOnRanks() {
                                     {"restore_us", "restore"},
                                     {"sorted_us", "whole"},
                                     {"sorted_gain", "gain"},
-                                    {"cusparse_us", "library CSR µs"}});
+                                    {"sorted_best_nt", "sorted: best NT"},
+                                    {"sorted_best_us", "whole"},
+                                    {"other_csr", "one rank's CSR by"},
+                                    {"other_csr_us", "µs"}});
+}
+
+void SortedOnRanks::add_sweep(const std::vector<Cell>& subject, std::string_view order, const std::vector<Phases>& all,
+                              const std::vector<int>& formula) {
+  for (int rank = -1; rank < std::ssize(formula); ++rank) {
+    std::vector<Cell> line = subject;
+    const bool whole = rank < 0;
+    const int by_formula = whole ? 0 : formula[static_cast<std::size_t>(rank)];
+    append(line, {Cell::word(std::string(order)), whole ? Cell::word("all") : Cell::count(rank),
+                  whole ? Cell::none() : Cell::count(by_formula)});
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      Cell cell = us(whole ? all[i].whole : all[i].products[static_cast<std::size_t>(rank)]);
+      cell.text += kThreadsPerRow[i] == by_formula ? "*" : " ";
+      line.push_back(std::move(cell));
+    }
+    sweep_.rows.push_back(std::move(line));
+  }
 }
 
 void SortedOnRanks::measure(Communicator& all, Backend backend, int repetitions, const NamedMatrix& matrix,
@@ -217,23 +266,21 @@ void SortedOnRanks::measure(Communicator& all, Backend backend, int repetitions,
   counts.push_back(all.size());
   double single = 0;
   for (const int ranks : counts) {
-    Phases best, sorted_phases;
-    double library = 0;
+    Sweep found, found_sorted;
+    Phases sorted_phases;
+    double other = 0;
     const Refusal refused = on_first_ranks(all, ranks, all.timeout_seconds(), [&](Communicator& some) {
       Context context(some, backend == Backend::cuda ? BackendChoice::cuda : BackendChoice::host);
       const ContextScope scope(context);
+      const auto right = [&](const HostVector<double>& y) { return is_right(rows, type, y); };
       {
         Part part(context, rows, as_is, type);
-        for (const int threads : kThreadsPerRow) {
-          const Phases one = time_part(context, part, threads, repetitions);
-          const bool right = is_right(rows, type, part.result());
-          if (best.whole == 0 || one.whole < best.whole) best = one;
-          best.right = best.right && right;
-        }
+        found = sweep(context, part, repetitions, right);
       }
       Part part(context, sorted, by_length, type);
       sorted_phases = time_part(context, part, 0, repetitions);
-      sorted_phases.right = is_right(rows, type, part.result());
+      sorted_phases.right = right(part.result());
+      found_sorted = sweep(context, part, repetitions, right);
       if (ranks > 1) return;
       const Kernel* const kernel = find_paper_kernel(backend == Backend::cuda ? "csr_cusparse" : "csr_host", backend);
       if (kernel == nullptr) return;
@@ -241,9 +288,9 @@ void SortedOnRanks::measure(Communicator& all, Backend backend, int repetitions,
       const StoredMatrix stored = trial.convert(find_format("csr"), {});
       for (const Policy& policy : kernel->policies(trial.input().rows()))
         if (const KernelResult one = trial.measure(*kernel, stored, policy); one.measured())
-          library = library == 0 ? one.timing.median : std::min(library, one.timing.median);
+          other = other == 0 ? one.timing.median : std::min(other, one.timing.median);
     });
-    std::vector<Cell> cells = Subject{matrix, rows.view(), type, rows.nnz()}.cells();
+    std::vector<Cell> subject = Subject{matrix, rows.view(), type, rows.nnz()}.cells(), cells = subject;
     append(cells, {Cell::word(uneven ? "yes" : "no"), Cell::count(ranks)});
     if (!refused.why.empty()) {
       cells.push_back(Cell::word(refused.why));
@@ -251,13 +298,21 @@ void SortedOnRanks::measure(Communicator& all, Backend backend, int repetitions,
       table_.rows.push_back(std::move(cells));
       continue;
     }
-    if (!best.right || !sorted_phases.right) wrong_.insert(fmt::format("crs_paper on {} ranks of {}", ranks, matrix.name));
+    if (!found.right || !sorted_phases.right || !found_sorted.right)
+      wrong_.insert(fmt::format("crs_paper on {} ranks of {}", ranks, matrix.name));
+    const Phases& best = found.best;
+    const Phases& sorted_best = found_sorted.best;
     if (ranks == 1) single = best.whole;
     append(cells, {Cell::count(best.threads_per_row), us(best.whole), Cell::figure(single / best.whole, 2),
                    Cell::count(sorted_phases.threads_per_row), us(sorted_phases.product), us(sorted_phases.gather),
                    us(sorted_phases.restore), us(sorted_phases.whole), Cell::figure(single / sorted_phases.whole, 2),
-                   library > 0 ? us(library) : Cell::none()});
+                   Cell::count(sorted_best.threads_per_row), us(sorted_best.whole),
+                   other > 0 ? Cell::word(backend == Backend::cuda ? "cuSPARSE" : "csr_host, ours") : Cell::none(),
+                   other > 0 ? us(other) : Cell::none()});
     table_.rows.push_back(std::move(cells));
+    subject.push_back(Cell::count(ranks));
+    add_sweep(subject, "as they are", found.all, found.formula);
+    add_sweep(subject, "sorted", found_sorted.all, found_sorted.formula);
   }
 }
 

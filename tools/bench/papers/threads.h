@@ -37,19 +37,25 @@ class SortedOnRanks {
   /// The median seconds of each phase on the slowest rank, and of all together.
   struct Phases {
     double product = 0, gather = 0, restore = 0, whole = 0;
-    int threads_per_row = 0;  ///< of rank 0
+    int threads_per_row = 0;       ///< of rank 0
+    std::vector<double> products;  ///< seconds on each rank
     bool right = true;
   };
   /// Collective over `all`. Measures on 1, 2, 4 … and all ranks; ranks beyond wait. `rows`: the whole matrix, on every rank.
   /// Only rank 0 has the table and knows which results were wrong.
   void measure(Communicator& all, Backend backend, int repetitions, const NamedMatrix& matrix, const HostCsr& rows,
                ValueType type);
-  const ResultTable& table() const { return table_; }
+  /// paper_3_ranks (the best NT against sorted rows), paper_3_ranks_threads (every NT, on every rank).
+  Paper::Tables tables() const { return {{"paper_3_ranks", table_}, {"paper_3_ranks_threads", sweep_}}; }
   /// Matrices whose product was wrong.
   const std::set<std::string>& wrong() const { return wrong_; }
 
  private:
-  ResultTable table_;
+  /// `all`: of each of kThreadsPerRow. `formula`: the NT of each rank by the formula.
+  void add_sweep(const std::vector<Cell>& subject, std::string_view order, const std::vector<Phases>& all,
+                 const std::vector<int>& formula);
+
+  ResultTable table_, sweep_;
   std::set<std::string> wrong_;
 };
 
