@@ -12,7 +12,7 @@
 #include "kernels/base/dense.h"
 #include "kernels/base/device.h"
 #include "runtime/matrix/matrix_options.h"
-#include "runtime/solvers/multigrid/options.h"
+#include "runtime/solvers/loop/multigrid_options.h"
 
 namespace shardmat {
 

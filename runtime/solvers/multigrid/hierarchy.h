@@ -11,8 +11,9 @@
 
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/held_rows.h"
+#include "runtime/solvers/loop/multigrid_options.h"
 #include "runtime/solvers/multigrid/level.h"
-#include "runtime/solvers/multigrid/options.h"
+#include "runtime/solvers/multigrid/report.h"
 
 namespace shardmat::multigrid {
 

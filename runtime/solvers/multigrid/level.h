@@ -9,8 +9,8 @@
 
 #include "kernels/krylov/multigrid_steps.h"
 #include "runtime/matrix/product.h"
+#include "runtime/solvers/loop/multigrid_options.h"
 #include "runtime/solvers/multigrid/node_rows.h"
-#include "runtime/solvers/multigrid/options.h"
 #include "runtime/solvers/multigrid/take_nodes.h"
 
 namespace shardmat::multigrid {

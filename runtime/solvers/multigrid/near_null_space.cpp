@@ -104,7 +104,15 @@ NearNullSpace near_null_space(const NodeRows& a, const MultigridOptions& options
   Communicator& ranks = a.rows->ranks();
   const NodeCoordinates* const coordinates = options.coordinates.get();
   const std::string& asked = options.near_null_space;
+  const int dimensions = coordinates == nullptr ? 0 : coordinates->dimensions;
+  int least_and_most[] = {dimensions, -dimensions};
+  ranks.all_reduce(std::span<int>(least_and_most), Reduction::min);
   ranks.run_agreed([&] {
+    if (least_and_most[0] != -least_and_most[1])
+      throw Error(ErrorKind::usage,
+                  fmt::format("some ranks have nodes with {} coordinates, others with {}; give them on all ranks or on none",
+                              least_and_most[0], -least_and_most[1]),
+                  "coordinates");
     if (asked != "auto" && asked != "rigid" && asked != "constants")
       throw Error(ErrorKind::usage, fmt::format("near_null_space must be auto, rigid or constants, not \"{}\"", asked),
                   "near_null_space");

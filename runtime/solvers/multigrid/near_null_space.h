@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "runtime/solvers/loop/multigrid_options.h"
 #include "runtime/solvers/multigrid/node_rows.h"
-#include "runtime/solvers/multigrid/options.h"
 #include "runtime/solvers/multigrid/prolong.h"
 
 namespace shardmat::multigrid {

@@ -260,6 +260,9 @@ TEST(Multigrid, RefusesWhatDoesNotFit) {
   coordinates->of_own.assign(3 * 1000, 0.5);
   wrong.coordinates = coordinates;
   EXPECT_NE(refused(wrong).find("coordinates of 1000 nodes"), std::string::npos);
+  if (world().size() == 1) return;
+  if (world().rank() == 0) wrong.coordinates.reset();
+  EXPECT_NE(refused(wrong).find("on all ranks or on none"), std::string::npos);
 }
 
 }  // namespace

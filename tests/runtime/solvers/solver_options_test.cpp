@@ -38,6 +38,9 @@ TEST(SolverSettings, ComeBackAsTheyWereGiven) {
   given.gram_schmidt = GramSchmidt::modified, given.variant = CgVariant::classic, given.assume_symmetric = true;
   given.residual_norm = ResidualNorm::natural, given.null_space = NullSpace::constant,
   given.penalty_rows = PenaltyRows::known;
+  MultigridOptions& multigrid = given.preconditioning.multigrid;
+  multigrid.near_null_space = "constants", multigrid.strength = 0.25, multigrid.smoother_degree = 3;
+  multigrid.coarse_size = 77, multigrid.levels = 4, multigrid.inner = ValueType::f64;
   SolverOptions taken;
   for (const SolverSetting& setting : solver_settings()) {
     const std::string text = setting.get(given);
@@ -72,6 +75,12 @@ TEST(Solver, RefusesOptionsThatDifferOverTheRanks) {
       {"preconditioner", [](SolverOptions& o) { o.preconditioner = "jacobi"; }},
       {"node_block_size", [](SolverOptions& o) { o.preconditioning.node_block_size = 2; }},
       {"degree", [](SolverOptions& o) { o.preconditioning.degree = 7; }},
+      {"near_null_space", [](SolverOptions& o) { o.preconditioning.multigrid.near_null_space = "constants"; }},
+      {"strength", [](SolverOptions& o) { o.preconditioning.multigrid.strength = 0.25; }},
+      {"smoother_degree", [](SolverOptions& o) { o.preconditioning.multigrid.smoother_degree = 3; }},
+      {"coarse_size", [](SolverOptions& o) { o.preconditioning.multigrid.coarse_size = 77; }},
+      {"levels", [](SolverOptions& o) { o.preconditioning.multigrid.levels = 4; }},
+      {"inner", [](SolverOptions& o) { o.preconditioning.multigrid.inner = ValueType::f64; }},
       {"rtol", [](SolverOptions& o) { o.rtol = 1e-3; }},
       {"atol", [](SolverOptions& o) { o.atol = 1e-3; }},
       {"divergence_tolerance", [](SolverOptions& o) { o.divergence_tolerance = 1e9; }},

@@ -1,13 +1,11 @@
-// What can be chosen about multigrid, and what it tells.
+// What can be chosen about multigrid.
 //
 // Threads: values; any thread. Options are the same on all ranks.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "kernels/base/host_vector.h"
 #include "kernels/base/types.h"
@@ -28,22 +26,6 @@ struct MultigridOptions {
   std::int64_t coarse_size = 500;                      ///< unknowns at which a level is solved exactly
   int levels = 20;                                     ///< at most
   ValueType inner = ValueType::f32;                    ///< type of the hierarchy
-};
-
-/// A level, for reports.
-struct MultigridLevel {
-  std::int64_t rows = 0, nnz = 0;
-  int node_size = 1;
-  double radius = 0, strength = 0;  ///< largest eigenvalue of D⁻¹·A; theta that was taken; 0 on the last level
-  std::string kernel;
-};
-
-struct MultigridReport {
-  std::vector<MultigridLevel> levels;
-  double operator_complexity = 1;  ///< nonzeros of all levels over those of the first
-  std::string modes;               ///< "6 rigid-body modes", and why
-  double seconds = 0;
-  std::map<std::string, double> parts;  ///< seconds of each part of the set-up
 };
 
 }  // namespace shardmat
