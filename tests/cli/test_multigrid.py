@@ -68,7 +68,7 @@ class Multigrid(CliTest):
         solve = ("solve", BEAM, "--preconditioner", "multigrid", "--backend", "host")
         for ranks in (0, 2):
             self.fail_with(INPUT, *solve, "--coordinates", "short.npy", says=["short.npy", "1000"], ranks=ranks)
-        self.fail_with(USAGE, "solve", BEAM, "--coordinates", "short.npy", says="--preconditioner multigrid")
+        self.fail_with(USAGE, "solve", BEAM, "--coordinates", "short.npy", says=["coordinates", "the preconditioner multigrid"])
         self.fail_with(USAGE, "solve", BEAM, "--preconditioner", "jacobi", "--coarse-size", 20, says="coarse_size is of no use")
         self.succeed("partition", BEAM, "beam.h5")
         self.fail_with(USAGE, "solve", "beam.h5", "--preconditioner", "multigrid", "--backend", "host", "--near-null-space", "rigid",

@@ -156,8 +156,8 @@ void finish_options(Options& o) {
   s.backend = parse_backend_choice(o.backend);
   o.settings->take(s.solver);
   if (!s.coordinates.empty() && s.solver.preconditioner != "multigrid")
-    throw Error(ErrorKind::usage, "--coordinates is of no use without --preconditioner multigrid; leave it out",
-                "coordinates");
+    throw Error(ErrorKind::usage,
+                "coordinates are of no use without the preconditioner multigrid; leave them out, or take it", "coordinates");
   s.solver.graph = !o.no_graph;
   s.control.progress = make_progress_bar();
 }

@@ -52,8 +52,8 @@ SHARDMAT_INLINE void add_transposed_product(const double* a, const double* b, do
     for (int k = 0; k < s; ++k) add_row<kM>(a[k * m + r], b + k * m, out + r * m, m);
 }
 
-/// Inverts a symmetric s × s block along the directions in which it is regular: those of the others become 0. Returns how
-/// many are regular. s is at most 12.
-int invert_symmetric(const double* a, double* inverse, int s);
+/// Inverts a symmetric s × s block along the directions in which it is regular: those of the others become 0. s is at
+/// most 12.
+void invert_symmetric(const double* a, double* inverse, int s);
 
 }  // namespace shardmat::multigrid

@@ -30,36 +30,12 @@ Columns columns_of(const NodeRows& p) {
 
 /// Rows of coarse nodes that lie on other ranks go there; all ranks add what they get to their own.
 NodeRows brought_home(NodeRows c, const std::shared_ptr<const Nodes>& rows) {
-  const Nodes& of_rows = *rows;
-  const std::vector<std::int64_t>& starts = of_rows.starts();
-  Communicator& ranks = of_rows.ranks();
+  Communicator& ranks = rows->ranks();
   if (ranks.size() == 1) {
     c.rows = c.cols = rows;
     return c;
   }
-  const Lists lists = to_lists(c);
-  const std::int64_t own = of_rows.own(), entries = c.block_entries();
-  Lists ghosts, mine;
-  ghosts.each = mine.each = entries;
-  const std::int64_t cut = lists.start[at(own)];
-  for (std::int64_t g = own; g < lists.count(); ++g) ghosts.start.push_back(lists.start[at(g) + 1] - cut);
-  ghosts.id.assign(lists.id.begin() + cut, lists.id.end());
-  ghosts.value.assign(lists.value.begin() + cut * entries, lists.value.end());
-  std::vector<std::int32_t> node;
-  const Lists come = of_rows.send_home(ghosts, node);
-  std::vector<std::vector<std::int64_t>> of_node(at(own));
-  for (std::size_t i = 0; i < node.size(); ++i) of_node[at(node[i])].push_back(static_cast<std::int64_t>(i));
-  const auto add = [&](const Lists& from, std::int64_t i) {
-    mine.id.insert(mine.id.end(), from.id.begin() + from.start[at(i)], from.id.begin() + from.start[at(i) + 1]);
-    mine.value.insert(mine.value.end(), from.value.begin() + from.start[at(i)] * entries,
-                      from.value.begin() + from.start[at(i) + 1] * entries);
-  };
-  for (std::int64_t a = 0; a < own; ++a) {
-    add(lists, a);
-    for (const std::int64_t i : of_node[at(a)]) add(come, i);
-    mine.start.push_back(std::ssize(mine.id));
-  }
-  return square_from_lists(mine, c.row_size, starts, ranks);
+  return square_from_lists(rows->bring_home(to_lists(c)), c.row_size, rows->starts(), ranks);
 }
 
 void mend_diagonal(NodeRows& c) {

@@ -1,16 +1,11 @@
 #include "runtime/solvers/multigrid/hierarchy.h"
 
-#include <fmt/format.h>
-
 #include <optional>
-#include <type_traits>
 #include <utility>
 
 #include "comm/communicator.h"
-#include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "runtime/context/context.h"
-#include "runtime/matrix/row_plan.h"
 #include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/multigrid/aggregate.h"
 #include "runtime/solvers/multigrid/coarse.h"
@@ -28,44 +23,26 @@ constexpr double kLeastCoarsening = 0.8;
 constexpr double kDamping = 4.0 / 3;
 constexpr double kLeastStrength = 0.01;
 
-double sum_over_ranks(Communicator& ranks, std::int64_t value) {
-  return static_cast<double>(ranks.all_reduce(value, Reduction::sum));
+/// Of all ranks, stored zeros of blocks included. Collective.
+double nonzeros(const NodeRows& a) {
+  return static_cast<double>(a.rows->ranks().all_reduce(a.blocks() * a.block_entries(), Reduction::sum));
 }
-
-double nonzeros(const NodeRows& a) { return sum_over_ranks(a.rows->ranks(), a.blocks() * a.block_entries()); }
 
 /// The next level of a matrix.
 struct Coarser {
   NodeRows p, a;
   Modes modes;
-  double strength = 0;
 };
-
-/// Adds the time of `work` to a part of the set-up.
-template <class Work>
-auto timed(MultigridReport& report, const char* part, const Work& work) {
-  const Timer timer;
-  if constexpr (std::is_void_v<decltype(work())>) {
-    work();
-    report.parts[part] += timer.seconds();
-  } else {
-    auto result = work();
-    report.parts[part] += timer.seconds();
-    return result;
-  }
-}
 
 double next_strength(double strength) { return strength > kLeastStrength ? strength / 2 : 0; }
 
-/// Nothing if the nodes do not form aggregates. `left`: nonzeros that it may have.
-std::optional<Coarser> make_coarser(const NodeRows& a, const Modes& modes, double radius, double strength, double left,
-                                    MultigridReport& report) {
+/// Nothing if the nodes do not form aggregates. `inverse`: inverse_diagonal(a). `left`: nonzeros that it may have.
+std::optional<Coarser> make_coarser(const NodeRows& a, const HostVector<double>& inverse, const Modes& modes, double radius,
+                                    double strength, double left) {
   Communicator& ranks = a.rows->ranks();
-  const HostVector<double> inverse = inverse_diagonal(a);
   for (;; strength = next_strength(strength)) {
     const bool last = strength == 0;
-    const Aggregates aggregates =
-        timed(report, "aggregates", [&] { return make_aggregates(strong_couplings(a, strength)); });
+    const Aggregates aggregates = make_aggregates(strong_couplings(a, strength));
     double counts[3] = {static_cast<double>(aggregates.count), static_cast<double>(aggregates.single), 0};
     for (const std::int32_t of : aggregates.of_node) counts[2] += of >= 0 ? 1 : 0;
     ranks.all_reduce(std::span<double>(counts), Reduction::sum);
@@ -74,15 +51,11 @@ std::optional<Coarser> make_coarser(const NodeRows& a, const Modes& modes, doubl
     if (too_many && !last) continue;
     if (counts[0] * modes.count > kLeastCoarsening * counts[2] * modes.size) return std::nullopt;
     Coarser next;
-    timed(report, "prolongation",
-          [&] { next.p = smoothed(tentative(aggregates, modes, a.rows, next.modes), a, inverse, kDamping / radius); });
-    timed(report, "coarse matrices", [&] { next.a = galerkin(a, next.p); });
-    next.strength = strength;
+    next.p = smoothed(tentative(aggregates, modes, a.rows, next.modes), a, inverse, kDamping / radius);
+    next.a = galerkin(a, next.p);
     if (last || nonzeros(next.a) <= left) return next;
   }
 }
-
-int node_size(const DistributedMatrix& matrix) { return static_cast<int>(block_jacobi_size(matrix)); }
 
 }  // namespace
 
@@ -102,37 +75,32 @@ void Hierarchy::build(DistributedMatrix& matrix, const PlanRequest& plan, const 
   wanted.plan = plan;
   wanted.plan.kernel = "auto", wanted.plan.policy.clear();
   wanted.plan.tune = wanted.plan.measure = false;
-  NodeRows a =
-      timed(report_, "rows of the finest level", [&] { return take_nodes(matrix, node_size(matrix), held, stream); });
-  NearNullSpace space = timed(report_, "near-null space", [&] { return near_null_space(a, options_); });
-  Modes modes = std::move(space.modes);
-  report_.modes = space.why;
+  NodeRows a = take_nodes(matrix, static_cast<int>(block_jacobi_size(matrix)), held, stream);
+  auto [modes, why] = near_null_space(a, options_);
+  report_.modes = why;
   const double first = nonzeros(a);
   double all = 0;
   std::shared_ptr<const RowMap> map = matrix.y_rows();
   std::optional<NodeRows> p;
   for (;;) {
-    auto level = timed(report_, "products", [&] { return std::make_unique<Level>(a, context_, wanted, map, columns_); });
+    const HostVector<double> inverse = inverse_diagonal(a);
+    auto level = std::make_unique<Level>(a, inverse, context_, wanted, map, columns_);
     map = nullptr;
-    if (p) timed(report_, "products", [&] { levels_.back()->set_transfer(*p, *level, context_, wanted); });
-    const double own = nonzeros(a);
-    all += own;
-    report_.levels.push_back({a.rows->all() * a.row_size, static_cast<std::int64_t>(own), a.row_size, 0, 0,
-                              level->product().row_plans().front().kernel()});
-    const bool small = a.rows->all() * a.row_size <= options_.coarse_size;
+    if (p) levels_.back()->set_transfer(*p, *level, context_, wanted);
+    all += nonzeros(a);
+    const std::int64_t unknowns = a.rows->all() * a.row_size;
+    report_.unknowns.push_back(unknowns);
     levels_.push_back(std::move(level));
     Level& here = *levels_.back();
-    if (small) {
-      timed(report_, "inverse of the last level", [&] { here.set_inverse(dense_inverse(a, modes), context_, wanted); });
+    if (unknowns <= options_.coarse_size) {
+      here.set_inverse(dense_inverse(a, modes), context_, wanted);
       break;
     }
-    const double radius = timed(report_, "largest eigenvalues", [&] { return here.find_radius(stream); });
+    const double radius = here.find_radius(stream);
     here.set_smoother(radius, options_.smoother_degree);
-    report_.levels.back().radius = radius;
     if (std::ssize(levels_) >= options_.levels) break;
-    std::optional<Coarser> next = make_coarser(a, modes, radius, options_.strength, kMostComplexity * first - all, report_);
+    std::optional<Coarser> next = make_coarser(a, inverse, modes, radius, options_.strength, kMostComplexity * first - all);
     if (!next) break;
-    report_.levels.back().strength = next->strength;
     a = std::move(next->a), modes = std::move(next->modes), p = std::move(next->p);
   }
   report_.operator_complexity = first > 0 ? all / first : 1;

@@ -63,13 +63,13 @@ class Level::Scaling final : public Preconditioner {
   Buffer scratch_;
 };
 
-Level::Level(const NodeRows& a, Context& context, MatrixOptions options, std::shared_ptr<const RowMap> y_rows, int columns)
+Level::Level(const NodeRows& a, const HostVector<double>& inverse, Context& context, MatrixOptions options,
+             std::shared_ptr<const RowMap> y_rows, int columns)
     : context_(context), size_(a.row_size), nodes_(a.count()) {
   options.y_rows = std::move(y_rows);
   options.natural_order = true;
   options.right_hand_sides = columns;
   a_ = Operator(a, context, options);
-  const HostVector<double> inverse = inverse_diagonal(a);
   context.communicator().run_agreed([&] {
     passes_.emplace(context.device(), columns);
     const auto bytes = static_cast<std::int64_t>(inverse.size() * size_of(options.type) + 2 * a_.product->y_bytes());

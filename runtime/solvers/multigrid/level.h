@@ -27,16 +27,16 @@ struct Operator {
 class Level {
  public:
   /// `y_rows`: the map of the rows; null: they lie in the order of the nodes. `columns`: right-hand sides.
-  Level(const NodeRows& a, Context& context, MatrixOptions options, std::shared_ptr<const RowMap> y_rows, int columns);
+  /// `inverse`: inverse_diagonal(a).
+  Level(const NodeRows& a, const HostVector<double>& inverse, Context& context, MatrixOptions options,
+        std::shared_ptr<const RowMap> y_rows, int columns);
 
   const std::shared_ptr<const RowMap>& map() const { return a_.matrix->y_rows(); }
-  const DistributedMatrix& matrix() const { return *a_.matrix; }
-  const Product& product() const { return *a_.product; }
   /// 1.05 times the largest eigenvalue of D⁻¹·A by ten Lanczos steps, which estimate it from below.
   double find_radius(Stream& stream);
   /// Steps of the smoother on [lower, 1]·radius: before and after a correction alike.
   void set_smoother(double radius, int degree);
-  /// The ways to and from the next level, and back.
+  /// The ways to the next level and back.
   void set_transfer(const NodeRows& p, const Level& coarse, Context& context, MatrixOptions options);
   /// The inverse of this level's matrix (dense_inverse()): it is the last one, and solved exactly.
   void set_inverse(const NodeRows& inverse, Context& context, MatrixOptions options);

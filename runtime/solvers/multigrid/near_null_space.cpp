@@ -117,7 +117,8 @@ NearNullSpace near_null_space(const NodeRows& a, const MultigridOptions& options
       throw Error(ErrorKind::usage, fmt::format("near_null_space must be auto, rigid or constants, not \"{}\"", asked),
                   "near_null_space");
     if (asked == "rigid" && coordinates == nullptr)
-      throw Error(ErrorKind::usage, "rigid-body modes need the coordinates of the nodes", "coordinates");
+      throw Error(ErrorKind::usage, "rigid-body modes need the coordinates of the nodes; give them, or take constants",
+                  "coordinates");
     if (coordinates == nullptr) return;
     const std::int64_t given = std::ssize(coordinates->of_own) / coordinates->dimensions;
     if (given != a.count())

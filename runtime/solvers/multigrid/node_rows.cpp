@@ -110,7 +110,7 @@ WithGhostRows::WithGhostRows(const NodeRows& m, const std::shared_ptr<const Node
 }
 
 NodeRows transposed(const NodeRows& m) {
-  const std::int64_t entries = m.block_entries(), own = m.cols->own(), local = m.cols->local_count();
+  const std::int64_t entries = m.block_entries(), local = m.cols->local_count();
   Lists lists;
   lists.each = entries;
   lists.start.assign(at(local + 1), 0);
@@ -134,30 +134,7 @@ NodeRows transposed(const NodeRows& m) {
     for (std::size_t k = 0; k < lists.id.size(); ++k) t.column[k] = static_cast<std::int32_t>(lists.id[k]);
     return t;
   }
-  // Own rows, then what other ranks have of them, row by row.
-  Lists ghosts;
-  ghosts.each = entries;
-  const std::int64_t cut = lists.start[at(own)];
-  for (std::int64_t g = own; g < local; ++g) ghosts.start.push_back(lists.start[at(g) + 1] - cut);
-  ghosts.id.assign(lists.id.begin() + cut, lists.id.end());
-  ghosts.value.assign(lists.value.begin() + cut * entries, lists.value.end());
-  std::vector<std::int32_t> node;
-  const Lists come = m.cols->send_home(ghosts, node);
-  Lists all;
-  all.each = entries;
-  std::vector<std::vector<std::int64_t>> of_node(at(own));
-  for (std::size_t i = 0; i < node.size(); ++i) of_node[at(node[i])].push_back(static_cast<std::int64_t>(i));
-  const auto add = [&](const Lists& from, std::int64_t i) {
-    all.id.insert(all.id.end(), from.id.begin() + from.start[at(i)], from.id.begin() + from.start[at(i) + 1]);
-    all.value.insert(all.value.end(), from.value.begin() + from.start[at(i)] * entries,
-                     from.value.begin() + from.start[at(i) + 1] * entries);
-  };
-  for (std::int64_t a = 0; a < own; ++a) {
-    add(lists, a);
-    for (const std::int64_t i : of_node[at(a)]) add(come, i);
-    all.start.push_back(std::ssize(all.id));
-  }
-  return from_lists(all, m.col_size, m.row_size, rows_of_result, m.rows->starts());
+  return from_lists(m.cols->bring_home(lists), m.col_size, m.row_size, rows_of_result, m.rows->starts());
 }
 
 HostVector<double> inverse_diagonal(const NodeRows& m) {
@@ -174,7 +151,7 @@ HostVector<double> inverse_diagonal(const NodeRows& m) {
   return inverse;
 }
 
-int invert_symmetric(const double* a, double* inverse, int s) {
+void invert_symmetric(const double* a, double* inverse, int s) {
   constexpr int kMost = 12;
   constexpr double kSingular = 1e-13;
   // Gauss-Jordan with pivots on the diagonal; those that vanish beside what stood there are left out.
@@ -182,7 +159,6 @@ int invert_symmetric(const double* a, double* inverse, int s) {
   bool left_out[kMost] = {}, done[kMost] = {};
   for (int i = 0; i < s; ++i)
     for (int j = 0; j < s; ++j) m[i][j] = a[i * s + j], m[i][s + j] = i == j ? 1 : 0;
-  int regular = 0;
   for (int step = 0; step < s; ++step) {
     const auto left = [&](int i) { return a[i * s + i] == 0 ? 0 : std::abs(m[i][i] / a[i * s + i]); };
     int pivot = -1;
@@ -193,7 +169,6 @@ int invert_symmetric(const double* a, double* inverse, int s) {
       left_out[pivot] = true;
       continue;
     }
-    ++regular;
     const double factor = 1 / m[pivot][pivot];
     for (int j = 0; j < 2 * s; ++j) m[pivot][j] *= factor;
     for (int i = 0; i < s; ++i) {
@@ -204,7 +179,6 @@ int invert_symmetric(const double* a, double* inverse, int s) {
   }
   for (int i = 0; i < s; ++i)
     for (int j = 0; j < s; ++j) inverse[i * s + j] = left_out[i] || left_out[j] ? 0 : m[i][s + j];
-  return regular;
 }
 
 }  // namespace shardmat::multigrid

@@ -57,8 +57,9 @@ class Nodes {
   }
   /// The lists of the ghosts; `of_own`: those of this rank's nodes. Collective.
   Lists fetch(const Lists& of_own) const;
-  /// Sends the lists of ghosts to their ranks. Returns those that came, with the own node of each in `node`. Collective.
-  Lists send_home(const Lists& of_ghosts, std::vector<std::int32_t>& node) const;
+  /// `lists`: of this rank's nodes, then of its ghosts. Sends those of the ghosts to their ranks. Returns the lists of this
+  /// rank's nodes, each followed by what other ranks had of it, in the order of the ranks. Collective.
+  Lists bring_home(const Lists& lists) const;
 
  private:
   /// Nodes in common with another rank.

@@ -34,8 +34,8 @@ class Multigrid final : public Preconditioner {
   std::int64_t device_bytes() const override { return hierarchy_->device_bytes(); }
   std::string describe() const override {
     const MultigridReport& report = hierarchy_->report();
-    std::string text = fmt::format("{}; {} levels of", report.modes, report.levels.size());
-    for (const MultigridLevel& level : report.levels) text += fmt::format(" {}", level.rows);
+    std::string text = fmt::format("{}; {} levels of", report.modes, report.unknowns.size());
+    for (const std::int64_t unknowns : report.unknowns) text += fmt::format(" {}", unknowns);
     return text +
            fmt::format(" unknowns, complexity {:.2f}; set up in {:.2f} s", report.operator_complexity, report.seconds);
   }
@@ -43,8 +43,8 @@ class Multigrid final : public Preconditioner {
  private:
   void build() {
     const PlanRequest plan = options_.product.plan ? *options_.product.plan : matrix_.options().plan;
-    hierarchy_.reset();
-    hierarchy_ = std::make_unique<multigrid::Hierarchy>(matrix_, options_.multigrid, plan, options_.held, options_.columns);
+    hierarchy_ =  // an error leaves the old one
+        std::make_unique<multigrid::Hierarchy>(matrix_, options_.multigrid, plan, options_.held, options_.columns);
   }
 
   DistributedMatrix& matrix_;

@@ -21,8 +21,8 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
     columns: right-hand sides that are solved at once. 1; Matrix.solve takes those of b.
     node_block_size: the unknowns a node, for block_jacobi. Found in the pattern.
     degree: of the polynomial of chebyshev. 4.
-    near_null_space: of multigrid: "constants", one for each unknown of a node; "rigid" and "auto" need coordinates, which only
-        the command takes so far. "auto", which is constants without them.
+    near_null_space: of multigrid: "constants", one for each unknown of a node; "rigid" and "auto" need coordinates, which the
+        command and C++ alone take. "auto", which is constants without them.
     strength: of multigrid: couplings of so much and more form aggregates. 0.05.
     smoother_degree: of multigrid: steps of the smoother before and after a coarse correction. 2.
     coarse_size: of multigrid: a level of so many unknowns is solved exactly. 500.
