@@ -5,18 +5,24 @@
 
 namespace shardmat::krylov {
 
-/// to = factor·from, from one type to another.
+/// to = factor·from, from one type to another, and from one order of rows to another: row i of `from` is from_rows[i], row i
+/// of `to` is to_rows[i]; null: it is row i.
 template <class From, class To>
 struct ConvertVector {
   const From* from;
   To* to;
   double factor;
+  const std::int64_t *from_rows, *to_rows;
+  int columns;
   static constexpr int kSums = 0;
   using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<0> entry(const Factors&, const Place& place) const {
-    to[place.at] = static_cast<To>(factor * static_cast<double>(from[place.at]));
+    to[at(to_rows, place)] = static_cast<To>(factor * static_cast<double>(from[at(from_rows, place)]));
     return {};
+  }
+  SHARDMAT_BOTH std::int64_t at(const std::int64_t* rows, const Place& place) const {
+    return rows == nullptr ? place.at : rows[place.item] * columns + place.column;
   }
   SHARDMAT_BOTH void finish(int, const Sums<0>&) const {}
 };
@@ -29,13 +35,11 @@ enum class Before {
 };
 
 /// A step of the Chebyshev iteration with the inverses M of the blocks on A's diagonal (Saad, Iterative Methods for Sparse
-/// Linear Systems, 2nd ed., 12.3.2): d = a·M·r + b·d, x = x + d. r is the residual of x. An item is a block of kSize rows;
-/// block k has the rows places[kSize·k …], or kSize·k … if there are no places.
+/// Linear Systems, 2nd ed., 12.3.2): d = a·M·r + b·d, x = x + d. r is the residual of x. An item is a block of kSize rows.
 template <class T, int kSize>
 struct SmoothBlocks {
   const T *blocks, *r;
   T *d, *x;
-  const std::int64_t* places;
   int columns;
   T a, b;
   Before before;
@@ -45,18 +49,17 @@ struct SmoothBlocks {
   SHARDMAT_BOTH Sums<0> entry(const Factors&, const Place& place) const {
     const std::int64_t first = place.item * kSize;
     T in[kSize];
-    for (int j = 0; j < kSize; ++j) in[j] = r[at(first + j) * columns + place.column];
+    for (int j = 0; j < kSize; ++j) in[j] = r[(first + j) * columns + place.column];
     for (int i = 0; i < kSize; ++i) {
       T sum = 0;
       for (int j = 0; j < kSize; ++j) sum += blocks[(first + i) * kSize + j] * in[j];
-      const std::int64_t to = at(first + i) * columns + place.column;
+      const std::int64_t to = (first + i) * columns + place.column;
       const T step = before == Before::step ? a * sum + b * d[to] : a * sum;
       x[to] = before == Before::nothing ? step : before == Before::correction ? x[to] + d[to] + step : x[to] + step;
       d[to] = step;
     }
     return {};
   }
-  SHARDMAT_BOTH std::int64_t at(std::int64_t row) const { return places != nullptr ? places[row] : row; }
   SHARDMAT_BOTH void finish(int, const Sums<0>&) const {}
 };
 

@@ -156,6 +156,14 @@ std::vector<SolverSetting> make_settings() {
                   [](const O& o) { return std::string(name(o.preconditioning.multigrid.inner)); },
                   [](O& o, const std::string& text) { o.preconditioning.multigrid.inner = parse_value_type(text); }),
               "preconditioner", {"multigrid"}),
+      used_by(
+          word(
+              "refresh",
+              "what new values of the matrix change: keep (the matrices of all levels), smooth (also the prolongations), "
+              "or anew (the aggregates, too)",
+              {"keep", "smooth", "anew"}, [](const O& o) { return o.preconditioning.multigrid.refresh; },
+              [](O& o, const std::string& text) { o.preconditioning.multigrid.refresh = text; }),
+          "preconditioner", {"multigrid"}),
       used_by(count("restart", "steps until the method begins anew; N vectors are kept", 1, 100'000,
                     [](O& o) -> std::int64_t& { return o.restart; }),
               "solver", restarting),

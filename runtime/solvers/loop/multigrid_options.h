@@ -26,6 +26,9 @@ struct MultigridOptions {
   std::int64_t coarse_size = 500;                      ///< unknowns at which a level is solved exactly
   int levels = 20;                                     ///< at most
   ValueType inner = ValueType::f32;                    ///< type of the hierarchy
+  /// What new values of the matrix change: keep (the matrices of all levels), smooth (also P, smoothed by the new values) or
+  /// anew (everything).
+  std::string refresh = "keep";
 };
 
 }  // namespace shardmat

@@ -92,14 +92,12 @@ std::optional<Spectrum> RitzValues::extremes() const {
   return all;
 }
 
-Spectrum estimate_spectrum(const Product& product, const Preconditioner& preconditioner, int steps, std::string_view setting,
-                           Stream& stream) {
-  const DistributedMatrix& matrix = product.matrix();
-  if (matrix.rows() == 0) return {1, 1};
-  Context& context = matrix.context();
-  const std::int64_t columns = product.columns();
-  const ValueType type = sum_type(matrix.type());
-  const auto vector = [&] { return DistributedVector(matrix, VectorLayout::rows, type, columns); };
+Spectrum estimate_spectrum(const SpectrumParts& parts, int steps, std::string_view setting, Stream& stream) {
+  if (parts.rows->size() == 0) return {1, 1};
+  Context& context = parts.rows->context();
+  const ValueType type = parts.type;
+  const std::int64_t columns = parts.columns;
+  const auto vector = [&] { return DistributedVector(parts.rows, type, columns); };
   DistributedVector r = vector(), z = vector(), p = vector(), q = vector();
   VectorSums sums(context, columns);
   Buffer on_device;
@@ -107,7 +105,7 @@ Spectrum estimate_spectrum(const Product& product, const Preconditioner& precond
       [&] { on_device = Buffer(context.device(), static_cast<std::size_t>(columns) * sizeof(double)); });
   const auto dot = [&](const DistributedVector& a, const DistributedVector& b) {
     sums.dot(a, b, on_device.as<double>(), stream);
-    product.wait(stream);
+    parts.wait();
     double value = 0;  // all columns are alike
     copy_to_host(&value, on_device.data(), sizeof value, stream);
     return value;
@@ -124,9 +122,8 @@ Spectrum estimate_spectrum(const Product& product, const Preconditioner& precond
     });
   };
   fill_random(r, 11, Entries::fractions, stream);
-  preconditioner.project(r.view(), stream);
-  product.clear_held(r.view(), stream);
-  preconditioner.apply(r.view(), z.view(), stream);
+  parts.project(r.view());
+  parts.precondition(r.view(), z.view());
   copy(z, p, stream);
   std::vector<double> diagonal, beside;
   double rz = dot(r, z), beta = 0, alpha_before = 1;
@@ -134,8 +131,8 @@ Spectrum estimate_spectrum(const Product& product, const Preconditioner& precond
   const double noise = type == ValueType::f64 ? 1e-13 : 1e-5;
   double largest = 0;
   const double least = (type == ValueType::f64 ? 1e-24 : 1e-10) * rz;  // below it, rounding errors are left
-  for (int i = 0; i < steps && i < matrix.rows() && rz > least; ++i) {
-    product.multiply(1, p.view(), 0, q.view(), stream);
+  for (int i = 0; i < steps && i < parts.rows->size() && rz > least; ++i) {
+    parts.multiply(p.view(), q.view());
     const double pq = dot(p, q);
     const double quotient = pq / dot(p, p);  // of Rayleigh
     largest = std::max(largest, quotient);
@@ -144,7 +141,7 @@ Spectrum estimate_spectrum(const Product& product, const Preconditioner& precond
     const double alpha = rz / pq;
     diagonal.push_back(1 / alpha + (i == 0 ? 0 : beta / alpha_before));
     axpy({-alpha}, q, r, stream);
-    preconditioner.apply(r.view(), z.view(), stream);
+    parts.precondition(r.view(), z.view());
     const double next = dot(r, z);
     beta = next / rz;
     beside.push_back(std::sqrt(std::max(0.0, beta)) / alpha);
@@ -155,6 +152,22 @@ Spectrum estimate_spectrum(const Product& product, const Preconditioner& precond
   if (diagonal.empty()) return {1, 1};  // no rows
   const std::vector<double> values = tridiagonal_eigenvalues(diagonal, beside);
   return {values.front(), values.back()};
+}
+
+Spectrum estimate_spectrum(const Product& product, const Preconditioner& preconditioner, int steps, std::string_view setting,
+                           Stream& stream) {
+  SpectrumParts parts;
+  parts.rows = product.matrix().y_rows();
+  parts.type = sum_type(product.matrix().type());
+  parts.columns = product.columns();
+  parts.multiply = [&](const Dense& x, const Dense& y) { product.multiply(1, x, 0, y, stream); };
+  parts.precondition = [&](const Dense& r, const Dense& z) { preconditioner.apply(r, z, stream); };
+  parts.project = [&](const Dense& r) {
+    preconditioner.project(r, stream);
+    product.clear_held(r, stream);
+  };
+  parts.wait = [&] { product.wait(stream); };
+  return estimate_spectrum(parts, steps, setting, stream);
 }
 
 }  // namespace shardmat

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "runtime/maps/row_map.h"
 #include "runtime/matrix/product.h"
 #include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/loop/solver_options.h"
@@ -37,10 +40,22 @@ class RitzValues {
 /// Computations, 4th ed., 8.4.1). `beside` has one entry less than `diagonal`, or none if that is empty.
 std::vector<double> tridiagonal_eigenvalues(const std::vector<double>& diagonal, const std::vector<double>& beside);
 
+/// A symmetric matrix A and its preconditioner M, which work on vectors of some rows.
+struct SpectrumParts {
+  std::shared_ptr<const RowMap> rows;
+  ValueType type = ValueType::f64;  ///< of the vectors
+  std::int64_t columns = 1;
+  std::function<void(const Dense&x, const Dense&y)> multiply, precondition;
+  std::function<void(const Dense& r)> project = [](const Dense&) {};  ///< removes what A does not act on
+  std::function<void()> wait;                                         ///< for the stream
+};
+
 /// The extreme Ritz values after `steps` steps of conjugate gradients from a random b (Saad, 2nd ed., 6.7.3): the largest is
 /// a little too small, the least too large. Without rows, both are 1. REQUIRES: A and M symmetric positive definite. Throws
 /// Error(usage) where it finds that they are not; the error names `setting`, which is "solver" or "preconditioner".
-/// Overwrites the product's x(). Collective; the same on all ranks.
+/// Collective; the same on all ranks.
+Spectrum estimate_spectrum(const SpectrumParts& parts, int steps, std::string_view setting, Stream& stream);
+/// The same for a product. Overwrites its x().
 Spectrum estimate_spectrum(const Product& product, const Preconditioner& preconditioner, int steps, std::string_view setting,
                            Stream& stream);
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "kernels/base/parallel.h"
@@ -16,29 +18,33 @@ namespace shardmat::multigrid {
 /// Sets start and column of `out`: `each(i, use)` calls use(column, …) for every term of row i; columns are below `columns`.
 template <class Each>
 void form_pattern(std::int64_t rows, std::int64_t columns, const Each& each, NodeRows& out) {
+  struct Piece {
+    std::int64_t first_row;
+    HostVector<std::int32_t> column;
+  };
+  std::vector<Piece> pieces;
+  std::mutex mutex;
   out.start.resize(at(rows + 1));
   out.start[0] = 0;
   parallel_ranges(rows, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    Piece piece{begin, {}};
     std::vector<std::int64_t> seen(at(columns), -1);
     for (std::int64_t i = begin; i < end; ++i) {
-      std::int64_t count = 0;
+      const std::int64_t before = std::ssize(piece.column);
       each(i, [&](std::int32_t column, auto...) {
-        if (seen[at(column)] != i) seen[at(column)] = i, ++count;
+        if (seen[at(column)] != i) seen[at(column)] = i, piece.column.push_back(column);
       });
-      out.start[at(i) + 1] = count;
+      std::sort(piece.column.begin() + before, piece.column.end());
+      out.start[at(i) + 1] = std::ssize(piece.column) - before;
     }
+    const std::lock_guard lock(mutex);
+    pieces.push_back(std::move(piece));
   });
   std::partial_sum(out.start.begin(), out.start.end(), out.start.begin());
   out.column.resize(at(out.start.back()));
-  parallel_ranges(rows, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<std::int64_t> seen(at(columns), -1);
-    for (std::int64_t i = begin; i < end; ++i) {
-      std::int64_t to = out.start[at(i)];
-      each(i, [&](std::int32_t column, auto...) {
-        if (seen[at(column)] != i) seen[at(column)] = i, out.column[at(to++)] = column;
-      });
-      std::sort(out.column.begin() + out.start[at(i)], out.column.begin() + to);
-    }
+  parallel_tasks(std::ssize(pieces), [&](std::int64_t p) {
+    const Piece& piece = pieces[at(p)];
+    std::copy(piece.column.begin(), piece.column.end(), out.column.begin() + out.start[at(piece.first_row)]);
   });
 }
 

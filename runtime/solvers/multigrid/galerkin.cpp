@@ -9,25 +9,6 @@
 namespace shardmat::multigrid {
 namespace {
 
-/// Which blocks of P stand in each of its columns, own and ghosts.
-struct Columns {
-  HostVector<std::int64_t> start, row, block;
-};
-Columns columns_of(const NodeRows& p) {
-  Columns c;
-  c.start.assign(at(p.cols->local_count() + 1), 0);
-  for (const std::int32_t j : p.column) ++c.start[at(j) + 1];
-  std::partial_sum(c.start.begin(), c.start.end(), c.start.begin());
-  c.row.resize(p.column.size()), c.block.resize(p.column.size());
-  HostVector<std::int64_t> next(c.start.begin(), c.start.end() - 1);
-  for (std::int64_t i = 0; i < p.count(); ++i)
-    for (std::int64_t k = p.start[at(i)]; k < p.start[at(i) + 1]; ++k) {
-      const std::int64_t to = next[at(p.column[at(k)])]++;
-      c.row[at(to)] = i, c.block[at(to)] = k;
-    }
-  return c;
-}
-
 /// Rows of coarse nodes that lie on other ranks go there; all ranks add what they get to their own.
 NodeRows brought_home(NodeRows c, const std::shared_ptr<const Nodes>& rows) {
   Communicator& ranks = rows->ranks();
@@ -51,49 +32,89 @@ void mend_diagonal(NodeRows& c) {
   }
 }
 
-}  // namespace
-
-NodeRows multiply(const NodeRows& a, const NodeRows& b) {
-  NodeRows out{a.row_size, b.col_size, a.rows, b.cols, {}, {}, {}};
-  const std::int64_t columns = b.cols->local_count();
-  const auto each = [&](std::int64_t i, auto use) SHARDMAT_INLINE_LAMBDA {
+/// Terms of row i of A·B.
+auto terms_of(const NodeRows& a, const NodeRows& b) {
+  return [&](std::int64_t i, auto use) SHARDMAT_INLINE_LAMBDA {
     for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k) {
       const std::int64_t j = a.column[at(k)];
       for (std::int64_t l = b.start[at(j)]; l < b.start[at(j) + 1]; ++l) use(b.column[at(l)], a.block(k), b.block(l));
     }
   };
-  form_pattern(a.count(), columns, each, out);
-  with_sizes(a.row_size, b.col_size, [&]<int kS, int kM>(Known<kS>, Known<kM>) {
-    const int s = a.row_size, m = b.col_size;
-    form_values(
-        columns, each,
-        [s, m](const double* x, const double* y, double* sum)
-            SHARDMAT_INLINE_LAMBDA { add_product<kS, kM>(x, y, sum, s, m); },
-        out);
-  });
+}
+
+NodeRows pattern_of_product(const NodeRows& a, const NodeRows& b) {
+  NodeRows out{a.row_size, b.col_size, a.rows, b.cols, {}, {}, {}};
+  form_pattern(a.count(), b.cols->local_count(), terms_of(a, b), out);
   return out;
 }
 
-NodeRows galerkin(const NodeRows& a, const NodeRows& p) {
-  const NodeRows ap = multiply(a, *WithGhostRows(p, a.cols));
-  const Columns columns = columns_of(p);
-  NodeRows c{p.col_size, p.col_size, nullptr, ap.cols, {}, {}, {}};
-  const auto each = [&](std::int64_t g, auto use) SHARDMAT_INLINE_LAMBDA {
-    for (std::int64_t t = columns.start[at(g)]; t < columns.start[at(g) + 1]; ++t) {
-      const std::int64_t i = columns.row[at(t)];
-      const double* const of_p = p.block(columns.block[at(t)]);
-      for (std::int64_t l = ap.start[at(i)]; l < ap.start[at(i) + 1]; ++l) use(ap.column[at(l)], of_p, ap.block(l));
+}  // namespace
+
+void multiply_values(const NodeRows& a, const NodeRows& b, NodeRows& product) {
+  with_sizes(a.row_size, b.col_size, [&]<int kS, int kM>(Known<kS>, Known<kM>) {
+    const int s = a.row_size, m = b.col_size;
+    form_values(
+        b.cols->local_count(), terms_of(a, b),
+        [s, m](const double* x, const double* y, double* sum)
+            SHARDMAT_INLINE_LAMBDA { add_product<kS, kM>(x, y, sum, s, m); },
+        product);
+  });
+}
+
+NodeRows multiply(const NodeRows& a, const NodeRows& b) {
+  NodeRows product = pattern_of_product(a, b);
+  multiply_values(a, b, product);
+  return product;
+}
+
+Galerkin::Columns Galerkin::columns_of(const NodeRows& p) {
+  Columns c;
+  c.start.assign(at(p.cols->local_count() + 1), 0);
+  for (const std::int32_t j : p.column) ++c.start[at(j) + 1];
+  std::partial_sum(c.start.begin(), c.start.end(), c.start.begin());
+  c.row.resize(p.column.size()), c.block.resize(p.column.size());
+  HostVector<std::int64_t> next(c.start.begin(), c.start.end() - 1);
+  for (std::int64_t i = 0; i < p.count(); ++i)
+    for (std::int64_t k = p.start[at(i)]; k < p.start[at(i) + 1]; ++k) {
+      const std::int64_t to = next[at(p.column[at(k)])]++;
+      c.row[at(to)] = static_cast<std::int32_t>(i), c.block[at(to)] = k;
+    }
+  return c;
+}
+
+Galerkin::Galerkin(const NodeRows& a, const NodeRows& p) : columns_(columns_of(p)) {
+  const WithGhostRows all_p(p, a.cols);
+  ap_ = pattern_of_product(a, *all_p);
+  c_ = NodeRows{p.col_size, p.col_size, nullptr, ap_.cols, {}, {}, {}};
+  const auto each = [&](std::int64_t g, auto use) {
+    for (std::int64_t t = columns_.start[at(g)]; t < columns_.start[at(g) + 1]; ++t) {
+      const std::int64_t i = columns_.row[at(t)];
+      for (std::int64_t l = ap_.start[at(i)]; l < ap_.start[at(i) + 1]; ++l) use(ap_.column[at(l)]);
     }
   };
-  form_pattern(p.cols->local_count(), ap.cols->local_count(), each, c);
+  form_pattern(p.cols->local_count(), ap_.cols->local_count(), each, c_);
+}
+
+NodeRows Galerkin::operator()(const NodeRows& a, const NodeRows& p) {
+  const WithGhostRows all_p(p, a.cols);
+  multiply_values(a, *all_p, ap_);
+  const auto each = [&](std::int64_t g, auto use) SHARDMAT_INLINE_LAMBDA {
+    for (std::int64_t t = columns_.start[at(g)]; t < columns_.start[at(g) + 1]; ++t) {
+      const std::int64_t i = columns_.row[at(t)];
+      const double* const of_p = p.block(columns_.block[at(t)]);
+      for (std::int64_t l = ap_.start[at(i)]; l < ap_.start[at(i) + 1]; ++l) use(ap_.column[at(l)], of_p, ap_.block(l));
+    }
+  };
+  NodeRows c = c_;
   with_sizes(p.row_size, p.col_size, [&]<int kS, int kM>(Known<kS>, Known<kM>) {
     const int s = p.row_size, m = p.col_size;
     form_values(
-        ap.cols->local_count(), each,
+        ap_.cols->local_count(), each,
         [s, m](const double* x, const double* y, double* sum)
             SHARDMAT_INLINE_LAMBDA { add_transposed_product<kS, kM>(x, y, sum, s, m); },
         c);
   });
+  ap_.value = {};
   NodeRows coarse = brought_home(std::move(c), p.cols);
   mend_diagonal(coarse);
   return coarse;

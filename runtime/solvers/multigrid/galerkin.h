@@ -3,14 +3,36 @@
 // Threads: one thread of each rank. Collective functions say so.
 #pragma once
 
+#include "kernels/base/host_vector.h"
 #include "runtime/solvers/multigrid/node_rows.h"
 
 namespace shardmat::multigrid {
 
-/// A·B. B's rows are those of A's columns, ghosts included (with_ghost_rows()). Not collective.
+/// A·B. B's rows are those of A's columns, ghosts included (WithGhostRows). Not collective.
 NodeRows multiply(const NodeRows& a, const NodeRows& b);
+/// The same, into a matrix that has the pattern of the product.
+void multiply_values(const NodeRows& a, const NodeRows& b, NodeRows& product);
 
-/// Pᵀ·A·P. A diagonal entry of 0, of a mode that an aggregate cannot carry, becomes the mean of its node's. Collective.
-NodeRows galerkin(const NodeRows& a, const NodeRows& p);
+/// Pᵀ·A·P for matrices of one pattern.
+class Galerkin {
+ public:
+  /// Collective.
+  Galerkin(const NodeRows& a, const NodeRows& p);
+  /// A diagonal entry of 0, of a mode that an aggregate cannot carry, becomes the mean of its node's. REQUIRES: patterns as
+  /// those of the constructor. Collective.
+  NodeRows operator()(const NodeRows& a, const NodeRows& p);
+
+ private:
+  /// Which blocks of P stand in each of its columns, own and ghosts.
+  struct Columns {
+    HostVector<std::int64_t> start;
+    HostVector<std::int32_t> row;
+    HostVector<std::int64_t> block;
+  };
+  static Columns columns_of(const NodeRows& p);
+
+  Columns columns_;
+  NodeRows ap_, c_;  ///< patterns; c_ has the rows of all columns of P
+};
 
 }  // namespace shardmat::multigrid

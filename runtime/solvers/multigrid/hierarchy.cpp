@@ -12,6 +12,7 @@
 #include "runtime/solvers/multigrid/galerkin.h"
 #include "runtime/solvers/multigrid/near_null_space.h"
 #include "runtime/solvers/multigrid/prolong.h"
+#include "runtime/solvers/multigrid/take_nodes.h"
 
 namespace shardmat::multigrid {
 namespace {
@@ -28,19 +29,36 @@ double nonzeros(const NodeRows& a) {
   return static_cast<double>(a.rows->ranks().all_reduce(a.blocks() * a.block_entries(), Reduction::sum));
 }
 
-/// The next level of a matrix.
-struct Coarser {
-  NodeRows p, a;
-  Modes modes;
-};
-
 double next_strength(double strength) { return strength > kLeastStrength ? strength / 2 : 0; }
 
-/// Nothing if the nodes do not form aggregates. `inverse`: inverse_diagonal(a). `left`: nonzeros that it may have.
-std::optional<Coarser> make_coarser(const NodeRows& a, const HostVector<double>& inverse, const Modes& modes, double radius,
-                                    double strength, double left) {
-  Communicator& ranks = a.rows->ranks();
-  for (;; strength = next_strength(strength)) {
+/// Frees the values; the pattern stays.
+void keep_pattern(NodeRows& rows) { rows.value = {}; }
+
+}  // namespace
+
+Hierarchy::Hierarchy(DistributedMatrix& matrix, const MultigridOptions& options, const HeldRows* held, int columns)
+    : context_(matrix.context()), options_(options), columns_(columns) {
+  const Timer timer;
+  context_.communicator().run_agreed([&] { passes_.emplace(context_.device(), columns); });
+  order_rows(*matrix.y_rows());
+  build(take_nodes(matrix, static_cast<int>(block_jacobi_size(matrix)), held, context_.stream()));
+  report_.seconds = timer.seconds();
+}
+
+void Hierarchy::order_rows(const RowMap& map) {
+  context_.communicator().run_agreed([&] {
+    if (map.in_source_order()) return;
+    const HostVector<std::int64_t> rows = map.rows_by_place();
+    rows_ = Buffer(context_.device(), rows.size() * sizeof(std::int64_t));
+    copy_to_device(rows_.data(), rows.data(), rows_.bytes(), context_.stream());
+    context_.stream().synchronize();
+  });
+}
+
+std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<double>& inverse, double radius, Modes& modes,
+                                           double left) {
+  Communicator& ranks = context_.communicator();
+  for (double strength = options_.strength;; strength = next_strength(strength)) {
     const bool last = strength == 0;
     const Aggregates aggregates = make_aggregates(strong_couplings(a, strength));
     double counts[3] = {static_cast<double>(aggregates.count), static_cast<double>(aggregates.single), 0};
@@ -50,79 +68,102 @@ std::optional<Coarser> make_coarser(const NodeRows& a, const HostVector<double>&
     const bool too_many = 2 * counts[1] > counts[2] || counts[0] * modes.count > kLeastCoarsening * counts[2] * modes.size;
     if (too_many && !last) continue;
     if (counts[0] * modes.count > kLeastCoarsening * counts[2] * modes.size) return std::nullopt;
-    Coarser next;
-    next.p = smoothed(tentative(aggregates, modes, a.rows, next.modes), a, inverse, kDamping / radius);
-    next.a = galerkin(a, next.p);
-    if (last || nonzeros(next.a) <= left) return next;
+    Modes next_modes;
+    NodeRows t = tentative(aggregates, modes, a.rows, next_modes);
+    NodeRows p = smoothed(t, a, inverse, kDamping / radius);
+    Galerkin galerkin(a, p);
+    NodeRows next = galerkin(a, p);
+    if (!last && nonzeros(next) > left) continue;
+    modes = std::move(next_modes);
+    coarsenings_.push_back({std::move(t), std::move(p), std::move(galerkin)});
+    return next;
   }
 }
 
-}  // namespace
-
-Hierarchy::Hierarchy(DistributedMatrix& matrix, const MultigridOptions& options, const PlanRequest& plan,
-                     const HeldRows* held, int columns)
-    : context_(matrix.context()), options_(options), columns_(columns) {
-  const Timer timer;
-  context_.communicator().run_agreed([&] { passes_.emplace(context_.device(), columns); });
-  build(matrix, plan, held);
-  report_.seconds = timer.seconds();
-}
-
-void Hierarchy::build(DistributedMatrix& matrix, const PlanRequest& plan, const HeldRows* held) {
+void Hierarchy::build(NodeRows a) {
   Stream& stream = context_.stream();
-  MatrixOptions wanted;
-  wanted.type = options_.inner;
-  wanted.plan = plan;
-  wanted.plan.kernel = "auto", wanted.plan.policy.clear();
-  wanted.plan.tune = wanted.plan.measure = false;
-  NodeRows a = take_nodes(matrix, static_cast<int>(block_jacobi_size(matrix)), held, stream);
+  levels_.clear(), coarsenings_.clear();
+  report_ = {};
   auto [modes, why] = near_null_space(a, options_);
   report_.modes = why;
   const double first = nonzeros(a);
   double all = 0;
-  std::shared_ptr<const RowMap> map = matrix.y_rows();
-  std::optional<NodeRows> p;
   for (;;) {
     const HostVector<double> inverse = inverse_diagonal(a);
-    auto level = std::make_unique<Level>(a, inverse, context_, wanted, map, columns_);
-    map = nullptr;
-    if (p) levels_.back()->set_transfer(*p, *level, context_, wanted);
+    levels_.push_back(std::make_unique<Level>(a, inverse, context_, options_.inner, columns_));
+    Level& here = *levels_.back();
     all += nonzeros(a);
     const std::int64_t unknowns = a.rows->all() * a.row_size;
     report_.unknowns.push_back(unknowns);
-    levels_.push_back(std::move(level));
-    Level& here = *levels_.back();
+    std::optional<NodeRows> next;
     if (unknowns <= options_.coarse_size) {
-      here.set_inverse(dense_inverse(a, modes), context_, wanted);
-      break;
+      here.set_inverse(dense_inverse(a, modes));
+    } else {
+      const double radius = here.find_radius(stream);
+      here.set_smoother(radius, options_.smoother_degree);
+      if (std::ssize(levels_) < options_.levels) next = coarsen(a, inverse, radius, modes, kMostComplexity * first - all);
     }
-    const double radius = here.find_radius(stream);
-    here.set_smoother(radius, options_.smoother_degree);
-    if (std::ssize(levels_) >= options_.levels) break;
-    std::optional<Coarser> next = make_coarser(a, inverse, modes, radius, options_.strength, kMostComplexity * first - all);
+    if (levels_.size() == 1) keep_pattern(a), first_pattern_ = std::move(a);
     if (!next) break;
-    a = std::move(next->a), modes = std::move(next->modes), p = std::move(next->p);
+    here.set_transfer(coarsenings_.back().p);
+    a = std::move(*next);
   }
+  last_modes_ = std::move(modes);
   report_.operator_complexity = first > 0 ? all / first : 1;
 }
 
+void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
+  const Timer timer;
+  Communicator& ranks = context_.communicator();
+  NodeRows a = take_nodes(matrix, first_pattern_.row_size, held, context_.stream());
+  const bool same = a.start == first_pattern_.start && a.column == first_pattern_.column;
+  if (ranks.all_reduce(same ? 1 : 0, Reduction::min) == 0 || options_.refresh == "anew") {
+    build(std::move(a));
+    report_.seconds = timer.seconds();
+    return;
+  }
+  for (std::size_t l = 0;; ++l) {
+    const HostVector<double> inverse = inverse_diagonal(a);
+    levels_[l]->update(a, inverse);
+    if (l == coarsenings_.size()) {
+      if (levels_[l]->is_solved()) levels_[l]->update_inverse(dense_inverse(a, last_modes_));
+      else levels_[l]->set_smoother(levels_[l]->find_radius(context_.stream()), options_.smoother_degree);
+      break;
+    }
+    Coarsening& way = coarsenings_[l];
+    const double radius = levels_[l]->find_radius(context_.stream());
+    levels_[l]->set_smoother(radius, options_.smoother_degree);
+    if (options_.refresh == "smooth") {
+      way.p = smoothed(way.tentative, a, inverse, kDamping / radius);
+      levels_[l]->update_transfer(way.p);
+    }
+    a = way.galerkin(a, way.p);
+  }
+  report_.seconds = timer.seconds();
+}
+
 void Hierarchy::apply(const Dense& r, const Dense& z, double scale, Stream& stream) const {
-  const Dense in = levels_.front()->r(), out = levels_.front()->x();
-  const auto convert = [&](const Dense& from, const Dense& to, double factor) {
-    dispatch(from.type, [&]<class From>(From) {
-      dispatch(to.type, [&]<class To>(To) {
-        using F = typename From::type;
-        using G = typename To::type;
-        passes_->run(krylov::ConvertVector<F, G>{static_cast<const F*>(from.data), static_cast<G*>(to.data), factor},
-                     from.rows, stream);
-      });
+  const Level& finest = *levels_.front();
+  const auto* const rows = rows_.as<std::int64_t>();
+  dispatch(r.type, [&]<class Outer>(Outer) {
+    dispatch(options_.inner, [&]<class Inner>(Inner) {
+      using F = typename Outer::type;
+      using G = typename Inner::type;
+      passes_->run(krylov::ConvertVector<F, G>{static_cast<const F*>(r.data), static_cast<G*>(finest.r()), 1 / scale, rows,
+                                               nullptr, columns_},
+                   r.rows, stream);
+      cycle(stream);
+      passes_->run(krylov::ConvertVector<G, F>{static_cast<const G*>(finest.x()), static_cast<F*>(z.data), scale, nullptr,
+                                               rows, columns_},
+                   r.rows, stream);
     });
-  };
-  convert(r, in, 1 / scale);
+  });
+}
+
+void Hierarchy::cycle(Stream& stream) const {
   for (std::size_t l = 0; l + 1 < levels_.size(); ++l) levels_[l]->go_down(*levels_[l + 1], stream);
   levels_.back()->solve(stream);
   for (std::size_t l = levels_.size() - 1; l-- > 0;) levels_[l]->come_up(*levels_[l + 1], stream);
-  convert(out, z, scale);
 }
 
 std::int64_t Hierarchy::device_bytes() const {

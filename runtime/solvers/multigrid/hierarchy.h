@@ -7,21 +7,28 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/held_rows.h"
 #include "runtime/solvers/loop/multigrid_options.h"
+#include "runtime/solvers/multigrid/galerkin.h"
 #include "runtime/solvers/multigrid/level.h"
+#include "runtime/solvers/multigrid/prolong.h"
 #include "runtime/solvers/multigrid/report.h"
 
 namespace shardmat::multigrid {
 
 class Hierarchy {
  public:
-  /// `matrix`: square, with its rows in host memory. `plan`: for the products of all levels. The same error on all ranks.
-  Hierarchy(DistributedMatrix& matrix, const MultigridOptions& options, const PlanRequest& plan, const HeldRows* held,
-            int columns);
+  /// `matrix`: square, with its rows in host memory. The same error on all ranks.
+  Hierarchy(DistributedMatrix& matrix, const MultigridOptions& options, const HeldRows* held, int columns);
+
+  /// Takes new values of the matrix. The near null space and the aggregates stay, and so do the prolongations unless
+  /// MultigridOptions::refresh says otherwise. If other rows are held now, everything is made anew. After an error only
+  /// refresh() may follow.
+  void refresh(DistributedMatrix& matrix, const HeldRows* held);
 
   /// z = about A⁻¹·r by one cycle, for row-major vectors of the matrix's sum_type(). In stream order. r is divided by
   /// `scale` meanwhile, so that the type of the hierarchy holds it.
@@ -31,12 +38,26 @@ class Hierarchy {
   std::int64_t cycle_bytes() const;
 
  private:
-  void build(DistributedMatrix& matrix, const PlanRequest& plan, const HeldRows* held);
+  /// What a refresh needs of a level with a next one; of P the values, too.
+  struct Coarsening {
+    NodeRows tentative, p;
+    Galerkin galerkin;
+  };
+  void build(NodeRows a);
+  void order_rows(const RowMap& map);
+  void cycle(Stream& stream) const;
+  /// The next level of `a`; nothing if its nodes do not form aggregates. `left`: nonzeros that the level may have.
+  std::optional<NodeRows> coarsen(const NodeRows& a, const HostVector<double>& inverse, double radius, Modes& modes,
+                                  double left);
 
   Context& context_;
   MultigridOptions options_;
   int columns_;
   std::vector<std::unique_ptr<Level>> levels_;
+  std::vector<Coarsening> coarsenings_;
+  NodeRows first_pattern_;  ///< of the first level
+  Modes last_modes_;        ///< of the last level
+  Buffer rows_;             ///< of the matrix, in the order of the nodes; empty: they lie so
   std::optional<krylov::Passes> passes_;
   MultigridReport report_;
 };

@@ -43,11 +43,6 @@ std::vector<std::int64_t> divided(std::vector<std::int64_t> starts, std::int64_t
   return starts;
 }
 
-std::vector<std::int64_t> multiplied(std::vector<std::int64_t> starts, std::int64_t size) {
-  for (std::int64_t& start : starts) start *= size;
-  return starts;
-}
-
 }  // namespace
 
 NodeRows take_nodes(DistributedMatrix& matrix, int size, const HeldRows* held, Stream& stream) {
@@ -110,68 +105,6 @@ NodeRows take_nodes(DistributedMatrix& matrix, int size, const HeldRows* held, S
     });
   });
   return out;
-}
-
-std::unique_ptr<DistributedMatrix> make_matrix(const NodeRows& m, Context& context, MatrixOptions options) {
-  Communicator& ranks = context.communicator();
-  LoadedPart part;
-  const std::int64_t local_nnz = m.blocks() * m.block_entries();
-  part.rows = m.rows->all() * m.row_size;
-  part.cols = m.cols->all() * m.col_size;
-  part.nnz = ranks.all_reduce(local_nnz, Reduction::sum);
-  part.partition_origin = "given";
-  part.node_block_size = m.row_size;
-  part.node_block_origin = "given";
-  ranks.run_agreed([&] {
-    const std::int64_t rows = m.count() * m.row_size;
-    const RowMap* const map = options.y_rows.get();
-    part.y.size = part.rows;
-    part.y.starts = multiplied(m.rows->starts(), m.row_size);
-    part.first_row = part.y.starts[at(ranks.rank())];
-    if (map != nullptr) {
-      part.y.ids = map->ids(), part.y.places = map->places();
-    } else {
-      part.y.ids.resize(at(rows));
-      std::iota(part.y.ids.begin(), part.y.ids.end(), part.first_row);
-    }
-    if (!part.square()) {
-      part.x.size = part.cols;
-      part.x.starts = multiplied(m.cols->starts(), m.col_size);
-      if (const RowMap* const x = options.x_rows.get()) {
-        part.x.ids = x->ids(), part.x.places = x->places();
-      } else {
-        part.x.ids.resize(at(m.cols->own() * m.col_size));
-        std::iota(part.x.ids.begin(), part.x.ids.end(), part.x.starts[at(ranks.rank())]);
-      }
-    }
-    HostVector<std::int64_t> offsets(at(rows + 1)), nodes(at(rows));
-    part.value_starts.resize(at(rows));
-    offsets[0] = 0;
-    for (std::int64_t i = 0; i < rows; ++i) {
-      const std::int64_t place = part.y.place(at(i)), node = place / m.row_size;
-      const std::int64_t blocks = m.start[at(node) + 1] - m.start[at(node)];
-      offsets[at(i) + 1] = offsets[at(i)] + blocks * m.col_size;
-      part.value_starts[at(i)] = m.start[at(node)] * m.block_entries() + (place % m.row_size) * blocks * m.col_size;
-    }
-    part.csr = CompactCsr(part.cols, std::move(offsets), options.type);
-    const auto fill = [&](auto columns, auto values) {
-      using Column = typename decltype(columns)::value_type;
-      using Value = typename decltype(values)::value_type;
-      parallel_ranges(rows, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          const std::int64_t place = part.y.place(at(i)), node = place / m.row_size, r = place % m.row_size;
-          std::size_t to = at(part.csr.row_ptr[at(i)]);
-          for (std::int64_t k = m.start[at(node)]; k < m.start[at(node) + 1]; ++k) {
-            const std::int64_t first = m.cols->global(m.column[at(k)]) * m.col_size;
-            for (int c = 0; c < m.col_size; ++c, ++to)
-              columns[to] = static_cast<Column>(first + c), values[to] = static_cast<Value>(m.block(k)[r * m.col_size + c]);
-          }
-        }
-      });
-    };
-    part.csr.change_columns([&](auto columns) { part.csr.change_values([&](auto values) { fill(columns, values); }); });
-  });
-  return std::make_unique<DistributedMatrix>(std::move(part), context, options);
 }
 
 }  // namespace shardmat::multigrid

@@ -22,10 +22,10 @@ class Multigrid final : public Preconditioner {
         throw Error(ErrorKind::usage, "multigrid runs on the host only; take the backend host, or block_jacobi",
                     "preconditioner");
     });
-    build();
+    hierarchy_ = std::make_unique<multigrid::Hierarchy>(matrix_, options_.multigrid, options_.held, options_.columns);
   }
 
-  void refresh(Stream&) override { build(); }
+  void refresh(Stream&) override { hierarchy_->refresh(matrix_, options_.held); }
   void expect(double norm) const override {
     scale_ = norm > 0 && std::isfinite(norm) ? std::exp2(std::round(std::log2(norm))) : 1;  // rounds nothing
   }
@@ -41,12 +41,6 @@ class Multigrid final : public Preconditioner {
   }
 
  private:
-  void build() {
-    const PlanRequest plan = options_.product.plan ? *options_.product.plan : matrix_.options().plan;
-    hierarchy_ =  // an error leaves the old one
-        std::make_unique<multigrid::Hierarchy>(matrix_, options_.multigrid, plan, options_.held, options_.columns);
-  }
-
   DistributedMatrix& matrix_;
   PreconditionerOptions options_;
   std::unique_ptr<multigrid::Hierarchy> hierarchy_;

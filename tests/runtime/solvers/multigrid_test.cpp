@@ -15,6 +15,7 @@
 #include "runtime/solvers/multigrid/coarse.h"
 #include "runtime/solvers/multigrid/galerkin.h"
 #include "runtime/solvers/multigrid/near_null_space.h"
+#include "runtime/solvers/multigrid/operator.h"
 #include "runtime/solvers/multigrid/prolong.h"
 #include "runtime/solvers/multigrid/take_nodes.h"
 #include "runtime/source/matrix_source.h"
@@ -128,7 +129,9 @@ TEST(Multigrid, CoarseMatricesAreTripleProducts) {
     Modes coarse;
     const NodeRows t = tentative(make_aggregates(strong_couplings(fine.a, 0.05)), fine.modes, fine.a.rows, coarse);
     const NodeRows p = smoothed(t, fine.a, inverse_diagonal(fine.a), 0.5);
+    Galerkin galerkin(fine.a, p);
     const auto a = whole(fine.a), by_rows = whole(p), transpose = whole(transposed(p)), found = whole(galerkin(fine.a, p));
+    EXPECT_EQ(whole(galerkin(fine.a, p)), found);  // once more on the patterns
     ASSERT_EQ(transpose.size(), by_rows.size());
     std::map<std::int64_t, std::vector<std::pair<std::int64_t, double>>> p_rows;
     for (const auto& [place, value] : by_rows) {
@@ -146,6 +149,46 @@ TEST(Multigrid, CoarseMatricesAreTripleProducts) {
       if (place.first == place.second && std::abs(value) < 1e-12 * largest) continue;  // mended
       EXPECT_NEAR(entry == found.end() ? 0 : entry->second, value, 1e-11 * largest);
     }
+  }
+}
+
+/// Products of all formats against sums over the entries.
+TEST(Multigrid, OperatorsMultiply) {
+  for (const auto& [specification, size] :
+       {std::pair{"elasticity:n=5,clamp=0.2", 3}, std::pair{"poisson27:n=6", 1}}) {
+    const Fine fine(specification, size);
+    Modes coarse;
+    const NodeRows t = tentative(make_aggregates(strong_couplings(fine.a, 0.05)), fine.modes, fine.a.rows, coarse);
+    const NodeRows p = smoothed(t, fine.a, inverse_diagonal(fine.a), 0.5);
+    Context& context = fine.made.context;
+    for (NodeRows m : {fine.a, p, transposed(p)})
+      for (const int columns : {1, 3}) {
+        Operator product(m, context, ValueType::f64, columns);
+        for (const double factor : {1.0, -2.5}) {  // the second time with new values
+          if (factor != 1) {
+            for (double& value : m.value) value *= factor;
+            product.update(m, context.stream());
+          }
+          const auto entries = whole(m);
+          HostVector<double> x(at(m.cols->own() * m.col_size * columns)), y(at(m.count() * m.row_size * columns), 1.0);
+          const auto x_of = [&](std::int64_t row, int column) { return test::x_at(row, column); };
+          for (std::size_t i = 0; i < x.size(); ++i)
+            x[i] =
+                x_of(m.cols->first() * m.col_size + static_cast<std::int64_t>(i) / columns, static_cast<int>(i) % columns);
+          product.multiply(2, x.data(), 3, y.data(), context.stream());
+          std::map<std::int64_t, std::vector<double>> expected;
+          for (const auto& [place, value] : entries)
+            for (int c = 0; c < columns; ++c) {
+              auto& sums = expected[place.first];
+              sums.resize(at(columns), 3.0);
+              sums[at(c)] += 2 * value * x_of(place.second, c);
+            }
+          for (std::size_t i = 0; i < y.size(); ++i) {
+            const auto row = expected.find(m.rows->first() * m.row_size + static_cast<std::int64_t>(i) / columns);
+            EXPECT_NEAR(y[i], row == expected.end() ? 3 : row->second[i % at(columns)], 1e-11) << specification;
+          }
+        }
+      }
   }
 }
 
@@ -222,27 +265,45 @@ TEST(Multigrid, SolvesFloatingSystems) {
   EXPECT_EQ(solver.solve(b, x).columns[0].reason, SolveReason::converged_rtol);
 }
 
+/// Stiffnesses that change by a fifth from element to element, and by 1e5 altogether.
 TEST(Multigrid, RefreshTakesNewValues) {
   LoadOptions load = test::options_for(kHost64, LocalSort::none);
   load.values = Values::updatable;
   Context& context = context_of(kHost64);
-  DistributedMatrix matrix(open_matrix("poisson7:n=12,uniform", world()), context, load);
-  DistributedVector b(matrix, VectorLayout::rows, ValueType::f64), x(matrix, VectorLayout::rows, ValueType::f64);
-  b.fill(1, context.stream());
-  SolverOptions options;
-  options.preconditioner = "multigrid", options.rtol = 1e-8;
-  Solver solver(matrix, options);
-  const std::int64_t before = solver.solve(b, x).iterations;
-  const auto source = open_matrix("poisson7:n=12,uniform", world()).rows;
-  std::vector<double> values;
-  for (const std::int64_t id : matrix.y_rows()->ids_by_place())
-    for (const double value : source->read_rows(id, id + 1).values) values.push_back(1e5 * value);
-  matrix.update_values(values, context.stream());
-  solver.refresh();
-  x.fill(0, context.stream());
-  const SolveResult after = solver.solve(b, x);
-  EXPECT_TRUE(after.converged());
-  EXPECT_EQ(after.iterations, before);
+  for (const char* const refresh : {"keep", "smooth", "anew"}) {
+    DistributedMatrix matrix(open_matrix("poisson7:n=16,uniform", world()), context, load);
+    DistributedVector b(matrix, VectorLayout::rows, ValueType::f64), x(matrix, VectorLayout::rows, ValueType::f64);
+    HostVector<double> of_b;
+    for (const std::int64_t id : matrix.y_rows()->ids_by_place()) of_b.push_back(test::x_at(id, 0));
+    b.set_own(of_b, context.stream());
+    SolverOptions options;
+    options.preconditioner = "multigrid", options.rtol = 1e-8;
+    options.preconditioning.multigrid.refresh = refresh;
+    Solver solver(matrix, options);
+    const std::int64_t before = solver.solve(b, x).iterations;
+    const auto source = open_matrix("poisson7:n=16,uniform", world()).rows;
+    std::vector<double> values;
+    for (const std::int64_t id : matrix.y_rows()->ids_by_place()) {
+      const auto row = source->read_rows(id, id + 1);
+      for (std::size_t k = 0; k < row.values.size(); ++k) {
+        const std::int64_t other = row.col_idx[k];
+        values.push_back(1e5 * row.values[k] * (other == id ? 1.2 : 1 + 0.2 * test::x_at(id + other, 0)));
+      }
+    }
+    matrix.update_values(values, context.stream());
+    solver.refresh();
+    x.fill(0, context.stream());
+    const SolveResult after = solver.solve(b, x);
+    EXPECT_TRUE(after.converged()) << refresh;
+    EXPECT_LE(after.iterations, before + 3) << refresh;
+    Solver anew(matrix, options);
+    x.fill(0, context.stream());
+    const std::int64_t fresh = anew.solve(b, x).iterations;
+    if (std::string(refresh) == "anew") {
+      EXPECT_EQ(after.iterations, fresh);
+    }
+    EXPECT_LE(static_cast<double>(after.iterations), 1.15 * static_cast<double>(fresh) + 1) << refresh;
+  }
 }
 
 TEST(Multigrid, RefusesWhatDoesNotFit) {

@@ -1,0 +1,270 @@
+#include "runtime/solvers/multigrid/operator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
+#include "kernels/base/parallel.h"
+#include "kernels/choose/registry.h"
+#include "kernels/choose/spmm_registry.h"
+#include "kernels/conversion.h"
+#include "kernels/formats/bcsr.h"
+#include "kernels/formats/csr.h"
+
+namespace shardmat::multigrid {
+namespace {
+
+constexpr int kLargestBlock = 6;
+
+/// The largest size of square blocks that divides those of the rows; 1: single entries.
+int stored_block(const NodeRows& rows) {
+  const int common = std::gcd(rows.row_size, rows.col_size);
+  for (int b = std::min(common, kLargestBlock); b > 1; --b)
+    if (common % b == 0) return b;
+  return 1;
+}
+
+/// Calls write(place) for the place of each block of b × b of a node row: block rows from top to bottom, in each the blocks
+/// from left to right.
+struct Blocks {
+  const NodeRows& rows;
+  int b;
+
+  std::int64_t block_rows() const { return rows.count() * (rows.row_size / b); }
+  std::int64_t count() const { return rows.blocks() * (rows.block_entries() / (b * b)); }
+  std::int64_t begin(std::int64_t block_row) const {
+    const std::int64_t down = rows.row_size / b, across = rows.col_size / b, node = block_row / down,
+                       of_node = rows.start[at(node)], length = rows.start[at(node) + 1] - of_node;
+    return (of_node * down + block_row % down * length) * across;
+  }
+};
+
+template <class Offset>
+void fill_offsets(const Blocks& blocks, Offset* out) {
+  parallel_ranges(blocks.block_rows(), 1 << 12, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) out[i] = static_cast<Offset>(blocks.begin(i));
+  });
+  out[blocks.block_rows()] = static_cast<Offset>(blocks.count());
+}
+
+/// place(j): of node j among the nodes of x.
+template <class Place>
+void fill_columns(const Blocks& blocks, const Place& place, std::int32_t* out) {
+  const NodeRows& m = blocks.rows;
+  const int down = m.row_size / blocks.b, across = m.col_size / blocks.b;
+  parallel_ranges(m.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      for (int d = 0; d < down; ++d) {
+        std::int32_t* to = out + blocks.begin(i * down + d);
+        for (std::int64_t k = m.start[at(i)]; k < m.start[at(i) + 1]; ++k)
+          for (int a = 0; a < across; ++a) *to++ = place(m.column[at(k)]) * across + a;
+      }
+  });
+}
+
+template <class T>
+void fill_values(const Blocks& blocks, T* out) {
+  const NodeRows& m = blocks.rows;
+  const int b = blocks.b, down = m.row_size / b, across = m.col_size / b;
+  parallel_ranges(m.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    if (down == 1 && across == 1) {
+      const double* const from = m.block(m.start[at(begin)]);
+      const std::int64_t first = m.start[at(begin)] * b * b, count = m.start[at(end)] * b * b - first;
+      for (std::int64_t e = 0; e < count; ++e) out[first + e] = static_cast<T>(from[e]);
+      return;
+    }
+    for (std::int64_t i = begin; i < end; ++i)
+      for (int d = 0; d < down; ++d) {
+        T* to = out + blocks.begin(i * down + d) * b * b;
+        for (std::int64_t k = m.start[at(i)]; k < m.start[at(i) + 1]; ++k)
+          for (int a = 0; a < across; ++a)
+            for (int r = 0; r < b; ++r)
+              for (int c = 0; c < b; ++c) *to++ = static_cast<T>(m.block(k)[(d * b + r) * m.col_size + a * b + c]);
+      }
+  });
+}
+
+/// An array on the device that `fill` writes in host memory.
+template <class T, class Fill>
+void write(const Buffer& buffer, std::int64_t count, Stream& stream, const Fill& fill) {
+  if (stream.device().backend == Backend::host) return fill(buffer.as<T>());
+  HostVector<T> array(at(count));
+  fill(array.data());
+  copy_to_device(buffer.data(), array.data(), array.size() * sizeof(T), stream);
+}
+
+void write_values(const Storage& storage, const Blocks& blocks, Stream& stream) {
+  dispatch(storage.type, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    write<T>(*storage.value_arrays()[0], blocks.count() * blocks.b * blocks.b, stream,
+             [&](T* out) { fill_values(blocks, out); });
+  });
+}
+
+/// The arrays that both formats have. Returns the offsets' width.
+template <class Place>
+bool fill_pattern(const Blocks& blocks, const Place& place, Stream& stream, Buffer& offsets, Buffer& columns) {
+  const bool wide = blocks.count() > std::numeric_limits<std::int32_t>::max() - 256;
+  const auto make_offsets = [&]<class Offset>(Offset) {
+    offsets = Buffer(stream.device(), at(blocks.block_rows() + 1) * sizeof(Offset));
+    write<Offset>(offsets, blocks.block_rows() + 1, stream, [&](Offset* out) { fill_offsets(blocks, out); });
+  };
+  if (wide) make_offsets(std::int64_t());
+  else make_offsets(std::int32_t());
+  columns = Buffer(stream.device(), at(blocks.count()) * sizeof(std::int32_t));
+  write<std::int32_t>(columns, blocks.count(), stream, [&](std::int32_t* out) { fill_columns(blocks, place, out); });
+  return wide;
+}
+
+template <class Place>
+std::shared_ptr<Storage> stored(const Blocks& blocks, std::int64_t cols, const Place& place, ValueType type,
+                                Stream& stream) {
+  const NodeRows& m = blocks.rows;
+  const std::int64_t values = blocks.count() * blocks.b * blocks.b * static_cast<std::int64_t>(size_of(type)),
+                     indices = 8 * (blocks.block_rows() + 1) + 4 * blocks.count();
+  require_memory(stream.device(), values + indices, "a level of multigrid");
+  const auto describe = [&](auto& storage, std::string format) {
+    storage->device = stream.device();
+    storage->type = type;
+    storage->rows = m.count() * m.row_size, storage->cols = cols;
+    storage->nnz = m.blocks() * m.block_entries();
+    storage->format = std::move(format);
+    storage->values = Buffer(stream.device(), at(values));
+    write_values(*storage, blocks, stream);
+    stream.synchronize();
+  };
+  if (blocks.b == 1) {
+    auto csr = std::make_shared<CsrStorage>();
+    csr->wide_offsets = fill_pattern(blocks, place, stream, csr->row_ptr, csr->col_idx);
+    describe(csr, "csr");
+    csr->bytes = static_cast<std::int64_t>(csr->row_ptr.bytes() + csr->col_idx.bytes()) + values;
+    return csr;
+  }
+  auto bcsr = std::make_shared<BcsrStorage>();
+  bcsr->layout = Policy{{"block", blocks.b}};
+  bcsr->block_rows = blocks.block_rows(), bcsr->block_cols = cols / blocks.b;
+  bcsr->wide_offsets = fill_pattern(blocks, place, stream, bcsr->block_ptr, bcsr->block_col);
+  auto offsets = std::make_shared<HostVector<std::int64_t>>(at(blocks.block_rows() + 1));
+  fill_offsets(blocks, offsets->data());
+  bcsr->host_block_ptr = std::move(offsets);
+  describe(bcsr, "bcsr");
+  bcsr->bytes = static_cast<std::int64_t>(bcsr->block_ptr.bytes() + bcsr->block_col.bytes()) + values;
+  return bcsr;
+}
+
+/// Rows of single entries, as conversions read them.
+class SingleEntries {
+ public:
+  template <class Place>
+  SingleEntries(const NodeRows& m, std::int64_t cols, const Place& place) : columns_(m.column.size()) {
+    parallel_ranges(m.blocks(), 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t k = begin; k < end; ++k) columns_[at(k)] = place(m.column[at(k)]);
+    });
+    view_.rows = m.count(), view_.cols = cols;
+    view_.row_ptr = m.start, view_.col_idx = columns_, view_.values = m.value;
+  }
+  const CsrView& view() const { return view_; }
+
+ private:
+  HostVector<std::int32_t> columns_;
+  CsrView view_;
+};
+
+/// Short indices where the pattern repeats: such a product reads 0.6 of the bytes of csr.
+std::shared_ptr<Storage> packed(const SingleEntries& rows, ValueType type, Stream& stream) {
+  const Format& format = find_format("packed");
+  ConversionInput input(rows.view(), type, stream);
+  return store(format, input, format.layouts(input)[0]);
+}
+
+/// The first kernel in the list that runs on the format: no measuring.
+template <class Kernels>
+const auto& kernel_on(const Kernels& list, const Storage& storage) {
+  const auto found = std::find_if(list.begin(), list.end(), [&](const auto& kernel) {
+    return kernel.format == storage.format && kernel.backend == storage.device.backend;
+  });
+  if (found == list.end())
+    throw Error(ErrorKind::internal, fmt::format("no kernel multiplies {} on this backend", storage.format));
+  return *found;
+}
+
+}  // namespace
+
+Operator::Operator(const NodeRows& rows, Context& context, ValueType type, int columns) : columns_(columns) {
+  Communicator& ranks = context.communicator();
+  Stream& stream = context.stream();
+  const Nodes& nodes = *rows.cols;
+  // An entry that moves is all values of a node.
+  MappedExchange moving = make_mapped_exchange("halo", context.exchange_context(type, std::int64_t{rows.col_size} * columns),
+                                               {nodes.starts(), {}}, nodes.ghosts());
+  exchange_ = std::move(moving.exchange);
+  ranks.run_agreed([&] {
+    own_ = static_cast<std::int32_t>(nodes.own());
+    if (!nodes.ghosts().empty()) {  // they lie in ascending order
+      std::int64_t first[] = {nodes.ghosts().front()};
+      moving.map->renumber(first);
+      ghost_shift_ = static_cast<std::int32_t>(first[0] - own_);
+    }
+    const auto to = [this](std::int32_t j) { return place(j); };
+    x_bytes_ = nodes.own() * rows.col_size * columns * static_cast<std::int64_t>(size_of(type));
+    const std::int64_t cols = moving.map->length() * rows.col_size;
+    const bool packs = rows.block_entries() == 1 && rows.rows == rows.cols && columns == 1;
+    storage_ = packs ? packed(SingleEntries(rows, cols, to), type, stream)
+                     : stored({rows, stored_block(rows)}, cols, to, type, stream);
+    if (columns == 1) {
+      RowStatistics statistics;
+      statistics.rows = storage_->rows, statistics.nnz = storage_->nnz;
+      statistics.mean_row =
+          storage_->rows == 0 ? 0 : static_cast<double>(storage_->nnz) / static_cast<double>(storage_->rows);
+      const Kernel& kernel = kernel_on(kernels(), *storage_);
+      one_ = make_plan(kernel, storage_, kernel.policies(statistics)[0], stream);
+    } else {
+      const SpmmKernel& kernel = kernel_on(spmm_kernels(), *storage_);
+      const RightHandSides sides{columns, DenseOrder::row_major, DenseOrder::row_major};
+      several_ = make_spmm_plan(kernel, storage_, sides, kernel.policies(*storage_, sides)[0], stream);
+    }
+  });
+  moving.map->forget_columns();
+}
+
+void Operator::update(const NodeRows& rows, Stream& stream) {
+  if (storage_->format == "packed") {
+    const SingleEntries entries(rows, storage_->cols, [this](std::int32_t j) { return place(j); });
+    return update_values(*storage_, entries.view(), stream);
+  }
+  write_values(*storage_, {rows, stored_block(rows)}, stream);
+}
+
+void Operator::multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const {
+  if (exchange_->x_may_lie_elsewhere()) return run(alpha, x, beta, y, stream);
+  copy_on_device(this->x(), x, at(x_bytes_), stream);
+  multiply(alpha, beta, y, stream);
+}
+
+void Operator::multiply(double alpha, double beta, void* y, Stream& stream) const {
+  exchange_->start(stream);
+  exchange_->finish(stream);
+  run(alpha, exchange_->x(), beta, y, stream);
+}
+
+void Operator::run(double alpha, const void* x, double beta, void* y, Stream& stream) const {
+  if (one_) one_->multiply(alpha, x, beta, y, stream);
+  else several_->multiply(alpha, x, columns_, beta, y, columns_, stream);
+}
+
+std::int64_t Operator::device_bytes() const {
+  return storage_->bytes + exchange_->device_bytes() + (one_ ? one_->extra_bytes() : several_->extra_bytes());
+}
+
+std::int64_t Operator::compulsory_bytes(double beta) const {
+  return storage_->bytes + x_bytes_ +
+         storage_->rows * columns_ * static_cast<std::int64_t>(size_of(sum_type(storage_->type))) * (beta == 0 ? 1 : 2);
+}
+
+}  // namespace shardmat::multigrid

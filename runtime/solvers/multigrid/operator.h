@@ -1,0 +1,55 @@
+// A matrix of a hierarchy on the device: the rows as the set-up has them, in the type of the hierarchy, and their product.
+// Nothing is chosen by measuring, and no copy is made on the way: a cycle multiplies each matrix some hundred times at most.
+//
+// Threads: as Product. What is collective says so.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "comm/exchange/exchange.h"
+#include "kernels/plan.h"
+#include "kernels/spmm_plan.h"
+#include "runtime/context/context.h"
+#include "runtime/solvers/multigrid/node_rows.h"
+
+namespace shardmat::multigrid {
+
+class Operator {
+ public:
+  /// For `columns` right-hand sides in `type`. Collective; the same error on all ranks.
+  Operator(const NodeRows& rows, Context& context, ValueType type, int columns);
+
+  /// New values on the same pattern. Not collective.
+  void update(const NodeRows& rows, Stream& stream);
+
+  /// Row-major vectors of sum_type(), nodes in the order of NodeRows: Y = alpha·A·X + beta·Y in stream order. Collective.
+  void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const;
+  /// The same for the X in x().
+  void multiply(double alpha, double beta, void* y, Stream& stream) const;
+  /// Memory for this rank's entries of X.
+  void* x() const { return exchange_->local_x(); }
+  /// As Exchange::wait().
+  void wait(Stream& stream) const { exchange_->wait(stream); }
+
+  std::int64_t rows() const { return storage_->rows; }
+  std::int64_t x_bytes() const { return x_bytes_; }
+  std::int64_t device_bytes() const;
+  /// That a product moves at least on this rank.
+  std::int64_t compulsory_bytes(double beta) const;
+
+ private:
+  void run(double alpha, const void* x, double beta, void* y, Stream& stream) const;
+  /// Of node j of the columns among the nodes of x: own ones, a gap, ghosts.
+  std::int32_t place(std::int32_t j) const { return j < own_ ? j : j + ghost_shift_; }
+
+  int columns_;
+  std::int64_t x_bytes_ = 0;
+  std::unique_ptr<Exchange> exchange_;
+  std::int32_t own_ = 0, ghost_shift_ = 0;
+  std::shared_ptr<Storage> storage_;
+  std::unique_ptr<Plan> one_;
+  std::unique_ptr<SpmmPlan> several_;
+};
+
+}  // namespace shardmat::multigrid
