@@ -49,7 +49,7 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
   void open() {
     communicator_.run_agreed([&] {
       if (options_.solver.solver != kAutomaticMethod) find_method(options_.solver.solver);
-      find_preconditioner(options_.solver.preconditioner);
+      if (options_.solver.preconditioner != kAutomaticPreconditioner) find_preconditioner(options_.solver.preconditioner);
       if (options_.output.empty()) return;
       check_vector_suffix(options_.output);
       if (communicator_.rank() == 0) check_vector_writable(options_.output, columns(), options_.files);  // it writes
@@ -78,7 +78,8 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
     matrix_ = std::make_unique<DistributedMatrix>(source_, context_, load);
     SolverOptions solver = options_.solver;
     solver.columns = columns();
-    if (solver.preconditioner == "multigrid") solver.preconditioning.multigrid.coordinates = coordinates();
+    if (solver.preconditioner == "multigrid" || solver.preconditioner == kAutomaticPreconditioner)
+      solver.preconditioning.multigrid.coordinates = coordinates();
     const Timer timer;
     solver_ = std::make_unique<Solver>(*matrix_, solver);
     const double set_up = timer.seconds() - matrix_->load_times().plan;
@@ -169,7 +170,8 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
     r.solver = solver_->options().solver, r.solver_why = solver_->method_why();
     r.variant = solver_->variant();
     const auto& own = options_.solver.own_preconditioner;
-    r.preconditioner = own ? own->name : options_.solver.preconditioner;
+    r.preconditioner = own ? own->name : solver_->options().preconditioner;
+    r.preconditioner_why = solver_->preconditioner_why();
     r.preconditioner_note = solver_->preconditioner().describe();
     r.residual_norm = name(options_.solver.residual_norm);
     r.b = b_source_->name();

@@ -39,8 +39,8 @@ struct SolveOptions {
 };
 
 struct SolveReport : IterativeReport {
-  std::string solver_why;           ///< why it was chosen; empty if it was named
-  std::optional<CgChoice> variant;  ///< of cg
+  std::string solver_why, preconditioner_why;  ///< why they were chosen; empty if they were named
+  std::optional<CgChoice> variant;             ///< of cg
   std::string solver, preconditioner, preconditioner_note, residual_norm, b, initial_guess;
   SolverOptions settings;
   SolveResult result;

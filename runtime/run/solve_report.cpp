@@ -38,6 +38,12 @@ std::string settings_text(const SolverOptions& options) {
   return text;
 }
 
+std::string preconditioner_text(const SolveReport& r) {
+  std::string text = r.preconditioner_note;
+  if (!r.preconditioner_why.empty()) text = "auto: " + r.preconditioner_why + (text.empty() ? "" : "; " + text);
+  return text.empty() ? "" : fmt::format(" ({})", text);
+}
+
 std::string residual_text(double residual, double norm_of_b) {
   return norm_of_b > 0 ? fmt::format("{:.3e} = {:.3e} of b", residual, residual / norm_of_b)
                        : fmt::format("{:.3e}", residual);
@@ -221,8 +227,8 @@ std::string to_text(const SolveReport& r) {
   write_setup(t, r);
   t.row("solver", r.solver + (r.solver_why.empty() ? "" : fmt::format(" (auto: {})", r.solver_why)));
   if (r.variant) t.row("variant", fmt::format("{} ({})", name(r.variant->variant), r.variant->why));
-  t.row("preconditioner",
-        r.preconditioner + (r.preconditioner_note.empty() ? "" : fmt::format(" ({})", r.preconditioner_note)));
+  t.row("preconditioner", r.preconditioner + preconditioner_text(r));
+  for (const std::string& fall_back : r.result.fall_backs) t.row("fell back", fall_back);
   t.row("ends at", fmt::format("residual ({}) ≤ max({:g}·‖b‖, {:g}), or {} iterations", r.residual_norm, *r.settings.rtol,
                                r.settings.atol, human_count(r.settings.max_iterations)));
   t.row("settings", settings_text(r.settings));
@@ -262,6 +268,8 @@ std::string to_json(const SolveReport& r) {
     if (!kTold.count(setting.name) && setting.is_used(r.settings))
       j["solver"][setting.name] = json_of(setting, setting.get(r.settings));
   if (!r.solver_why.empty()) j["solver"]["why"] = r.solver_why;
+  if (!r.preconditioner_why.empty()) j["solver"]["preconditioner_why"] = r.preconditioner_why;
+  if (!r.result.fall_backs.empty()) j["solver"]["fall_backs"] = r.result.fall_backs;
   if (r.variant) {
     j["solver"]["variant"] = name(r.variant->variant);
     j["solver"]["variant_why"] = r.variant->why;

@@ -40,4 +40,33 @@ MethodChoice choose_method(const Product& product, const SolverOptions& options,
       fmt::format("the matrix is {}, and its diagonal is not positive everywhere: it is not positive definite", symmetric)};
 }
 
+std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const SolverOptions& options, const MethodEntry& method,
+                                         bool symmetric_positive) {
+  constexpr std::int64_t kFewRows = 5000, kPatience = 300, kPatienceOfMultigrid = 30;
+  const auto rows_here = [&](bool here) {
+    return matrix.context().communicator().all_reduce(here ? 1 : 0, Reduction::min) == 1;
+  };
+  if (!rows_here(matrix.has_host_rows()))
+    return {{&method, "jacobi", "the rows are no longer in host memory, where others are made from", kPatience}};
+  const bool named = options.solver != kAutomaticMethod;
+  std::vector<SolverChoice> choices;
+  const bool for_symmetric = method.demands != Demands::nothing;
+  if (symmetric_positive && method.demands != Demands::symmetric) {
+    if (matrix.context().device().backend != Backend::host) {
+      choices.push_back({&method, "block_jacobi", "multigrid runs on the host only", kPatience});
+    } else if (matrix.rows() < kFewRows) {
+      choices.push_back({&method, "block_jacobi", fmt::format("the matrix has fewer than {} rows", kFewRows), kPatience});
+    } else {
+      choices.push_back(
+          {&method, "multigrid", "the matrix is symmetric, and its diagonal is positive", kPatienceOfMultigrid});
+      if (!named) choices.push_back({&find_method("fgmres"), "multigrid", "", kPatienceOfMultigrid});
+      choices.push_back({&method, "block_jacobi", "", kPatience});
+    }
+    if (!named) choices.push_back({&find_method("minres"), "block_jacobi", "", kPatience});
+    return choices;
+  }
+  if (for_symmetric) return {{&method, "block_jacobi", "multigrid needs a positive diagonal", kPatience}};
+  return {{&method, "jacobi", "multigrid needs a symmetric matrix with a positive diagonal", kPatience}};
+}
+
 }  // namespace shardmat

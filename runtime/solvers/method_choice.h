@@ -1,16 +1,19 @@
-// Which method a solver takes that is told to choose one ("auto").
+// Which method and preconditioner a solver takes that is told to choose ("auto").
 //
 // Threads: as Solver. Everything is collective and gives the same result on all ranks.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/solver.h"
 
 namespace shardmat {
 
-inline constexpr std::string_view kAutomaticMethod = "auto";
+inline constexpr std::string_view kAutomaticMethod = "auto", kAutomaticPreconditioner = "auto";
 
 struct MethodChoice {
   const MethodEntry* method = nullptr;
@@ -24,6 +27,21 @@ bool has_positive_diagonal(DistributedMatrix& matrix, Stream& stream);
 /// program has a preconditioner of its own. Whether a matrix is symmetric is seen as in symmetry.h; of a positive diagonal
 /// it does not follow that the matrix is positive definite.
 MethodChoice choose_method(const Product& product, const SolverOptions& options, bool positive_diagonal);
+
+/// A method with a preconditioner.
+struct SolverChoice {
+  const MethodEntry* method = nullptr;
+  std::string_view preconditioner;
+  std::string why;  ///< this preconditioner
+  /// Iterations in which the residual must halve, if another choice follows.
+  std::int64_t patience = 0;
+};
+
+/// For options whose preconditioner is "auto": what is tried, one after the other, each if those before it fail. `method`:
+/// choose_method(), or the method that was named. With multigrid where the matrix is symmetric with a positive diagonal, has
+/// some thousand rows and lies in host memory.
+std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const SolverOptions& options, const MethodEntry& method,
+                                         bool symmetric_positive);
 
 /// True if the matrix is stored as a symmetric one, or the options say that it is.
 bool is_known_symmetric(const Product& product, const SolverOptions& options);

@@ -4,6 +4,7 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/solvers/loop/named.h"
 #include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/method_choice.h"
 
 namespace shardmat {
 namespace {
@@ -32,7 +33,7 @@ class Identity final : public Preconditioner {
 std::span<const PreconditionerEntry> preconditioners() { return kPreconditioners; }
 
 const PreconditionerEntry& find_preconditioner(std::string_view name) {
-  return find_named(kPreconditioners, "preconditioner", name, "preconditioner");
+  return find_named(kPreconditioners, "preconditioner", name, "preconditioner", {std::string(kAutomaticPreconditioner)});
 }
 
 std::unique_ptr<Preconditioner> make_no_preconditioner(DistributedMatrix&, const PreconditionerOptions&) {

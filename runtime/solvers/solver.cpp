@@ -15,6 +15,7 @@
 #include "runtime/matrix/held_rows.h"
 #include "runtime/solvers/loop/attainable.h"
 #include "runtime/solvers/loop/cg_variant.h"
+#include "runtime/solvers/loop/headway.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/monitor_memory.h"
 #include "runtime/solvers/loop/null_space.h"
@@ -66,6 +67,12 @@ void require_norm(const MethodEntry& method, ResidualNorm norm) {
       "residual_norm");
 }
 
+void require_takes(const MethodEntry& method, const SolverOptions& options) {
+  require_norm(method, options.residual_norm);
+  require_variant(method, options.variant);
+  require_flexible(method, options);
+}
+
 void require_symmetric_enough(const MethodEntry& method, const SolverOptions& o, const Product& product) {
   if (method.demands == Demands::nothing || is_known_symmetric(product, o)) return;
   Context& context = product.matrix().context();
@@ -78,6 +85,42 @@ void require_symmetric_enough(const MethodEntry& method, const SolverOptions& o,
                             method.name, probe.difference, probe.scale),
                 "solver");
   });
+}
+
+/// The method broke down; not at the end of the iterations, nor because somebody ended it.
+bool failed(const SolveResult& result) {
+  return std::any_of(result.columns.begin(), result.columns.end(), [](const SolvedColumn& column) {
+    return !converged(column.reason) && column.reason != SolveReason::diverged_iterations &&
+           column.reason != SolveReason::interrupted && column.reason != SolveReason::diverged_attainable_accuracy;
+  });
+}
+
+std::string_view reason_of(const SolveResult& result) {
+  const auto column =
+      std::find_if(result.columns.begin(), result.columns.end(), [](const SolvedColumn& c) { return !converged(c.reason); });
+  return column == result.columns.end() ? "" : result.explanation(*column);
+}
+
+/// A solve that went on where `all` ended.
+void append(SolveResult result, SolveResult& all) {
+  for (std::size_t j = 0; j < result.columns.size(); ++j) {
+    SolvedColumn& column = result.columns[j];
+    const SolvedColumn& before = all.columns[j];
+    const auto put_before = [](const std::vector<double>& first, std::vector<double>& history) {
+      if (first.empty() || history.empty()) return;
+      history.erase(history.begin());  // the residual of the same x
+      history.insert(history.begin(), first.begin(), first.end());
+    };
+    put_before(before.history, column.history);
+    put_before(before.true_history, column.true_history);
+    column.iterations += before.iterations;
+    column.replacements += before.replacements;
+  }
+  result.seconds += all.seconds;
+  result.iterations = 0;
+  for (const SolvedColumn& column : result.columns) result.iterations = std::max(result.iterations, column.iterations);
+  result.fall_backs = std::move(all.fall_backs);
+  all = std::move(result);
 }
 
 std::vector<Given> listed(const SolverOptions& o) {
@@ -97,60 +140,97 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
       penalty_(std::make_unique<PenaltyFindings>()) {
   const ContextScope scope(matrix.context());
   Communicator& ranks = matrix.context().communicator();
+  Stream& stream = matrix.context().stream();
   const bool chooses = options.solver == kAutomaticMethod;
-  const MethodEntry* method = nullptr;
-  const auto take = [&](const MethodEntry& entry) {
-    method = &entry;
-    require_norm(entry, options.residual_norm);
-    require_variant(entry, options.variant);
-    require_flexible(entry, options);
-  };
+  if (options.own_preconditioner && options.preconditioner == kAutomaticPreconditioner) options_.preconditioner = "none";
+  const bool chooses_preconditioner = options_.preconditioner == kAutomaticPreconditioner;
+  const MethodEntry* named = nullptr;
   ranks.run_agreed([&] {
-    find_preconditioner(options.preconditioner);
-    require_sensible(options, matrix);
-    if (!chooses) take(find_method(options.solver));
+    if (!chooses_preconditioner) find_preconditioner(options_.preconditioner);
+    require_sensible(options_, matrix);
+    if (!chooses) require_takes(*(named = &find_method(options.solver)), options_);
   });
-  require_same_on_all_ranks(ranks, listed(options));
+  require_same_on_all_ranks(ranks, listed(options_));
   if (!options_.rtol) options_.rtol = default_rtol(matrix.type());
   options_.product.columns = options.columns;
   look_for_penalty_rows();
-  const bool positive =
-      !chooses || options.own_preconditioner ||
-      (held_->count() > 0 ? penalty_->positive_diagonal : has_positive_diagonal(matrix, matrix.context().stream()));
+  positive_diagonal_ = (!chooses && !chooses_preconditioner) || options.own_preconditioner ||
+                       (held_->count() > 0 ? penalty_->positive_diagonal : has_positive_diagonal(matrix, stream));
   options_.preconditioning.held = held_.get();
   options_.preconditioning.columns = static_cast<int>(options.columns);
-  options_.preconditioning.absolute = chooses ? !positive : method->demands == Demands::symmetric;
+  options_.preconditioning.absolute = chooses ? !positive_diagonal_ : named->demands == Demands::symmetric;
   options_.preconditioning.mean_free = options.null_space == NullSpace::constant;
   options_.preconditioning.product = options_.product;
   if (options.own_preconditioner && !options.own_preconditioner->capturable) options_.graph = false;
-  preconditioner_ = make_preconditioner(options_.preconditioner, options_.preconditioning);  // before the host rows may go
+  if (!chooses_preconditioner)  // before the host rows may go
+    preconditioner_ = make_preconditioner(options_.preconditioner, options_.preconditioning);
   if (options.null_space == NullSpace::constant) remove_mean_ = std::make_unique<MeanRemover>(matrix, options.columns);
   if (product_ == nullptr) product_ = matrix.product(options_.product);
   product_->hold(held_.get());
   exact_ = std::make_unique<ExactResidual>(matrix, *product_);
   floor_ = std::make_unique<RoundingFloor>(matrix, *product_);
-  if (remove_mean_) require_constant_null_space(*product_, matrix.context().stream());
-  if (chooses) {
-    const MethodChoice choice = choose_method(*product_, options_, positive);
-    ranks.run_agreed([&] { take(*choice.method); });
-    options_.solver = choice.method->name, method_why_ = choice.why;
-  } else {
-    require_symmetric_enough(*method, options_, *product_);
-  }
-  const Device device = matrix.context().device();
-  ranks.run_agreed([&] {
-    passes_ = std::make_unique<krylov::Passes>(device, static_cast<int>(options.columns));
-    monitor_ = std::make_unique<MonitorMemory>(device, static_cast<int>(options.columns), options_, method->coefficients);
-  });
+  if (remove_mean_) require_constant_null_space(*product_, stream);
+  ranks.run_agreed(
+      [&] { passes_ = std::make_unique<krylov::Passes>(matrix.context().device(), static_cast<int>(options.columns)); });
   sum_ = std::make_unique<SumOverRanks>(matrix.context().exchange_context(sum_type(matrix.type()), 1),
                                         static_cast<int>(2 * options.columns));
-  if (method->variants) {
-    const PlanRequest& plan = options_.product.plan ? *options_.product.plan : matrix.options().plan;
+  bool symmetric_positive = positive_diagonal_;
+  if (chooses) {
+    const MethodChoice choice = choose_method(*product_, options_, positive_diagonal_);
+    named = choice.method, method_why_ = choice.why;
+    symmetric_positive = symmetric_positive && named->demands == Demands::positive_definite;
+  } else {
+    require_symmetric_enough(*named, options_, *product_);
+    if (chooses_preconditioner && positive_diagonal_ && named->demands == Demands::nothing)
+      symmetric_positive = is_known_symmetric(*product_, options_) || probe_symmetry(*product_, stream).symmetric;
+  }
+  if (chooses_preconditioner) choices_ = choose_solvers(matrix, options_, *named, symmetric_positive);
+  else choices_ = {{named, options_.preconditioner, "", 0}};
+  take_first_possible(0);
+}
+
+/// Takes a choice, or the next one whose preconditioner can be made.
+void Solver::take_first_possible(std::size_t choice) {
+  for (;; ++choice) {
+    try {
+      return take(choice);
+    } catch (const AgreedError& error) {
+      if (choice + 1 == choices_.size() || error.kind() == ErrorKind::rank_lost) throw;
+      choices_[choice + 1].why = fmt::format("{} cannot be made: {}", choices_[choice].preconditioner, error.what());
+    }
+  }
+}
+
+void Solver::take(std::size_t index) {
+  Communicator& ranks = matrix_.context().communicator();
+  const SolverChoice& choice = choices_[index];
+  const MethodEntry& method = *choice.method;
+  ranks.run_agreed([&] { require_takes(method, options_); });
+  const bool absolute = options_.preconditioning.absolute || method.demands == Demands::symmetric;
+  if (preconditioner_ == nullptr || options_.preconditioner != choice.preconditioner ||
+      absolute != options_.preconditioning.absolute) {
+    PreconditionerOptions preconditioning = options_.preconditioning;
+    preconditioning.absolute = absolute;
+    method_.reset(), preconditioner_.reset();
+    preconditioner_ = make_preconditioner(std::string(choice.preconditioner), preconditioning);
+    options_.preconditioning.absolute = absolute;
+  }
+  options_.solver = method.name, options_.preconditioner = choice.preconditioner;
+  choice_ = index;
+  ranks.run_agreed([&] {
+    monitor_ = std::make_unique<MonitorMemory>(matrix_.context().device(), static_cast<int>(options_.columns), options_,
+                                               method.coefficients);
+  });
+  variant_.reset();
+  if (method.variants) {
+    const PlanRequest& plan = options_.product.plan ? *options_.product.plan : matrix_.options().plan;
     variant_ =
         choose_cg_variant(method_inputs(*preconditioner_, monitor_->view(), options_), options_.variant, plan.reproducible);
   }
-  method_ = method->make(method_inputs(*preconditioner_, monitor_->view(), options_));
+  method_ = method.make(method_inputs(*preconditioner_, monitor_->view(), options_));
 }
+
+const std::string& Solver::preconditioner_why() const { return choices_[choice_].why; }
 
 MethodInputs Solver::method_inputs(const Preconditioner& preconditioner, const krylov::Monitor& monitor,
                                    SolverOptions options) const {
@@ -251,13 +331,44 @@ SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, cons
   require_vectors(b, x);
   take_new_penalty_rows();
   exact_->prepare(matrix_.context().stream());
-  SolveResult result = run(*method_, *preconditioner_, options_, b, x, control);
+  SolveResult result = solve_by_choices(b, x, control);
   result.why_f32 = exact_->why_not();
   exact_->end();
   result.f32 = matrix_.type() == ValueType::f32;
   judge_by_rounding(result, b, x);
   look_for_null_space(result);
   return result;
+}
+
+/// Where a choice fails, the next one goes on.
+SolveResult Solver::solve_by_choices(const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
+  if (choice_ + 1 == choices_.size()) return run(*method_, *preconditioner_, options_, b, x, control);
+  DistributedVector first_x(x.map(), x.type(), x.columns());
+  copy_on_device(first_x.view().data, x.view().data, product_->y_bytes(), matrix_.context().stream());
+  // On a GPU the time decides when the host looks, and no bit may depend on it.
+  const bool watches = matrix_.context().device().backend == Backend::host;
+  SolveResult all;
+  for (;;) {
+    const SolverChoice& choice = choices_[choice_];
+    Headway headway(choice.patience);
+    SolveResult result = run(*method_, *preconditioner_, options_, b, x,
+                             watches && choice_ + 1 < choices_.size() ? headway.watch(control) : control);
+    if (all.columns.empty()) all = std::move(result);
+    else append(std::move(result), all);
+    const bool is_last = choice_ + 1 == choices_.size();
+    if (is_last || all.converged() || (!headway.is_stuck() && !failed(all))) return all;
+    if (!headway.is_stuck())
+      copy_on_device(x.view().data, first_x.view().data, product_->y_bytes(), matrix_.context().stream());
+    const std::string ended =
+        fmt::format("{} with {} ended after {} iterations: ", options_.solver, options_.preconditioner, all.iterations);
+    const std::string why = headway.is_stuck()
+                                ? fmt::format("the residual was not halved in {} iterations", headway.patience())
+                                : std::string(reason_of(all));
+    take_first_possible(choice_ + 1);
+    choices_[choice_].why = ended + why;
+    all.fall_backs.push_back(fmt::format("{}{}; {} with {} {}", ended, why, options_.solver, options_.preconditioner,
+                                         headway.is_stuck() ? "went on" : "began anew"));
+  }
 }
 
 /// Columns whose tolerance asks for more than rounding errors allow did converge.

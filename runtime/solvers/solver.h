@@ -32,6 +32,7 @@ class MeanRemover;
 struct MethodInputs;
 class MonitorMemory;
 struct PenaltyFindings;
+struct SolverChoice;
 class RoundingFloor;
 class SumOverRanks;
 namespace krylov {
@@ -72,10 +73,13 @@ class Solver {
 
   const Product& product() const { return *product_; }
   const Preconditioner& preconditioner() const { return *preconditioner_; }
-  /// As given, with the method that was chosen for "auto", and with the relative tolerance.
+  /// As given, with what was chosen for "auto", and with the relative tolerance. A solve that fell back to other choices
+  /// changes them.
   const SolverOptions& options() const { return options_; }
   /// Why this method was chosen; empty if it was named.
   const std::string& method_why() const { return method_why_; }
+  /// The same of the preconditioner.
+  const std::string& preconditioner_why() const;
   /// Of cg: the variant that was taken, and why. None for other methods.
   const std::optional<CgChoice>& variant() const { return variant_; }
   /// What sums over the ranks: SumOverRanks::name().
@@ -86,6 +90,10 @@ class Solver {
   std::int64_t device_bytes() const;
 
  private:
+  /// Makes what belongs to a choice: preconditioner, monitor, variant and method.
+  void take(std::size_t choice);
+  void take_first_possible(std::size_t choice);
+  SolveResult solve_by_choices(const DistributedVector& b, DistributedVector& x, const SolveControl& control);
   void require_vectors(const DistributedVector& b, const DistributedVector& x) const;
   std::unique_ptr<Preconditioner> make_preconditioner(const std::string& name,
                                                       const PreconditionerOptions& preconditioning) const;
@@ -105,6 +113,9 @@ class Solver {
   std::unique_ptr<HeldRows> held_;  ///< the penalty rows
   std::unique_ptr<PenaltyFindings> penalty_;
   std::uint64_t penalty_version_ = 0;  ///< of the values that were looked at
+  std::vector<SolverChoice> choices_;
+  std::size_t choice_ = 0;  ///< the one that is taken
+  bool positive_diagonal_ = false;
   std::string method_why_;
   std::unique_ptr<Preconditioner> preconditioner_;
   std::unique_ptr<MeanRemover> remove_mean_;  ///< with a null space

@@ -105,6 +105,7 @@ SolverSetting relative_tolerance() {
 
 std::vector<SolverSetting> make_settings() {
   using O = SolverOptions;
+  const std::string kAuto(kAutomaticPreconditioner);
   const std::vector<std::string> restarting{"gmres", "fgmres", std::string(kAutomaticMethod)};
   std::vector<SolverSetting> all{
       word(
@@ -117,9 +118,15 @@ std::vector<SolverSetting> make_settings() {
             o.solver = text;
           }),
       word(
-          "preconditioner", "what is applied to the residual", names(preconditioners()),
-          [](const O& o) { return o.preconditioner; },
-          [](O& o, const std::string& text) { find_preconditioner(text), o.preconditioner = text; }),
+          "preconditioner",
+          "what is applied to the residual; auto takes multigrid for symmetric matrices of 5,000 rows or more with a "
+          "positive "
+          "diagonal, block_jacobi for smaller ones, jacobi if the matrix is not symmetric, and falls back where these fail",
+          names(preconditioners(), {kAuto}), [](const O& o) { return o.preconditioner; },
+          [](O& o, const std::string& text) {
+            if (text != kAutomaticPreconditioner) find_preconditioner(text);
+            o.preconditioner = text;
+          }),
       relative_tolerance(),
       number("atol", "ends when the residual is at most X", 0, false, [](O& o) -> double& { return o.atol; }),
       number("divergence_tolerance",
@@ -131,7 +138,7 @@ std::vector<SolverSetting> make_settings() {
               "preconditioner", {"chebyshev"}),
       used_by(count("node_block_size", "unknowns a node; 0: as the matrix has them", 0, 1 << 20,
                     [](O& o) -> int& { return o.preconditioning.node_block_size; }),
-              "preconditioner", {"block_jacobi"}),
+              "preconditioner", {"block_jacobi", kAuto}),
       used_by(
           word(
               "near_null_space",
@@ -139,23 +146,23 @@ std::vector<SolverSetting> make_settings() {
               "unknown of a node), or auto: rigid where the coordinates are known and A maps the modes to almost 0",
               {"auto", "rigid", "constants"}, [](const O& o) { return o.preconditioning.multigrid.near_null_space; },
               [](O& o, const std::string& text) { o.preconditioning.multigrid.near_null_space = text; }),
-          "preconditioner", {"multigrid"}),
+          "preconditioner", {"multigrid", kAuto}),
       used_by(number("strength", "couplings of X and more form aggregates", 0, false,
                      [](O& o) -> double& { return o.preconditioning.multigrid.strength; }),
-              "preconditioner", {"multigrid"}),
+              "preconditioner", {"multigrid", kAuto}),
       used_by(count("smoother_degree", "steps of the smoother before and after the coarse correction", 1, 10,
                     [](O& o) -> int& { return o.preconditioning.multigrid.smoother_degree; }),
-              "preconditioner", {"multigrid"}),
+              "preconditioner", {"multigrid", kAuto}),
       used_by(count("coarse_size", "a level of at most N unknowns is solved exactly", 1, 10'000,
                     [](O& o) -> std::int64_t& { return o.preconditioning.multigrid.coarse_size; }),
-              "preconditioner", {"multigrid"}),
+              "preconditioner", {"multigrid", kAuto}),
       used_by(count("levels", "levels at most", 1, 100, [](O& o) -> int& { return o.preconditioning.multigrid.levels; }),
-              "preconditioner", {"multigrid"}),
+              "preconditioner", {"multigrid", kAuto}),
       used_by(word(
                   "inner", "type of the values inside: f32 is as good as f64 in most systems, and faster", {"f64", "f32"},
                   [](const O& o) { return std::string(name(o.preconditioning.multigrid.inner)); },
                   [](O& o, const std::string& text) { o.preconditioning.multigrid.inner = parse_value_type(text); }),
-              "preconditioner", {"multigrid"}),
+              "preconditioner", {"multigrid", kAuto}),
       used_by(
           word(
               "refresh",
@@ -163,7 +170,7 @@ std::vector<SolverSetting> make_settings() {
               "or anew (the aggregates, too)",
               {"keep", "smooth", "anew"}, [](const O& o) { return o.preconditioning.multigrid.refresh; },
               [](O& o, const std::string& text) { o.preconditioning.multigrid.refresh = text; }),
-          "preconditioner", {"multigrid"}),
+          "preconditioner", {"multigrid", kAuto}),
       used_by(count("restart", "steps until the method begins anew; N vectors are kept", 1, 100'000,
                     [](O& o) -> std::int64_t& { return o.restart; }),
               "solver", restarting),

@@ -14,6 +14,7 @@
 #include "kernels/base/text.h"
 #include "partition/readers/replaceable.h"
 #include "runtime/solvers/loop/method.h"
+#include "runtime/solvers/method_choice.h"
 #include "tools/cli/checks.h"
 #include "tools/cli/command.h"
 #include "tools/cli/help_text.h"
@@ -155,7 +156,8 @@ void finish_options(Options& o) {
   s.load.plan.products = 1000;  // a solve takes hundreds of products: measuring pays
   s.backend = parse_backend_choice(o.backend);
   o.settings->take(s.solver);
-  if (!s.coordinates.empty() && s.solver.preconditioner != "multigrid")
+  const std::string& preconditioner = s.solver.preconditioner;
+  if (!s.coordinates.empty() && preconditioner != "multigrid" && preconditioner != kAutomaticPreconditioner)
     throw Error(ErrorKind::usage,
                 "coordinates are of no use without the preconditioner multigrid; leave them out, or take it", "coordinates");
   s.solver.graph = !o.no_graph;

@@ -26,6 +26,7 @@ class MeanFree final : public Preconditioner {
   void refresh(Stream& stream) override { inner_->refresh(stream); }
   void project(const Dense& r, Stream& stream) const override { remove_mean_(r, stream); }
   void expect(double norm) const override { inner_->expect(norm); }
+  std::int64_t usual_iterations() const override { return inner_->usual_iterations(); }
   void apply(const Dense& r, const Dense& z, Stream& stream) const override {
     inner_->apply(r, z, stream);
     remove_mean_(z, stream);

@@ -37,6 +37,8 @@ class Preconditioner {
   virtual void expect([[maybe_unused]] double norm) const {}
   /// z = M·r, in stream order. Collective. Both hold this rank's rows, row-major; they do not overlap.
   virtual void apply(const Dense& r, const Dense& z, Stream& stream) const = 0;
+  /// About how many iterations a solve takes: after so many, residuals may be as small as rounding errors allow.
+  virtual std::int64_t usual_iterations() const { return 1000; }
   /// Bytes that apply() reads and writes at least, on this rank; 0: not known.
   virtual std::int64_t apply_bytes() const { return 0; }
   virtual std::int64_t device_bytes() const = 0;

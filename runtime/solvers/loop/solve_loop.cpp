@@ -63,6 +63,7 @@ SolveLoop::SolveLoop(const SolveParts& parts, const SolverOptions& options, cons
       control_(control),
       stream_(parts.product.matrix().context().stream()),
       columns_(static_cast<std::size_t>(options.columns)),
+      next_pauses_(parts.preconditioner.usual_iterations()),
       penalty_(parts.penalty),
       exact_(parts.exact),
       floor_(parts.floor),
@@ -331,7 +332,8 @@ std::int64_t SolveLoop::launches_until_pauses(std::int64_t iterations_a_launch) 
 }
 
 void SolveLoop::find_pauses() {
-  constexpr double kGrowth = 1.6, kShare = 0.5;  // of a lower bound
+  constexpr double kGrowth = 1.6, kShare = 0.5;
+  constexpr std::int64_t kFew = 100;
   const std::int64_t iterations = iterations_done();
   if (iterations < next_pauses_ || !pauses_ || !goes_on()) return;
   next_pauses_ = static_cast<std::int64_t>(kGrowth * static_cast<double>(iterations));
@@ -339,7 +341,9 @@ void SolveLoop::find_pauses() {
   copy_on_device(slot.view().data, product_.x().data, product_.y_bytes(), stream_);  // methods keep a vector there
   copy_on_device(now.view().data, x_->view().data, product_.y_bytes(), stream_);
   if (correction_) axpy({1}, *correction_, now, stream_);
-  const std::vector<double> norms = floor_.lower_bounds(now, 1, stream_);
+  // Of few iterations each takes long: a pass over the rows is cheap, and ends them sooner than a lower bound.
+  const bool few = preconditioner_.usual_iterations() < kFew && stream_.device().backend == Backend::host;
+  const std::vector<double> norms = few ? floor_.norms(now, stream_) : floor_.lower_bounds(now, 1, stream_);
   copy_on_device(product_.x().data, slot.view().data, product_.y_bytes(), stream_);
   std::vector<Reason> reasons;
   std::vector<double> pauses, limits;

@@ -37,8 +37,6 @@ class SolveLoop {
   SolveResult operator()(const DistributedVector& b, DistributedVector& x);
 
  private:
-  static constexpr std::int64_t kFirstPauses = 1000;  ///< iterations; short solves do without
-
   /// What is known of a column besides its result.
   struct Column {
     bool done = false;
@@ -106,7 +104,7 @@ class SolveLoop {
   std::vector<Column> columns_;
   SolveResult result_;
   bool first_ = true, interrupted_ = false;
-  std::int64_t next_pauses_ = kFirstPauses;
+  std::int64_t next_pauses_;  ///< iterations at which find_pauses() looks; short solves do without
   Guess guess_ = Guess::any;
   const PenaltyFindings* penalty_;
   std::optional<DistributedVector> mean_free_b_, known_x_, reduced_b_;

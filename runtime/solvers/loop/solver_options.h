@@ -21,10 +21,10 @@
 namespace shardmat {
 
 struct SolverOptions {
-  std::string solver = "cg";            ///< see methods(); or "auto", see choose_method()
-  std::string preconditioner = "none";  ///< see preconditioners()
+  std::string solver = "auto";          ///< see methods(); "auto": see choose_method()
+  std::string preconditioner = "auto";  ///< see preconditioners(); "auto": see choose_solvers()
   PreconditionerOptions preconditioning;
-  /// Replaces `preconditioner`, which must be "none". Only for flexible methods (fgmres).
+  /// Replaces `preconditioner`, which must be "none" or "auto". Only for flexible methods (fgmres).
   std::optional<OwnPreconditioner> own_preconditioner;
   std::optional<double> rtol;  ///< of ‖b‖; none: default_rtol() of the matrix's type
   double atol = 0;             ///< of the residual itself
@@ -108,6 +108,9 @@ struct SolveResult {
   /// True if it maps constant vectors and others to 0 (maps_parts_to_zero()); then maps_constants_to_zero is false. Checked
   /// even if the null space was named.
   bool maps_more_to_zero = false;
+  /// What was taken in place of a method or preconditioner that failed, and why; a line each. `iterations` and the histories
+  /// count those of all.
+  std::vector<std::string> fall_backs;
   std::int64_t penalty_rows = 0;  ///< rows whose values were taken as known; residuals leave them out
   double penalty_ratio = 0;       ///< PenaltyFindings::largest_ratio
   std::string penalty_note;       ///< PenaltyFindings::note

@@ -30,6 +30,7 @@ class Multigrid final : public Preconditioner {
     scale_ = norm > 0 && std::isfinite(norm) ? std::exp2(std::round(std::log2(norm))) : 1;  // rounds nothing
   }
   void apply(const Dense& r, const Dense& z, Stream& stream) const override { hierarchy_->apply(r, z, scale_, stream); }
+  std::int64_t usual_iterations() const override { return 16; }
   std::int64_t apply_bytes() const override { return hierarchy_->cycle_bytes(); }
   std::int64_t device_bytes() const override { return hierarchy_->device_bytes(); }
   std::string describe() const override {
