@@ -333,8 +333,8 @@ typedef struct shardmat_solver shardmat_solver;
 
 typedef struct {
   size_t size;
-  const char* solver;         /* "cg", "gmres" or another that shardmat_solver_settings() names; NULL: cg */
-  const char* preconditioner; /* the same: "jacobi" …; NULL: none */
+  const char* solver;         /* "cg", "gmres" or another that shardmat_solver_settings() names; NULL: auto */
+  const char* preconditioner; /* the same: "jacobi" …; NULL: auto */
   const char* null_space;     /* "none" or "constant"; NULL: none */
   const char* residual_norm;  /* which norm is compared; NULL: unpreconditioned */
   double rtol;                /* of the norm of b; 0: 1e-8, for a matrix in f32 1e-5; less than 0: none */

@@ -40,7 +40,7 @@ TEST(SolverSettings, ComeBackAsTheyWereGiven) {
   given.penalty_rows = PenaltyRows::known;
   MultigridOptions& multigrid = given.preconditioning.multigrid;
   multigrid.near_null_space = "constants", multigrid.strength = 0.25, multigrid.smoother_degree = 3;
-  multigrid.coarse_size = 77, multigrid.levels = 4, multigrid.inner = ValueType::f64;
+  multigrid.coarse_size = 77, multigrid.levels = 4, multigrid.inner = ValueType::f64, multigrid.refresh = "smooth";
   SolverOptions taken;
   for (const SolverSetting& setting : solver_settings()) {
     const std::string text = setting.get(given);
@@ -54,6 +54,7 @@ TEST(SolverSettings, ComeBackAsTheyWereGiven) {
 
 TEST(SolverSettings, RefuseWhatTheMethodDoesNotLookAt) {
   SolverOptions options;
+  options.solver = "cg";
   const auto error_of_text = [&](const std::string& text) {
     return error_of(ErrorKind::usage, [&] { take_settings(text, options); });
   };
@@ -81,6 +82,7 @@ TEST(Solver, RefusesOptionsThatDifferOverTheRanks) {
       {"coarse_size", [](SolverOptions& o) { o.preconditioning.multigrid.coarse_size = 77; }},
       {"levels", [](SolverOptions& o) { o.preconditioning.multigrid.levels = 4; }},
       {"inner", [](SolverOptions& o) { o.preconditioning.multigrid.inner = ValueType::f64; }},
+      {"refresh", [](SolverOptions& o) { o.preconditioning.multigrid.refresh = "smooth"; }},
       {"rtol", [](SolverOptions& o) { o.rtol = 1e-3; }},
       {"atol", [](SolverOptions& o) { o.atol = 1e-3; }},
       {"divergence_tolerance", [](SolverOptions& o) { o.divergence_tolerance = 1e9; }},

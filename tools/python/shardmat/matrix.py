@@ -273,7 +273,7 @@ class Matrix(Handle):
     # ---- solving ----
 
     @lists_options
-    def solver(self, solver="cg", preconditioner="none", **options):
+    def solver(self, solver="auto", preconditioner="auto", **options):
         """A solver of A·X = B that keeps its memory. Collective.
 
     {options}
@@ -281,7 +281,7 @@ class Matrix(Handle):
         return Solver(self, solver, preconditioner, **options)
 
     @lists_options
-    def solve(self, b, x0=None, *, solver="cg", preconditioner="none", **options):
+    def solve(self, b, x0=None, *, solver="auto", preconditioner="auto", **options):
         """Solves A·x = b once, from x0 or zeros. Returns x; raises NotConvergedError, which has the last x. Collective.
 
     {options}

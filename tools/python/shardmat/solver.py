@@ -9,7 +9,9 @@ from .errors import NotConvergedError
 from .handle import Handle
 
 _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", or "auto" (by the matrix).
-    preconditioner: "none", "jacobi", "block_jacobi", "chebyshev" or "multigrid".
+    preconditioner: "none", "jacobi", "block_jacobi", "chebyshev", "multigrid", or "auto": multigrid for symmetric matrices of
+        5,000 rows and more with a positive diagonal, block_jacobi for smaller ones, jacobi if the matrix is not symmetric.
+        Where a choice fails, the next one goes on.
 
     Options, by keyword:
     rtol: of the norm of b. 1e-8, for a matrix in float32 1e-5.
@@ -28,6 +30,8 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
     coarse_size: of multigrid: a level of so many unknowns is solved exactly. 500.
     levels: of multigrid, at most. 20.
     inner: of multigrid: the type of its values, "f32" or "f64". "f32".
+    refresh: of multigrid: what new values change: "keep" (the matrices of all levels), "smooth" (also the prolongations) or
+        "anew" (the aggregates, too). "keep".
     null_space: "none", or "constant" for a matrix with A·1 = 0.
     residual_norm: "unpreconditioned" or "preconditioned", for the test of convergence.
     assume_symmetric: True skips the test that cg, minres and chebyshev make.
@@ -82,7 +86,7 @@ class Solver(Handle):
     {options}
     """
 
-    def __init__(self, matrix, solver="cg", preconditioner="none", **options):
+    def __init__(self, matrix, solver="auto", preconditioner="auto", **options):
         self._matrix = matrix
         self._sum_type = matrix.info()["sum_type"]
         self._native = native().Solver(matrix._open(),
