@@ -16,6 +16,19 @@ constexpr std::uint64_t kPositionStream = 1, kCoefficientStream = 2;
 template <class Physics>
 using NodeBlocks = double[27][Physics::kUnknowns * Physics::kUnknowns];
 
+/// True if the grid has the element whose least corner would be e.
+bool has_element(const Grid& grid, const GridPoint& e) {
+  bool exists = true;
+  for (std::size_t d = 0; d < 3; ++d) exists = exists && e[d] >= 0 && e[d] + 1 < grid.size[d];
+  return exists;
+}
+
+/// Coordinate d of node p, moved.
+double jittered(const Grid& grid, const CounterRandom& position, const GridPoint& p, std::size_t d) {
+  const double moved = kElementJitter * position.symmetric(3 * grid.node(p) + static_cast<std::int64_t>(d));
+  return (static_cast<double>(p[d]) + moved) * grid.edge[d];
+}
+
 /// Adds the row of corner `corner` to the blocks of the node at that corner.
 template <class Physics>
 void add_row(const double (&row)[Physics::kUnknowns * Physics::kUnknowns][8], int corner, NodeBlocks<Physics>& blocks) {
@@ -30,8 +43,12 @@ void add_row(const double (&row)[Physics::kUnknowns * Physics::kUnknowns][8], in
 template <class Physics>
 class JitteredWalker {
  public:
-  JitteredWalker(const Grid& grid, const Physics& physics, std::uint64_t seed)
-      : grid_(grid), physics_(physics), position_(seed, kPositionStream), coefficient_(seed, kCoefficientStream) {}
+  JitteredWalker(const Grid& grid, const Physics& physics, const Inclusions& inclusions, std::uint64_t seed)
+      : grid_(grid),
+        physics_(physics),
+        inclusions_(inclusions),
+        position_(seed, kPositionStream),
+        coefficient_(seed, kCoefficientStream) {}
 
   void visit(const GridPoint& p, NodeBlocks<Physics>& blocks) {
     const bool next = p[0] == last_[0] + 1 && p[1] == last_[1] && p[2] == last_[2];
@@ -69,10 +86,7 @@ class JitteredWalker {
     if (shift) std::copy(&planes_[1][0][0], &planes_[1][0][0] + 27, &planes_[0][0][0]);
     for (std::int64_t k = 0; k < 9; ++k) {
       const GridPoint q = {x, p[1] + k % 3 - 1, p[2] + k / 3 - 1};
-      const std::int64_t node = grid_.node(q);
-      for (std::size_t d = 0; d < 3; ++d)
-        planes_[slot][d][k] =
-            static_cast<double>(q[d]) + kElementJitter * position_.symmetric(3 * node + static_cast<std::int64_t>(d));
+      for (std::size_t d = 0; d < 3; ++d) planes_[slot][d][k] = jittered(grid_, position_, q, d);
     }
   }
 
@@ -81,20 +95,20 @@ class JitteredWalker {
     for (int line = 0; line < 4; ++line) {
       Element& element = elements_[side][line];
       const GridPoint e = {x, p[1] + (line & 1) - 1, p[2] + (line >> 1) - 1};
-      element.exists = true;
-      for (std::size_t d = 0; d < 3; ++d) element.exists = element.exists && e[d] >= 0 && e[d] + 1 < grid_.size[d];
+      element.exists = has_element(grid_, e);
       if (!element.exists) continue;
       double corners[3][8];
       const int low = (line & 1) + 3 * (line >> 1);
       for (int d = 0; d < 3; ++d)
         for (int b = 0; b < 8; ++b) corners[d][b] = planes_[b & 1][d][low + (b >> 1 & 1) + 3 * (b >> 2)];
       compute_gradients(corners, element.gradients);
-      element.coefficient = 1 + kElementJitter * coefficient_.symmetric(grid_.node(e));
+      element.coefficient = (1 + kElementJitter * coefficient_.symmetric(grid_.node(e))) * inclusions_.at(e);
     }
   }
 
   const Grid& grid_;
   const Physics& physics_;
+  const Inclusions& inclusions_;
   CounterRandom position_, coefficient_;
   double planes_[2][3][9];
   Element elements_[2][4];  ///< [side][line]; elements_[right_] is to the right of the last node
@@ -102,56 +116,53 @@ class JitteredWalker {
   GridPoint last_{-2, -2, -2};
 };
 
-/// All elements equal the unit cube.
+/// All elements are the same box.
 template <class Physics>
 class UniformWalker {
  public:
-  UniformWalker(const Grid& grid, const Physics& physics) : grid_(grid) {
+  UniformWalker(const Grid& grid, const Physics& physics, const Inclusions& inclusions)
+      : grid_(grid), inclusions_(inclusions) {
     double corners[3][8];
-    for (int d = 0; d < 3; ++d)
-      for (int b = 0; b < 8; ++b) corners[d][b] = b >> d & 1;
+    for (std::size_t d = 0; d < 3; ++d)
+      for (int b = 0; b < 8; ++b) corners[d][b] = (b >> d & 1) * grid.edge[d];
     Hex8Gradients gradients;
     compute_gradients(corners, gradients);
-    for (int b = 0; b < 8; ++b) physics.element_row(gradients, b, 1, rows_[b]);
+    for (int b = 0; b < 8; ++b) {
+      physics.element_row(gradients, b, 1, rows_[0][b]);
+      physics.element_row(gradients, b, inclusions.factor(), rows_[1][b]);
+    }
   }
 
   void visit(const GridPoint& p, NodeBlocks<Physics>& blocks) {
     for (int corner = 7; corner >= 0; --corner) {  // the elements around p in ascending order
-      bool exists = true;
-      for (std::size_t d = 0; d < 3; ++d) exists = exists && ((corner >> d & 1) != 0 ? p[d] > 0 : p[d] + 1 < grid_.size[d]);
-      if (exists) add_row<Physics>(rows_[corner], corner, blocks);
+      const GridPoint e = {p[0] - (corner & 1), p[1] - (corner >> 1 & 1), p[2] - (corner >> 2)};
+      if (has_element(grid_, e)) add_row<Physics>(rows_[inclusions_.contain(e) ? 1 : 0][corner], corner, blocks);
     }
   }
 
  private:
   const Grid& grid_;
-  double rows_[8][Physics::kUnknowns * Physics::kUnknowns][8];
+  const Inclusions& inclusions_;
+  double rows_[2][8][Physics::kUnknowns * Physics::kUnknowns][8];  ///< [in an inclusion][corner]
 };
 
 template <class Physics>
 class HexahedraSource final : public GridSource {
  public:
-  HexahedraSource(std::string name, const Grid& grid, const Physics& physics, const Jitter& jitter)
-      : GridSource(std::move(name), grid, Physics::kUnknowns), physics_(physics), jitter_(jitter) {}
-
-  std::int64_t placed_nodes() const override { return grid().nodes(); }
-  HostVector<double> coordinates(std::int64_t begin, std::int64_t end) const override {
-    HostVector<double> all;
-    all.reserve(static_cast<std::size_t>(3 * (end - begin)));
-    const CounterRandom position(jitter_.seed, kPositionStream);
-    GridPoint p = grid().point(begin);
-    for (std::int64_t node = begin; node < end; ++node, grid().advance(p))
-      for (std::size_t d = 0; d < 3; ++d)
-        all.push_back(static_cast<double>(p[d]) +
-                      (jitter_.uniform ? 0 : kElementJitter * position.symmetric(3 * node + static_cast<std::int64_t>(d))));
-    return all;
-  }
+  HexahedraSource(std::string name, const Grid& grid, const Physics& physics, const Jitter& jitter,
+                  const Inclusions& inclusions)
+      : GridSource(std::move(name), grid, Physics::kUnknowns), physics_(physics), jitter_(jitter), inclusions_(inclusions) {}
 
  protected:
+  double coordinate(const GridPoint& p, std::size_t d) const override {
+    if (jitter_.uniform) return GridSource::coordinate(p, d);
+    return jittered(grid(), CounterRandom(jitter_.seed, kPositionStream), p, d);
+  }
+
   void fill(std::int64_t begin, std::int64_t end, HostCsr& part) const override {
     for_node_pieces(begin, end, Physics::kUnknowns, [&](std::int64_t first, std::int64_t last) {
-      if (jitter_.uniform) walk(UniformWalker<Physics>(grid(), physics_), first, last, begin, part);
-      else walk(JitteredWalker<Physics>(grid(), physics_, jitter_.seed), first, last, begin, part);
+      if (jitter_.uniform) walk(UniformWalker<Physics>(grid(), physics_, inclusions_), first, last, begin, part);
+      else walk(JitteredWalker<Physics>(grid(), physics_, inclusions_, jitter_.seed), first, last, begin, part);
     });
   }
 
@@ -168,17 +179,20 @@ class HexahedraSource final : public GridSource {
 
   Physics physics_;
   Jitter jitter_;
+  Inclusions inclusions_;
 };
 
 }  // namespace
 
 template <class Physics>
 std::unique_ptr<RowSource> make_hexahedra_source(std::string name, const Grid& grid, const Physics& physics,
-                                                 const Jitter& jitter) {
-  return std::make_unique<HexahedraSource<Physics>>(std::move(name), grid, physics, jitter);
+                                                 const Jitter& jitter, const Inclusions& inclusions) {
+  return std::make_unique<HexahedraSource<Physics>>(std::move(name), grid, physics, jitter, inclusions);
 }
 
-template std::unique_ptr<RowSource> make_hexahedra_source(std::string, const Grid&, const Diffusion&, const Jitter&);
-template std::unique_ptr<RowSource> make_hexahedra_source(std::string, const Grid&, const Elasticity&, const Jitter&);
+template std::unique_ptr<RowSource> make_hexahedra_source(std::string, const Grid&, const Diffusion&, const Jitter&,
+                                                          const Inclusions&);
+template std::unique_ptr<RowSource> make_hexahedra_source(std::string, const Grid&, const Elasticity&, const Jitter&,
+                                                          const Inclusions&);
 
 }  // namespace shardmat
