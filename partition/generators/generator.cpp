@@ -12,6 +12,7 @@ std::span<const Generator> generators() {
       poisson7_generator(),              // stencil7.cpp
       poisson_generator(),               // finite_elements.cpp
       elasticity_generator(),            // finite_elements.cpp
+      mass_generator(),                  // mass.cpp
       convection_diffusion_generator(),  // convection_diffusion.cpp
       rmat_generator(),                  // rmat.cpp
       banded_generator(),                // banded.cpp

@@ -80,6 +80,10 @@ class Box:
             total = total + (self.young * weight)[:, None, None] * (strain.transpose(0, 2, 1) @ moduli @ strain)
         return self.assemble(total, 3)
 
+    def mass(self):
+        element = sum(weight[:, None, None] * np.outer(value, value) for value, _, weight in self.at_points())
+        return self.assemble(np.einsum("eab,ij->eaibj", element, np.eye(3)), 3)
+
     def poisson(self):
         return self.assemble(sum((self.young * weight)[:, None, None] * (gradient @ gradient.transpose(0, 2, 1))
                                  for _, gradient, weight in self.at_points()), 1)
@@ -129,6 +133,8 @@ class Generate(CliTest):
                 self.assert_close(self.matrix("elasticity", *plain, *options), box.elasticity(nu))
                 scalar = [o for i, o in enumerate(options) if o != "--nu" and options[i - 1] != "--nu"]
                 self.assert_close(self.matrix("poisson", *plain, *scalar), box.poisson())
+                self.assert_close(self.matrix("mass", *plain, *options), box.mass())
+                self.assert_close(self.matrix("mass", *plain, *options, "--lumped"), sp.diags(box.mass() @ np.ones(3 * len(box.points))).tocsr())
 
     def test_plates_and_beams_are_clamped_at_their_longest_edge(self):
         plate = Box((9, 9, 2), (1, 1, 0.1), uniform=True)
@@ -141,7 +147,7 @@ class Generate(CliTest):
     def test_ranks_make_the_same_matrix(self):
         for matrix in ("elasticity:nx=9,ny=5,nz=4,inclusions=1e4,stretch=5,nu=0.49,clamp=0.1", "poisson:n=7,inclusions=1e4,stretch=3",
                        "poisson7:nx=9,ny=7,nz=5,inclusions=1e4", "poisson27:nx=9,ny=7,nz=5,inclusions=1e4,stretch=0.1",
-                       "convection_diffusion:n=9,nz=4,wind=rotating"):
+                       "convection_diffusion:n=9,nz=4,wind=rotating", "mass:nx=9,ny=5,nz=4,clamp=0.1", "mass:n=5,lumped"):
             with self.subTest(matrix=matrix):
                 self.succeed("convert", matrix, "whole.npz", "--force")
                 a = sp.load_npz(self.path("whole.npz")).tocsr()
