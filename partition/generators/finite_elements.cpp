@@ -45,7 +45,9 @@ constexpr GeneratorParameter kElasticity[] = {
     {"mesh", "none", "HDF5 file with /points and /tetrahedra, instead of a grid; its path may hold no comma"},
     {"degree", "1", "degree of the tetrahedra: 1 (4 nodes) or 2 (10 nodes)"},
     {"order", "mesh", "order of the mesh's nodes: mesh (as in the file) or random (by seed)"},
-    {"clamp", "0", "turn the nodes in this first fraction of the longest edge into identity rows and columns; 0: no nodes"},
+    {"clamp", "0",
+     "turn the nodes in this first fraction of the longest edge (of a mesh: of each connected body's longest axis) into "
+     "identity rows and columns; 0: no nodes"},
     {"seed", "1", "seed of the jitter of node positions and coefficients, and of the inclusions"},
     {"uniform", "off", "no jitter"},
     {"E", "1", "Young's modulus"},

@@ -40,6 +40,8 @@ class TetNodes {
     return std::span(elements_).subspan(static_cast<std::size_t>(first_element_[i]),
                                         static_cast<std::size_t>(first_element_[i + 1] - first_element_[i]));
   }
+  /// The number of the connected body that each node belongs to, from 0. Elements of a body share nodes.
+  std::vector<std::int32_t> bodies() const;
   const std::array<double, 3>& position(std::int64_t node) const { return position_[static_cast<std::size_t>(node)]; }
 
  private:
