@@ -90,6 +90,16 @@ class TetrahedraSource final : public GeneratedSource {
     return all;
   }
 
+  std::vector<std::array<std::int64_t, 3>> mid_edges() const override {
+    std::vector<std::array<std::int64_t, 3>> middles;
+    for (const auto& [node, a, b] : nodes_.mid_edges()) {
+      const auto [smaller, larger] = std::minmax({new_number(a), new_number(b)});
+      middles.push_back({new_number(node), smaller, larger});
+    }
+    std::sort(middles.begin(), middles.end());
+    return middles;
+  }
+
  protected:
   void count(std::int64_t begin, std::int64_t end, std::int64_t* lengths) const override {
     for_node_pieces(begin, end, kUnknowns, [&](std::int64_t first, std::int64_t last) {

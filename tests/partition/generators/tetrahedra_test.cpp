@@ -110,6 +110,38 @@ TEST(Tetrahedra, MidEdgeNodesAreSortedByTheirVertices) {
   EXPECT_EQ(expected, nodes.count());
 }
 
+TEST(Tetrahedra, SourceNamesItsMidEdgeNodes) {
+  for (const char* order : {"mesh", "random"}) {
+    const auto source = make_generator("elasticity:degree=2,mesh=" + kBox + ",order=" + order);
+    const HostVector<double> xyz = source->coordinates(0, source->placed_nodes());
+    const auto middles = source->mid_edges();
+    const std::int64_t vertices = 144;
+    ASSERT_EQ(std::ssize(middles), source->placed_nodes() - vertices);
+    std::set<std::int64_t> nodes, ends;
+    std::set<std::pair<std::int64_t, std::int64_t>> edges;
+    std::int64_t last = -1;
+    for (const auto& [node, a, b] : middles) {
+      EXPECT_GT(node, last);
+      last = node;
+      EXPECT_LT(a, b);
+      nodes.insert(node);
+      ends.insert({a, b});
+      edges.emplace(a, b);
+      for (std::size_t d = 0; d < 3; ++d)
+        EXPECT_EQ(xyz[static_cast<std::size_t>(3 * node) + d],
+                  (xyz[static_cast<std::size_t>(3 * a) + d] + xyz[static_cast<std::size_t>(3 * b) + d]) / 2);
+    }
+    EXPECT_EQ(edges.size(), middles.size());
+    EXPECT_EQ(std::ssize(ends), vertices);  // and all others are middles
+    for (const std::int64_t end : ends) EXPECT_EQ(nodes.count(end), 0u);
+    if (order == std::string("mesh")) {
+      EXPECT_EQ(middles.front()[0], vertices);
+    }
+  }
+  EXPECT_TRUE(make_generator("elasticity:mesh=" + kBox)->mid_edges().empty());
+  EXPECT_TRUE(make_generator("elasticity:n=3")->mid_edges().empty());
+}
+
 TEST(Tetrahedra, PatchTestOfPoisson) {
   // A linear field on a uniform medium needs no source inside; a quadratic one, exact for degree 2, a
   // constant source.
