@@ -86,6 +86,24 @@ double Arguments::real(std::string_view key, double least, double most) const {
   return result;
 }
 
+std::array<double, 3> Arguments::lengths(std::string_view key, double least, double most) const {
+  const std::string value = text(key);
+  std::array<double, 3> result{1, 1, 1};
+  std::size_t begin = 0, count = 0;
+  for (std::size_t end = 0; end != std::string::npos; begin = end + 1, ++count) {
+    end = value.find('x', begin);
+    const std::size_t d = value.find('x') == std::string::npos ? 2 : count;
+    if (d > 2 || !parse_all(value.substr(begin, end - begin), result[d]) || !(result[d] >= least && result[d] <= most)) {
+      count = 0;
+      break;
+    }
+  }
+  if (count != 1 && count != 3)
+    refuse(fmt::format("{} must be a number F or three numbers AxBxC, each from {} to {}, not \"{}\"", key, least, most,
+                       value));
+  return result;
+}
+
 std::uint64_t Arguments::seed() const {
   return static_cast<std::uint64_t>(integer("seed", 0, std::numeric_limits<std::int64_t>::max()));
 }

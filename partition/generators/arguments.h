@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -25,6 +26,8 @@ class Arguments {
   std::pair<std::int64_t, std::int64_t> range(std::string_view key, std::int64_t least, std::int64_t most) const;
   /// A number from `least` to `most`, both included.
   double real(std::string_view key, double least, double most) const;
+  /// The lengths "AxBxC" along x, y and z, or F for 1x1xF; each from `least` to `most`.
+  std::array<double, 3> lengths(std::string_view key, double least, double most) const;
   bool flag(std::string_view key) const;
   /// The parameter "seed", any whole number from 0.
   std::uint64_t seed() const;

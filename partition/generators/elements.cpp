@@ -10,6 +10,7 @@ namespace {
 struct Hex8Derivatives {
   double by_node[8][3][8];   ///< [node][direction][point]
   double by_point[8][3][8];  ///< [point][direction][node]
+  double value[8][8];        ///< [point][node], of the functions themselves
 };
 
 constexpr Hex8Derivatives hex8_derivatives() {
@@ -24,6 +25,7 @@ constexpr Hex8Derivatives hex8_derivatives() {
         factor[d] = (1 + side * place) / 2;
         slope[d] = side / 2;
       }
+      table.value[point][node] = factor[0] * factor[1] * factor[2];
       for (int d = 0; d < 3; ++d) {
         const double value = slope[d] * factor[(d + 1) % 3] * factor[(d + 2) % 3];
         table.by_node[node][d][point] = value;
@@ -34,6 +36,24 @@ constexpr Hex8Derivatives hex8_derivatives() {
 }
 
 constexpr Hex8Derivatives kHex8 = hex8_derivatives();
+
+/// The Jacobian's cofactors [coordinate][direction][point] and determinants at the Gauss points.
+void compute_jacobians(const double (&x)[3][8], double (&cofactor)[3][3][8], double (&determinant)[8]) {
+  double jacobian[3][3][8] = {};  // [direction][coordinate][point]
+  for (int node = 0; node < 8; ++node)
+    for (int k = 0; k < 3; ++k)
+      for (int d = 0; d < 3; ++d)
+        for (int p = 0; p < 8; ++p) jacobian[k][d][p] += kHex8.by_node[node][k][p] * x[d][node];
+  for (int k = 0; k < 3; ++k)
+    for (int d = 0; d < 3; ++d) {
+      const int k1 = (k + 1) % 3, k2 = (k + 2) % 3, d1 = (d + 1) % 3, d2 = (d + 2) % 3;
+      for (int p = 0; p < 8; ++p)
+        cofactor[d][k][p] = jacobian[k1][d1][p] * jacobian[k2][d2][p] - jacobian[k1][d2][p] * jacobian[k2][d1][p];
+    }
+  for (int p = 0; p < 8; ++p)
+    determinant[p] = jacobian[0][0][p] * cofactor[0][0][p] + jacobian[0][1][p] * cofactor[1][0][p] +
+                     jacobian[0][2][p] * cofactor[2][0][p];
+}
 
 /// Gradients of the barycentric coordinates; returns the volume.
 double barycentric_gradients(const double (&x)[3][4], double (&gradient)[4][3]) {
@@ -57,22 +77,8 @@ double barycentric_gradients(const double (&x)[3][4], double (&gradient)[4][3]) 
 }  // namespace
 
 void compute_gradients(const double (&x)[3][8], Hex8Gradients& gradients) {
-  double jacobian[3][3][8] = {};  // [direction][coordinate][point]
-  for (int node = 0; node < 8; ++node)
-    for (int k = 0; k < 3; ++k)
-      for (int d = 0; d < 3; ++d)
-        for (int p = 0; p < 8; ++p) jacobian[k][d][p] += kHex8.by_node[node][k][p] * x[d][node];
-  double cofactor[3][3][8];  // [coordinate][direction][point]
-  double determinant[8];
-  for (int k = 0; k < 3; ++k)
-    for (int d = 0; d < 3; ++d) {
-      const int k1 = (k + 1) % 3, k2 = (k + 2) % 3, d1 = (d + 1) % 3, d2 = (d + 2) % 3;
-      for (int p = 0; p < 8; ++p)
-        cofactor[d][k][p] = jacobian[k1][d1][p] * jacobian[k2][d2][p] - jacobian[k1][d2][p] * jacobian[k2][d1][p];
-    }
-  for (int p = 0; p < 8; ++p)
-    determinant[p] = jacobian[0][0][p] * cofactor[0][0][p] + jacobian[0][1][p] * cofactor[1][0][p] +
-                     jacobian[0][2][p] * cofactor[2][0][p];
+  double cofactor[3][3][8], determinant[8];
+  compute_jacobians(x, cofactor, determinant);
   for (int p = 0; p < 8; ++p) {
     const double scale = 1 / std::sqrt(determinant[p]);  // sqrt(det) / det
     for (int d = 0; d < 3; ++d) {
@@ -81,6 +87,13 @@ void compute_gradients(const double (&x)[3][8], Hex8Gradients& gradients) {
         gradients.at[p][d][b] = c0 * kHex8.by_point[p][0][b] + c1 * kHex8.by_point[p][1][b] + c2 * kHex8.by_point[p][2][b];
     }
   }
+}
+
+void compute_values(const double (&x)[3][8], Hex8Values& values) {
+  double cofactor[3][3][8], determinant[8];
+  compute_jacobians(x, cofactor, determinant);
+  for (int p = 0; p < 8; ++p)
+    for (int b = 0; b < 8; ++b) values.at[p][b] = kHex8.value[p][b] * std::sqrt(determinant[p]);
 }
 
 void compute_gradients(const double (&x)[3][4], Tet4Gradients& gradients) {

@@ -26,9 +26,17 @@ void compute_gradients(const double (&x)[3][8], Hex8Gradients& gradients);
 void compute_gradients(const double (&x)[3][4], Tet4Gradients& gradients);
 void compute_gradients(const double (&x)[3][4], Tet10Gradients& gradients);
 
+/// The shape functions at the points, scaled like gradients.
+struct Hex8Values {
+  double at[8][8];  ///< [point][node]
+};
+void compute_values(const double (&x)[3][8], Hex8Values& values);
+
 /// -∇·(k ∇u): one unknown a node.
 struct Diffusion {
   static constexpr int kUnknowns = 1;
+  using Hexahedron = Hex8Gradients;
+  static void integrate(const double (&x)[3][8], Hex8Gradients& gradients) { compute_gradients(x, gradients); }
   /// row[0][b] = entry (a, b) of the element matrix for the coefficient k.
   template <int Nodes, int Points>
   void element_row(const ElementGradients<Nodes, Points>& gradients, int a, double k, double (&row)[1][Nodes]) const {
@@ -43,6 +51,8 @@ struct Diffusion {
 /// Isotropic linear elasticity: displacements (u_x, u_y, u_z) at each node.
 struct Elasticity {
   static constexpr int kUnknowns = 3;
+  using Hexahedron = Hex8Gradients;
+  static void integrate(const double (&x)[3][8], Hex8Gradients& gradients) { compute_gradients(x, gradients); }
   double lambda = 0;  ///< Lamé's constants
   double mu = 0;
 

@@ -9,6 +9,8 @@ Generator poisson27_generator();
 Generator poisson7_generator();
 Generator poisson_generator();
 Generator elasticity_generator();
+Generator mass_generator();
+Generator convection_diffusion_generator();
 Generator rmat_generator();
 Generator banded_generator();
 Generator diagonals_generator();

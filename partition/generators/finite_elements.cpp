@@ -12,7 +12,7 @@ namespace shardmat {
 namespace {
 
 TetOptions tet_options(const Arguments& arguments, const Jitter& jitter) {
-  for (const char* key : {"n", "nx", "ny", "nz"})
+  for (const char* key : {"n", "nx", "ny", "nz", "stretch", "inclusions"})
     if (arguments.given(key)) arguments.refuse(fmt::format("{} is for grids; leave it out with mesh=FILE", key));
   TetOptions options;
   options.mesh = arguments.text("mesh");
@@ -30,7 +30,8 @@ std::unique_ptr<RowSource> make_source(const Arguments& arguments, const Physics
     return make_tetrahedra_source(arguments.specification(), tet_options(arguments, jitter), physics);
   for (const char* key : {"degree", "order"})
     if (arguments.given(key)) arguments.refuse(fmt::format("{} is for meshes; give mesh=FILE too or leave it out", key));
-  return make_hexahedra_source(arguments.specification(), grid_from(arguments, 2), physics, jitter);
+  const Grid grid = grid_from(arguments, 2);
+  return make_hexahedra_source(arguments.specification(), grid, physics, jitter, Inclusions(arguments, grid));
 }
 
 constexpr GeneratorParameter kElasticity[] = {
@@ -38,14 +39,19 @@ constexpr GeneratorParameter kElasticity[] = {
     {"nx", "n", "nodes along x; node numbers run fastest along x"},
     {"ny", "n", "nodes along y"},
     {"nz", "n", "nodes along z"},
+    {"stretch", "1", "edges of the grid's elements along x, y and z, as AxBxC; F alone: 1x1xF"},
+    {"inclusions", "1",
+     "stiffness of blocks of 4 x 4 x 4 elements, a third of the blocks, drawn by the seed; the others have 1"},
     {"mesh", "none", "HDF5 file with /points and /tetrahedra, instead of a grid; its path may hold no comma"},
     {"degree", "1", "degree of the tetrahedra: 1 (4 nodes) or 2 (10 nodes)"},
     {"order", "mesh", "order of the mesh's nodes: mesh (as in the file) or random (by seed)"},
-    {"clamp", "0", "turn the nodes in this first fraction of the longest edge into identity rows and columns; 0: no nodes"},
-    {"seed", "1", "seed of the jitter of node positions and coefficients"},
+    {"clamp", "0",
+     "turn the nodes in this first fraction of the longest edge (of a mesh: of each connected body's longest axis) into "
+     "identity rows and columns; 0: no nodes"},
+    {"seed", "1", "seed of the jitter of node positions and coefficients, and of the inclusions"},
     {"uniform", "off", "no jitter"},
     {"E", "1", "Young's modulus"},
-    {"nu", "0.3", "Poisson's ratio, from 0 to 0.49"},
+    {"nu", "0.3", "Poisson's ratio, from 0 to 0.4999"},
 };
 constexpr std::span kPoisson(kElasticity, std::size(kElasticity) - 2);
 
@@ -55,7 +61,7 @@ std::unique_ptr<RowSource> make_poisson(const GeneratorArguments& given) {
 
 std::unique_ptr<RowSource> make_elasticity(const GeneratorArguments& given) {
   const Arguments arguments("elasticity", kElasticity, given);
-  return make_source(arguments, Elasticity(arguments.real("E", 1e-30, 1e30), arguments.real("nu", 0, 0.49)));
+  return make_source(arguments, Elasticity(arguments.real("E", 1e-30, 1e30), arguments.real("nu", 0, 0.4999)));
 }
 
 }  // namespace

@@ -8,14 +8,16 @@
 namespace shardmat {
 std::span<const Generator> generators() {
   static const std::vector<Generator> list = {
-      poisson27_generator(),   // stencil.cpp
-      poisson7_generator(),    // stencil7.cpp
-      poisson_generator(),     // finite_elements.cpp
-      elasticity_generator(),  // finite_elements.cpp
-      rmat_generator(),        // rmat.cpp
-      banded_generator(),      // banded.cpp
-      diagonals_generator(),   // diagonals.cpp
-      random_generator(),      // random.cpp
+      poisson27_generator(),             // stencil.cpp
+      poisson7_generator(),              // stencil7.cpp
+      poisson_generator(),               // finite_elements.cpp
+      elasticity_generator(),            // finite_elements.cpp
+      mass_generator(),                  // mass.cpp
+      convection_diffusion_generator(),  // convection_diffusion.cpp
+      rmat_generator(),                  // rmat.cpp
+      banded_generator(),                // banded.cpp
+      diagonals_generator(),             // diagonals.cpp
+      random_generator(),                // random.cpp
   };
   return list;
 }

@@ -13,6 +13,9 @@ namespace {
 constexpr std::int64_t kLongestEdge = 1 << 20;
 constexpr double kMostNodes = 0x1p50;
 constexpr std::int64_t kNodesPerTask = 1024;
+constexpr double kThinnest = 1e-6;
+constexpr double kStiffest = 1e12;
+constexpr std::uint64_t kInclusionStream = 13;
 
 }  // namespace
 
@@ -23,7 +26,7 @@ std::int64_t Grid::neighbours(const GridPoint& p) const {
   return count;
 }
 
-Grid grid_from(const Arguments& arguments, std::int64_t least) {
+Grid free_grid_from(const Arguments& arguments, std::int64_t least) {
   Grid grid;
   static constexpr const char* kKeys[3] = {"nx", "ny", "nz"};
   double nodes = 1;
@@ -32,11 +35,24 @@ Grid grid_from(const Arguments& arguments, std::int64_t least) {
     nodes *= static_cast<double>(grid.size[d]);
   }
   if (nodes > kMostNodes) arguments.refuse(fmt::format("{:.3g} nodes are too many; there may be 2^50", nodes));
-  grid.axis = static_cast<int>(std::max_element(grid.size.begin(), grid.size.end()) - grid.size.begin());
+  return grid;
+}
+
+Grid grid_from(const Arguments& arguments, std::int64_t least) {
+  Grid grid = free_grid_from(arguments, least);
+  grid.edge = arguments.lengths("stretch", kThinnest, 1 / kThinnest);
+  std::array<double, 3> length{};
+  for (std::size_t d = 0; d < 3; ++d) length[d] = static_cast<double>(grid.size[d] - 1) * grid.edge[d];
+  grid.axis = static_cast<int>(std::max_element(length.begin(), length.end()) - length.begin());
   const double fraction = arguments.real("clamp", 0, 1);
   const double cells = static_cast<double>(grid.size[static_cast<std::size_t>(grid.axis)] - 1);
   if (fraction > 0) grid.clamped = static_cast<std::int64_t>(std::floor(fraction * cells * (1 + 1e-12))) + 1;
   return grid;
+}
+
+Inclusions::Inclusions(const Arguments& arguments, const Grid& grid)
+    : factor_(arguments.real("inclusions", 1 / kStiffest, kStiffest)), random_(arguments.seed(), kInclusionStream) {
+  for (std::size_t d = 0; d < 3; ++d) blocks_[d] = (grid.size[d] + kWidth - 1) / kWidth;
 }
 
 void GridSource::count(std::int64_t begin, std::int64_t end, std::int64_t* lengths) const {
@@ -48,6 +64,15 @@ void GridSource::count(std::int64_t begin, std::int64_t end, std::int64_t* lengt
       for (std::int64_t row = std::max(begin, node * unknowns_); row < stop; ++row) lengths[row - begin] = length;
     }
   });
+}
+
+HostVector<double> GridSource::coordinates(std::int64_t begin, std::int64_t end) const {
+  HostVector<double> all;
+  all.reserve(static_cast<std::size_t>(3 * (end - begin)));
+  GridPoint p = grid_.point(begin);
+  for (std::int64_t node = begin; node < end; ++node, grid_.advance(p))
+    for (std::size_t d = 0; d < 3; ++d) all.push_back(coordinate(p, d));
+  return all;
 }
 
 void for_node_pieces(std::int64_t begin, std::int64_t end, int unknowns,

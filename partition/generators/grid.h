@@ -1,4 +1,5 @@
 // A regular grid of nodes, numbered with x fastest, and the pattern of matrices that couple each node with its neighbours.
+// Inclusions are blocks of other stiffness in it.
 #pragma once
 
 #include <array>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "partition/generators/arguments.h"
+#include "partition/generators/counter_random.h"
 #include "partition/generators/generated_source.h"
 
 namespace shardmat {
@@ -15,9 +17,10 @@ namespace shardmat {
 using GridPoint = std::array<std::int64_t, 3>;
 
 struct Grid {
-  GridPoint size{};          ///< nodes in each direction
-  int axis = 0;              ///< the longest axis; the first if several are equal
-  std::int64_t clamped = 0;  ///< planes of clamped nodes at the beginning of this axis
+  GridPoint size{};                     ///< nodes in each direction
+  std::array<double, 3> edge{1, 1, 1};  ///< distance of neighbours in each direction
+  int axis = 0;                         ///< the longest axis; the first if several are equal
+  std::int64_t clamped = 0;             ///< planes of clamped nodes at the beginning of this axis
 
   std::int64_t nodes() const { return size[0] * size[1] * size[2]; }
   std::int64_t node(const GridPoint& p) const { return (p[2] * size[1] + p[1]) * size[0] + p[0]; }
@@ -37,12 +40,47 @@ struct Grid {
     return p[d] - 1 < least ? least : p[d] - 1;
   }
   std::int64_t last(const GridPoint& p, std::size_t d) const { return p[d] + 1 < size[d] ? p[d] + 1 : p[d]; }
+  bool has(const GridPoint& p) const {
+    return p[0] >= 0 && p[0] < size[0] && p[1] >= 0 && p[1] < size[1] && p[2] >= 0 && p[2] < size[2];
+  }
   /// Number of nodes coupled with p, including p; 1 if p is clamped.
   std::int64_t neighbours(const GridPoint& p) const;
 };
 
-/// Makes a grid from the parameters n, nx, ny, nz (at least `least` each) and clamp.
+/// Makes a grid from the parameters n, nx, ny, nz, at least `least` each. No node is clamped.
+Grid free_grid_from(const Arguments& arguments, std::int64_t least);
+/// The same, with the parameters stretch and clamp too.
 Grid grid_from(const Arguments& arguments, std::int64_t least);
+
+/// Blocks of 4 x 4 x 4 elements (or nodes) that are `factor` times as stiff as the others: each block with probability 1/3.
+class Inclusions {
+ public:
+  /// No block is stiffer.
+  Inclusions() = default;
+  /// From the parameters inclusions and seed.
+  Inclusions(const Arguments& arguments, const Grid& grid);
+
+  double factor() const { return factor_; }
+  /// True if the element (or node) p lies in a stiffer block.
+  bool contain(const GridPoint& p) const {
+    return factor_ != 1 && random_.unit((p[2] / kWidth * blocks_[1] + p[1] / kWidth) * blocks_[0] + p[0] / kWidth) < kShare;
+  }
+  /// The stiffness of the element (or node) p.
+  double at(const GridPoint& p) const { return contain(p) ? factor_ : 1; }
+  /// The stiffness between neighbours: the harmonic mean.
+  double between(const GridPoint& p, const GridPoint& q) const {
+    const double a = at(p), b = at(q);
+    return a == b ? a : 2 * a * b / (a + b);
+  }
+
+ private:
+  static constexpr std::int64_t kWidth = 4;
+  static constexpr double kShare = 1.0 / 3;
+
+  double factor_ = 1;
+  GridPoint blocks_{};
+  CounterRandom random_{0, 0};
+};
 
 /// A matrix with `unknowns` interleaved rows for each node of a grid.
 class GridSource : public GeneratedSource {
@@ -52,8 +90,13 @@ class GridSource : public GeneratedSource {
         grid_(grid),
         unknowns_(unknowns) {}
 
+  std::int64_t placed_nodes() const final { return grid_.nodes(); }
+  HostVector<double> coordinates(std::int64_t begin, std::int64_t end) const final;
+
  protected:
   void count(std::int64_t begin, std::int64_t end, std::int64_t* lengths) const override;
+  /// Where node p lies, in direction d.
+  virtual double coordinate(const GridPoint& p, std::size_t d) const { return static_cast<double>(p[d]) * grid_.edge[d]; }
   const Grid& grid() const { return grid_; }
 
  private:

@@ -1,5 +1,5 @@
-// Finite-element matrices on a grid of trilinear hexahedra: unit cubes whose corners are moved by up to a
-// tenth of an edge and whose coefficient varies by up to a tenth, unless uniform.
+// Finite-element matrices on a grid of trilinear hexahedra: boxes whose corners are moved by up to a tenth of an edge and
+// whose coefficient varies by up to a tenth, unless uniform. Inclusions multiply the coefficient.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,11 @@ inline constexpr double kElementJitter = 0.1;
 
 template <class Physics>
 std::unique_ptr<RowSource> make_hexahedra_source(std::string name, const Grid& grid, const Physics& physics,
-                                                 const Jitter& jitter);
+                                                 const Jitter& jitter, const Inclusions& inclusions);
 
-extern template std::unique_ptr<RowSource> make_hexahedra_source(std::string, const Grid&, const Diffusion&, const Jitter&);
-extern template std::unique_ptr<RowSource> make_hexahedra_source(std::string, const Grid&, const Elasticity&, const Jitter&);
+extern template std::unique_ptr<RowSource> make_hexahedra_source(std::string, const Grid&, const Diffusion&, const Jitter&,
+                                                                 const Inclusions&);
+extern template std::unique_ptr<RowSource> make_hexahedra_source(std::string, const Grid&, const Elasticity&, const Jitter&,
+                                                                 const Inclusions&);
 
 }  // namespace shardmat

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -129,7 +130,7 @@ TetMesh read_tet_mesh(const std::string& path) {
 }
 
 TetNodes::TetNodes(const TetMesh& mesh, int degree, const std::string& source)
-    : per_element_(degree == 1 ? 4 : 10), position_(mesh.points) {
+    : per_element_(degree == 1 ? 4 : 10), vertices_(mesh.points.size()), position_(mesh.points) {
   element_nodes_.resize(mesh.tetrahedra.size() * per_element_);
   for (std::size_t t = 0; t < mesh.tetrahedra.size(); ++t)
     std::copy(mesh.tetrahedra[t].begin(), mesh.tetrahedra[t].end(), &element_nodes_[t * per_element_]);
@@ -188,6 +189,36 @@ void TetNodes::invert() {
   for (std::size_t k = 0; k < element_nodes_.size(); ++k)
     elements_[static_cast<std::size_t>(place[static_cast<std::size_t>(element_nodes_[k])]++)] =
         static_cast<std::int32_t>(k / per_element_);
+}
+
+std::vector<std::array<std::int32_t, 3>> TetNodes::mid_edges() const {
+  std::vector<std::array<std::int32_t, 3>> middles(position_.size() - vertices_);
+  for (std::size_t first = 0; first < element_nodes_.size(); first += per_element_)
+    for (std::size_t e = 0; e < per_element_ - 4; ++e) {
+      const std::int32_t node = element_nodes_[first + 4 + e];
+      middles[static_cast<std::size_t>(node) - vertices_] = {node, element_nodes_[first + kEdges[e][0]],
+                                                             element_nodes_[first + kEdges[e][1]]};
+    }
+  return middles;
+}
+
+std::vector<std::int32_t> TetNodes::bodies() const {
+  std::vector<std::int32_t> lower(position_.size());  // a node of the same body, or the node itself if none is lower
+  std::iota(lower.begin(), lower.end(), 0);
+  const auto least = [&](std::int32_t node) {
+    for (auto i = static_cast<std::size_t>(node);; i = static_cast<std::size_t>(lower[i])) {
+      lower[i] = lower[static_cast<std::size_t>(lower[i])];
+      if (lower[i] == static_cast<std::int32_t>(i)) return lower[i];
+    }
+  };
+  for (std::size_t k = 0; k < element_nodes_.size(); ++k) {
+    const std::int32_t a = least(element_nodes_[k]), b = least(element_nodes_[k / per_element_ * per_element_]);
+    lower[static_cast<std::size_t>(std::max(a, b))] = std::min(a, b);
+  }
+  std::int32_t count = 0;
+  for (std::size_t i = 0; i < lower.size(); ++i)  // lower nodes have their body's number already
+    lower[i] = lower[i] == static_cast<std::int32_t>(i) ? count++ : lower[static_cast<std::size_t>(lower[i])];
+  return lower;
 }
 
 }  // namespace shardmat

@@ -40,6 +40,10 @@ class TetNodes {
     return std::span(elements_).subspan(static_cast<std::size_t>(first_element_[i]),
                                         static_cast<std::size_t>(first_element_[i + 1] - first_element_[i]));
   }
+  /// The middles of edges of degree 2, ascending: the node, and the two ends of its edge.
+  std::vector<std::array<std::int32_t, 3>> mid_edges() const;
+  /// The number of the connected body that each node belongs to, from 0. Elements of a body share nodes.
+  std::vector<std::int32_t> bodies() const;
   const std::array<double, 3>& position(std::int64_t node) const { return position_[static_cast<std::size_t>(node)]; }
 
  private:
@@ -47,6 +51,7 @@ class TetNodes {
   void invert();
 
   std::size_t per_element_;
+  std::size_t vertices_;
   std::vector<std::array<double, 3>> position_;
   std::vector<std::int32_t> element_nodes_;
   std::vector<std::int64_t> first_element_;

@@ -1,12 +1,11 @@
 // poisson7: the 7-point stencil of finite differences, 6 on the diagonal and -1 for each neighbour along an axis; with nz=1
-// it couples 5 points. Jitter as in poisson27: it weakens couplings and strengthens diagonals by up to a tenth.
-#include <algorithm>
+// it couples 5 points. Jitter, stretch, inclusions and the faces of the grid as in poisson27.
 #include <memory>
 #include <utility>
 
 #include "partition/generators/counter_random.h"
 #include "partition/generators/families.h"
-#include "partition/generators/grid.h"
+#include "partition/generators/seven_point.h"
 
 namespace shardmat {
 namespace {
@@ -14,49 +13,25 @@ namespace {
 constexpr double kJitter = 0.1;
 constexpr std::uint64_t kStream = 11;
 
-class Stencil7Source final : public GridSource {
+class Stencil7Source final : public SevenPointSource {
  public:
-  Stencil7Source(std::string name, const Grid& grid, bool uniform, std::uint64_t seed)
-      : GridSource(std::move(name), grid, 1), jitter_(uniform ? 0 : kJitter), random_(seed, kStream) {}
-
- protected:
-  void count(std::int64_t begin, std::int64_t end, std::int64_t* lengths) const override {
-    for_nodes(begin, end, [&](std::int64_t node, const GridPoint& p) {
-      std::int64_t length = 1;
-      for (std::size_t d = 0; d < 3 && !grid().is_clamped(p); ++d) length += grid().last(p, d) - grid().first(p, d);
-      lengths[node - begin] = length;
-    });
-  }
-
-  void fill(std::int64_t begin, std::int64_t end, HostCsr& part) const override {
-    const std::int64_t stride[3] = {1, grid().size[0], grid().size[0] * grid().size[1]};
-    for_nodes(begin, end, [&](std::int64_t node, const GridPoint& p) {
-      auto at = static_cast<std::size_t>(part.row_ptr[static_cast<std::size_t>(node - begin)]);
-      const auto write = [&](std::int64_t column, double value) {
-        part.col_idx[at] = column;
-        part.values[at++] = value;
-      };
-      const CounterRandom own = random_.of(node);
-      const bool clamped = grid().is_clamped(p);
-      // The pair's number is drawn by its smaller node.
-      for (std::size_t d = 3; d-- > 0 && !clamped;)
-        if (grid().first(p, d) < p[d])
-          write(node - stride[d], jitter_ * random_.of(node - stride[d]).unit(static_cast<std::int64_t>(d)) - 1);
-      write(node, clamped ? 1 : 6 * (1 + jitter_ * own.unit(3)));
-      for (std::size_t d = 0; d < 3 && !clamped; ++d)
-        if (grid().last(p, d) > p[d]) write(node + stride[d], jitter_ * own.unit(static_cast<std::int64_t>(d)) - 1);
-    });
-  }
+  Stencil7Source(std::string name, const Grid& grid, const Inclusions& inclusions, bool uniform, std::uint64_t seed)
+      : SevenPointSource(std::move(name), grid),
+        inclusions_(inclusions),
+        jitter_(uniform ? 0 : kJitter),
+        random_(seed, kStream) {}
 
  private:
-  template <class F>
-  void for_nodes(std::int64_t begin, std::int64_t end, const F& f) const {
-    for_node_pieces(begin, end, 1, [&](std::int64_t first, std::int64_t last) {
-      GridPoint p = grid().point(first);
-      for (std::int64_t node = first; node < last; ++node, grid().advance(p)) f(node, p);
-    });
+  double coupling(const GridPoint& p, std::size_t d, std::int64_t side) const override {
+    const double weight = 1 / (grid().edge[d] * grid().edge[d]);
+    GridPoint q = p;
+    q[d] += side;
+    if (!grid().has(q)) return -weight * inclusions_.at(p);
+    const std::int64_t smaller = grid().node(side < 0 ? q : p);  // it draws the number of the pair
+    return (jitter_ * random_.of(smaller).unit(static_cast<std::int64_t>(d)) - 1) * weight * inclusions_.between(p, q);
   }
 
+  Inclusions inclusions_;
   double jitter_;
   CounterRandom random_;
 };
@@ -65,16 +40,20 @@ constexpr GeneratorParameter kParameters[] = {
     {"n", "40", "nodes along each edge of the grid"},
     {"nx", "n", "nodes along x; node numbers run fastest along x"},
     {"ny", "n", "nodes along y"},
-    {"nz", "n", "nodes along z; 1 for the 5-point stencil"},
+    {"nz", "n", "nodes along z; 1 for 5 points, of which each row has both missing neighbours in its diagonal"},
+    {"stretch", "1", "distances of neighbours along x, y and z, as AxBxC; F alone: 1x1xF"},
+    {"inclusions", "1",
+     "stiffness of blocks of 4 x 4 x 4 nodes, a third of the blocks, drawn by the seed; the others have 1"},
     {"clamp", "0", "turn the nodes in this first fraction of the longest edge into identity rows and columns; 0: no nodes"},
-    {"seed", "1", "seed of the jitter of values"},
-    {"uniform", "off", "no jitter: 6 and -1"},
+    {"seed", "1", "seed of the jitter of values, and of the inclusions"},
+    {"uniform", "off", "no jitter: 6 and -1, without stretch and inclusions"},
 };
 
 std::unique_ptr<RowSource> make(const GeneratorArguments& given) {
   const Arguments arguments("poisson7", kParameters, given);
-  return std::make_unique<Stencil7Source>(arguments.specification(), grid_from(arguments, 1), arguments.flag("uniform"),
-                                          arguments.seed());
+  const Grid grid = grid_from(arguments, 1);
+  return std::make_unique<Stencil7Source>(arguments.specification(), grid, Inclusions(arguments, grid),
+                                          arguments.flag("uniform"), arguments.seed());
 }
 
 }  // namespace

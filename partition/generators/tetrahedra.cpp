@@ -20,21 +20,35 @@ namespace {
 
 constexpr std::uint64_t kCoefficientStream = 2, kOrderStream = 3;
 
-/// Marks the nodes in the first fraction of the longest axis of the mesh.
+/// Marks the nodes in the first fraction of the longest axis of each connected body.
 std::vector<bool> clamped_nodes(const TetNodes& nodes, double fraction) {
   std::vector<bool> clamped(static_cast<std::size_t>(nodes.count()));
   if (fraction == 0) return clamped;
-  std::array<double, 3> least = nodes.position(0), most = least;
-  for (std::int64_t i = 0; i < nodes.count(); ++i)
+  struct Extent {
+    std::array<double, 3> least, most;
+    std::size_t axis = 0;
+    double limit = 0;
+  };
+  const std::vector<std::int32_t> body = nodes.bodies();
+  std::vector<Extent> extents;
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    const std::array<double, 3>& x = nodes.position(static_cast<std::int64_t>(i));
+    const auto k = static_cast<std::size_t>(body[i]);
+    if (k == extents.size()) extents.push_back({x, x});
     for (std::size_t d = 0; d < 3; ++d) {
-      least[d] = std::min(least[d], nodes.position(i)[d]);
-      most[d] = std::max(most[d], nodes.position(i)[d]);
+      extents[k].least[d] = std::min(extents[k].least[d], x[d]);
+      extents[k].most[d] = std::max(extents[k].most[d], x[d]);
     }
-  std::size_t axis = 0;
-  for (std::size_t d = 1; d < 3; ++d)
-    if (most[d] - least[d] > most[axis] - least[axis]) axis = d;
-  const double limit = least[axis] + fraction * (most[axis] - least[axis]);
-  for (std::size_t i = 0; i < clamped.size(); ++i) clamped[i] = nodes.position(static_cast<std::int64_t>(i))[axis] <= limit;
+  }
+  for (Extent& e : extents) {
+    for (std::size_t d = 1; d < 3; ++d)
+      if (e.most[d] - e.least[d] > e.most[e.axis] - e.least[e.axis]) e.axis = d;
+    e.limit = e.least[e.axis] + fraction * (e.most[e.axis] - e.least[e.axis]);
+  }
+  for (std::size_t i = 0; i < clamped.size(); ++i) {
+    const Extent& e = extents[static_cast<std::size_t>(body[i])];
+    clamped[i] = nodes.position(static_cast<std::int64_t>(i))[e.axis] <= e.limit;
+  }
   return clamped;
 }
 
@@ -74,6 +88,16 @@ class TetrahedraSource final : public GeneratedSource {
     for (std::int64_t node = begin; node < end; ++node)
       for (const double x : nodes_.position(old_number(node))) all.push_back(x);
     return all;
+  }
+
+  std::vector<std::array<std::int64_t, 3>> mid_edges() const override {
+    std::vector<std::array<std::int64_t, 3>> middles;
+    for (const auto& [node, a, b] : nodes_.mid_edges()) {
+      const auto [smaller, larger] = std::minmax({new_number(a), new_number(b)});
+      middles.push_back({new_number(node), smaller, larger});
+    }
+    std::sort(middles.begin(), middles.end());
+    return middles;
   }
 
  protected:

@@ -12,7 +12,7 @@ namespace shardmat {
 struct TetOptions {
   std::string mesh;           ///< path of the file
   int degree = 1;             ///< 1 or 2
-  double clamp = 0;           ///< fraction of the longest axis whose nodes are clamped; 0 for none
+  double clamp = 0;           ///< fraction of each body's longest axis whose nodes are clamped; 0: none
   bool random_order = false;  ///< renumber nodes at random, by the seed
   Jitter jitter;              ///< of the elements' coefficients only; nodes do not move
 };

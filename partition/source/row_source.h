@@ -2,11 +2,13 @@
 // generator. Partitioning, writing, loading and verification use it, so none of them needs the whole matrix.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/base/host_vector.h"
 #include "kernels/base/progress.h"
@@ -80,6 +82,9 @@ class RowSource {
   }
   /// Nodes that coordinates() knows; 0: none.
   virtual std::int64_t placed_nodes() const { return 0; }
+  /// The nodes in the middle of edges of quadratic elements, ascending: the node, and the two ends of its edge, the smaller
+  /// first. Numbers of nodes as in coordinates(). Empty: there are none, or they are not known.
+  virtual std::vector<std::array<std::int64_t, 3>> mid_edges() const { return {}; }
 
   /// The node and the degree of freedom of each row, in the original order of the rows; null if they are not known. From a
   /// source made by make_kept_source(), only rank 0 gets them. May read a file each time.

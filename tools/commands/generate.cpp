@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <list>
 #include <optional>
 
@@ -15,6 +16,12 @@ namespace {
 
 /// A parameter that is on or off, and so needs no value on the command line.
 bool is_flag(const GeneratorParameter& parameter) { return parameter.default_value == "off"; }
+
+/// True if the default is what another parameter says.
+bool follows_another(const GeneratorParameter& parameter, const Generator& generator) {
+  return std::any_of(generator.parameters.begin(), generator.parameters.end(),
+                     [&](const GeneratorParameter& other) { return other.name == parameter.default_value; });
+}
 
 struct Options {
   const Generator* generator = nullptr;
@@ -34,12 +41,12 @@ void add_parameter(Options& options, const GeneratorParameter& parameter) {
     return;
   }
   const std::string fallback(parameter.default_value);
-  options.app->in(Topic::input)
-      .add_option_function(
-          "--" + name, [&options, name](const std::string& value) { options.arguments[name] = value; },
-          fallback.empty() ? help : help + " (default " + fallback + ")")
-      ->type_name("VALUE")
-      ->common();
+  const Option option = options.app->in(Topic::input)
+                            .add_option_function(
+                                "--" + name, [&options, name](const std::string& value) { options.arguments[name] = value; },
+                                fallback.empty() ? help : help + " (default " + fallback + ")")
+                            ->type_name("VALUE");
+  if (!follows_another(parameter, *options.generator)) option.common();
 }
 
 std::string specification(const Options& options) {

@@ -49,7 +49,14 @@ TEST(Generator, RefusesBadArguments) {
   expect_contains(usage_error("poisson:seed=-1"), "seed must be");
   expect_contains(usage_error("poisson:clamp=nan"), "clamp must be a number from 0 to 1");
   expect_contains(usage_error("poisson:n=1048576"), "nodes are too many");
-  expect_contains(usage_error("elasticity:nu=0.5"), "nu must be a number from 0 to 0.49");
+  expect_contains(usage_error("elasticity:nu=0.5"), "nu must be a number from 0 to 0.4999, not \"0.5\"");
+  for (const char* wrong : {"0", "1x2", "1x2x3x4", "1x", "x1x1", "1x0x1", "1e7", "a", "1x1xnan"})
+    expect_contains(
+        usage_error(std::string("poisson7:stretch=") + wrong),
+        std::string("stretch must be a number F or three numbers AxBxC, each from 1e-06 to 1000000, not \"") + wrong + "\"");
+  expect_contains(usage_error("elasticity:inclusions=0"),
+                  "inclusions must be a number from 1e-12 to 1000000000000, not \"0\"");
+  expect_contains(usage_error("elasticity:mesh=a.h5,inclusions=5"), "inclusions is for grids; leave it out with mesh=FILE");
   expect_contains(usage_error("elasticity:degree=2"), "degree is for meshes; give mesh=FILE too");
   expect_contains(usage_error("elasticity:mesh=a.h5,n=5"), "n is for grids; leave it out with mesh=FILE");
   expect_contains(usage_error("rmat:a=0.9"), "is more than 1");

@@ -1,4 +1,4 @@
-// The stencil and the finite elements on a grid.
+// Finite elements on a grid, and what all matrices on grids have in common.
 #include <array>
 
 #include "partition/generators/elements.h"
@@ -13,11 +13,29 @@ using Point = std::array<double, 3>;
 std::int64_t couplings(std::int64_t n) { return (3 * n - 2) * (3 * n - 2) * (3 * n - 2); }
 
 TEST(GridMatrices, AreSoundAndSymmetric) {
-  for (const char* specification :
-       {"poisson27:n=5", "poisson27:n=1", "poisson7:n=6", "poisson7:nx=9,ny=4,nz=1", "poisson7:n=5,clamp=0.3,uniform",
-        "poisson27:nx=1,ny=7,nz=2,uniform", "poisson:n=5", "poisson:nx=2,ny=6,nz=4", "poisson:n=4,uniform", "elasticity:n=4",
-        "elasticity:nx=3,ny=2,nz=9", "elasticity:n=3,uniform", "poisson27:n=4,clamp=0.4", "poisson:nz=8,n=3,clamp=0.2",
-        "elasticity:ny=6,n=3,clamp=0.3,seed=7", "elasticity:n=3,clamp=1", "poisson:nx=1500,ny=2,nz=2"}) {
+  for (const char* specification : {"poisson27:n=5",
+                                    "poisson27:n=1",
+                                    "poisson7:n=6",
+                                    "poisson7:nx=9,ny=4,nz=1",
+                                    "poisson7:n=5,clamp=0.3,uniform",
+                                    "poisson27:nx=1,ny=7,nz=2,uniform",
+                                    "poisson:n=5",
+                                    "poisson:nx=2,ny=6,nz=4",
+                                    "poisson:n=4,uniform",
+                                    "elasticity:n=4",
+                                    "elasticity:nx=3,ny=2,nz=9",
+                                    "elasticity:n=3,uniform",
+                                    "poisson27:n=4,clamp=0.4",
+                                    "poisson:nz=8,n=3,clamp=0.2",
+                                    "elasticity:ny=6,n=3,clamp=0.3,seed=7",
+                                    "elasticity:n=3,clamp=1",
+                                    "poisson:nx=1500,ny=2,nz=2",
+                                    "elasticity:nx=9,ny=5,nz=6,inclusions=1e6,stretch=50,nu=0.4999",
+                                    "elasticity:n=6,inclusions=0.01,stretch=2x1x3,uniform,clamp=0.1",
+                                    "poisson:n=9,inclusions=1e12,stretch=1x0.01x1",
+                                    "poisson7:n=9,inclusions=1e4,stretch=1x2x30,clamp=0.2",
+                                    "poisson27:n=9,inclusions=1e4,stretch=100",
+                                    "poisson27:nx=30,ny=6,nz=1,inclusions=1e-3,uniform"}) {
     const auto source = make_generator(specification);
     expect_sound(*source);
     expect_symmetric(all_rows(*source));
@@ -71,18 +89,6 @@ TEST(GridMatrices, ClampMakesIdentityRowsAndColumns) {
     }
 }
 
-TEST(Stencil, HasItsNumbers) {
-  const HostCsr uniform = generate("poisson27:n=4,uniform");
-  const HostCsr m = generate("poisson27:n=4");
-  for (std::int64_t i = 0; i < m.rows; ++i)
-    for (std::int64_t j = 0; j < m.cols; ++j) {
-      if (entry(uniform, i, j) == 0) continue;
-      EXPECT_EQ(entry(uniform, i, j), i == j ? 26 : -1);
-      EXPECT_GE(entry(m, i, j), i == j ? 26 : -1);
-      EXPECT_LE(entry(m, i, j), i == j ? 28.6 : -0.9);
-    }
-}
-
 TEST(Hexahedra, PoissonAnnihilatesConstantsOnly) {
   for (const char* specification : {"poisson:n=7", "poisson:n=7,uniform"}) {
     const HostCsr m = generate(specification);
@@ -117,23 +123,107 @@ TEST(Hexahedra, UniformElasticityHasTheKnownEntries) {
   }
 }
 
+/// Motion `kind` of the nodes: 0 to 2 translations, 3 to 5 rotations, 6 to 8 shears.
+std::vector<double> motion(const RowSource& source, std::size_t kind) {
+  const HostVector<double> xyz = source.coordinates(0, source.placed_nodes());
+  std::vector<double> u(xyz.size());
+  const std::size_t c = kind % 3, d = (c + 1) % 3;
+  for (std::size_t at = 0; at < u.size(); at += 3) {
+    u[at + c] = kind < 3 ? 1 : -xyz[at + d];
+    if (kind >= 3) u[at + d] = kind < 6 ? xyz[at + c] : -xyz[at + c];
+  }
+  return u;
+}
+
 TEST(Hexahedra, UniformElasticityAnnihilatesTheSixRigidMotions) {
-  const std::int64_t n = 5;
-  const HostCsr m = generate("elasticity:n=5,uniform");
-  const auto motion = [&](int kind) {
-    std::vector<double> u(static_cast<std::size_t>(m.rows));
-    for (std::int64_t node = 0; node < n * n * n; ++node) {
-      const Point p = {static_cast<double>(node % n), static_cast<double>(node / n % n), static_cast<double>(node / n / n)};
-      const std::size_t c = static_cast<std::size_t>(kind % 3), d = (c + 1) % 3;
-      const auto at = static_cast<std::size_t>(3 * node);
-      if (kind < 3) u[at + c] = 1;
-      if (kind >= 3) u[at + c] = -p[d], u[at + d] = p[c];
-      if (kind >= 6) u[at + d] = -p[c];
+  const auto source = make_generator("elasticity:n=5,uniform");
+  const HostCsr m = all_rows(*source);
+  for (std::size_t kind = 0; kind < 6; ++kind) EXPECT_LT(largest(multiply(m, motion(*source, kind))), 1e-13) << kind;
+  for (std::size_t kind = 6; kind < 9; ++kind)
+    EXPECT_GT(dot(motion(*source, kind), multiply(m, motion(*source, kind))), 1) << kind;
+}
+
+TEST(Hexahedra, HardElasticityAnnihilatesTheSixRigidMotions) {
+  for (const char* specification :
+       {"elasticity:n=6", "elasticity:nx=9,ny=5,nz=4,nu=0", "elasticity:n=6,nu=0.4999",
+        "elasticity:n=9,inclusions=1e4,nu=0.49", "elasticity:n=9,inclusions=1e-4,uniform", "elasticity:n=5,stretch=100",
+        "elasticity:nx=7,ny=6,nz=3,stretch=2x1x0.02,uniform", "elasticity:n=9,inclusions=1e6,stretch=0.1x1x10,nu=0.499"}) {
+    const auto source = make_generator(specification);
+    const HostCsr m = all_rows(*source);
+    for (std::size_t kind = 0; kind < 9; ++kind) {
+      const std::vector<double> u = motion(*source, kind), force = multiply(m, u);
+      double most = 0;  // of the forces that cancel
+      for (std::size_t i = 0; i < u.size(); ++i)
+        for (auto k = static_cast<std::size_t>(m.row_ptr[i]); k < static_cast<std::size_t>(m.row_ptr[i + 1]); ++k)
+          most = std::max(most, std::abs(m.values[k] * u[static_cast<std::size_t>(m.col_idx[k])]));
+      if (kind < 6) {
+        EXPECT_LT(largest(force), 1e-13 * most) << specification << " " << kind;
+      } else {
+        EXPECT_GT(largest(force), 1e-6 * most) << specification << " " << kind;
+      }
     }
-    return u;
+  }
+}
+
+TEST(Hexahedra, StretchGivesTheEnergyOfUniformStrain) {
+  // u_x = x in a box of 2·3 x 4·1 x 5·0.5: (λ + 2μ) times the volume.
+  const double nu = 0.49, lambda = nu / ((1 + nu) * (1 - 2 * nu)), mu = 1 / (2 * (1 + nu));
+  const auto source = make_generator("elasticity:nx=4,ny=5,nz=6,stretch=2x1x0.5,uniform,nu=0.49");
+  const HostVector<double> xyz = source->coordinates(0, source->placed_nodes());
+  std::vector<double> u(xyz.size());
+  for (std::size_t at = 0; at < u.size(); at += 3) u[at] = xyz[at];
+  EXPECT_NEAR(dot(u, multiply(all_rows(*source), u)), (lambda + 2 * mu) * 6 * 4 * 2.5, 1e-10);
+  EXPECT_EQ(generate("elasticity:n=3,stretch=5").values, generate("elasticity:n=3,stretch=1x1x5").values);
+}
+
+TEST(Hexahedra, InclusionsAreBlocksOfElementsAsOftenAsEachThirdBlock) {
+  // The entry between the ends of a long diagonal of an element comes from this element alone.
+  const HostCsr plain = generate("poisson:nx=25,ny=33,nz=21,uniform"),
+                hard = generate("poisson:nx=25,ny=33,nz=21,uniform,inclusions=1000"),
+                other = generate("poisson:nx=25,ny=33,nz=21,uniform,inclusions=1000,seed=2");
+  std::int64_t stiff = 0, blocks = 0, moved = 0;
+  for (std::int64_t z = 0; z < 20; ++z)
+    for (std::int64_t y = 0; y < 32; ++y)
+      for (std::int64_t x = 0; x < 24; ++x) {
+        const auto ratio = [&](const HostCsr& m, std::int64_t i, std::int64_t j, std::int64_t k) {
+          const std::int64_t node = (k * 33 + j) * 25 + i, end = node + 33 * 25 + 25 + 1;
+          return entry(m, node, end) / entry(plain, node, end);
+        };
+        const double own = ratio(hard, x, y, z);
+        EXPECT_NEAR(own, ratio(hard, x / 4 * 4, y / 4 * 4, z / 4 * 4), 1e-9);
+        EXPECT_TRUE(std::abs(own - 1) < 1e-12 || std::abs(own - 1000) < 1e-9) << own;
+        if (x % 4 != 0 || y % 4 != 0 || z % 4 != 0) continue;
+        ++blocks;
+        stiff += own > 2;
+        moved += (own > 2) != (ratio(other, x, y, z) > 2);
+      }
+  EXPECT_EQ(blocks, 6 * 8 * 5);
+  EXPECT_NEAR(static_cast<double>(stiff) / static_cast<double>(blocks), 1.0 / 3, 0.1);  // three standard deviations
+  EXPECT_GT(moved, blocks / 4);
+}
+
+TEST(GridMatrices, ClampHoldsTheLongestEdgeAfterStretching) {
+  const auto clamped = [](const char* specification, std::int64_t node) {
+    const auto source = make_generator(specification);
+    const std::int64_t unknowns = source->rows() / source->placed_nodes();
+    return source->row_lengths(node * unknowns, node * unknowns + 1)[0] == 1;
   };
-  for (int kind = 0; kind < 6; ++kind) EXPECT_LT(largest(multiply(m, motion(kind))), 1e-13) << kind;
-  for (int kind = 6; kind < 9; ++kind) EXPECT_GT(dot(motion(kind), multiply(m, motion(kind))), 1) << kind;
+  for (const std::string name : {"elasticity", "poisson", "poisson7", "poisson27"}) {
+    EXPECT_TRUE(clamped((name + ":nx=6,ny=5,nz=4,clamp=0.01").c_str(), 6 * 5 * 3)) << name;  // x = 0, z = 3
+    EXPECT_FALSE(clamped((name + ":nx=6,ny=5,nz=4,clamp=0.01").c_str(), 1)) << name;
+    EXPECT_TRUE(clamped((name + ":nx=6,ny=5,nz=4,clamp=0.01,stretch=2").c_str(), 1)) << name;
+    EXPECT_FALSE(clamped((name + ":nx=6,ny=5,nz=4,clamp=0.01,stretch=2").c_str(), 6 * 5 * 3)) << name;
+  }
+}
+
+TEST(GridMatrices, PlaceTheirNodes) {
+  for (const std::string name : {"elasticity", "poisson", "poisson7", "poisson27"}) {
+    const auto source = make_generator(name + ":nx=3,ny=4,nz=2,stretch=0.5x3x100,uniform");
+    ASSERT_EQ(source->placed_nodes(), 24) << name;
+    const HostVector<double> xyz = source->coordinates(7, 9);  // nodes (1, 2, 0) and (2, 2, 0)
+    EXPECT_EQ(xyz, (HostVector<double>{0.5, 6, 0, 1, 6, 0})) << name;
+    EXPECT_EQ(source->coordinates(23, 24), (HostVector<double>{1, 9, 100})) << name;
+  }
 }
 
 TEST(Hexahedra, JitteredElasticityAnnihilatesTranslations) {
@@ -194,24 +284,6 @@ TEST(Hexahedra, DistortedElementHasNoForceUnderRotationAndTheRightEnergyUnderStr
     }
   }
   EXPECT_NEAR(energy, 2 * (physics.lambda + 2 * physics.mu) * volume, 1e-13);
-}
-
-TEST(Poisson7, IsSymmetricAndDominantWithSevenPoints) {
-  const HostCsr m = generate("poisson7:nx=5,ny=4,nz=6"), uniform = generate("poisson7:nx=5,ny=4,nz=6,uniform");
-  EXPECT_EQ(m.nnz(), 5 * 4 * 6 + 2 * (4 * 4 * 6 + 5 * 3 * 6 + 5 * 4 * 5));
-  EXPECT_EQ(uniform.col_idx, m.col_idx);
-  for (std::int64_t i = 0; i < m.rows; ++i) {
-    double others = 0;
-    for (auto k = static_cast<std::size_t>(m.row_ptr[static_cast<std::size_t>(i)]);
-         k < static_cast<std::size_t>(m.row_ptr[static_cast<std::size_t>(i) + 1]); ++k) {
-      const std::int64_t j = m.col_idx[k];
-      EXPECT_EQ(m.values[k], entry(m, j, i));
-      EXPECT_EQ(uniform.values[k], i == j ? 6 : -1);
-      if (i != j) others -= m.values[k];
-    }
-    EXPECT_GE(entry(m, i, i), others);
-  }
-  EXPECT_EQ(entry(m, 0, 20), m.values[3]);  // x, y, then z
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <hdf5.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
@@ -107,6 +108,38 @@ TEST(Tetrahedra, MidEdgeNodesAreSortedByTheirVertices) {
       EXPECT_EQ(nodes.position(node)[d], (nodes.position(edge.first)[d] + nodes.position(edge.second)[d]) / 2);
   }
   EXPECT_EQ(expected, nodes.count());
+}
+
+TEST(Tetrahedra, SourceNamesItsMidEdgeNodes) {
+  for (const char* order : {"mesh", "random"}) {
+    const auto source = make_generator("elasticity:degree=2,mesh=" + kBox + ",order=" + order);
+    const HostVector<double> xyz = source->coordinates(0, source->placed_nodes());
+    const auto middles = source->mid_edges();
+    const std::int64_t vertices = 144;
+    ASSERT_EQ(std::ssize(middles), source->placed_nodes() - vertices);
+    std::set<std::int64_t> nodes, ends;
+    std::set<std::pair<std::int64_t, std::int64_t>> edges;
+    std::int64_t last = -1;
+    for (const auto& [node, a, b] : middles) {
+      EXPECT_GT(node, last);
+      last = node;
+      EXPECT_LT(a, b);
+      nodes.insert(node);
+      ends.insert({a, b});
+      edges.emplace(a, b);
+      for (std::size_t d = 0; d < 3; ++d)
+        EXPECT_EQ(xyz[static_cast<std::size_t>(3 * node) + d],
+                  (xyz[static_cast<std::size_t>(3 * a) + d] + xyz[static_cast<std::size_t>(3 * b) + d]) / 2);
+    }
+    EXPECT_EQ(edges.size(), middles.size());
+    EXPECT_EQ(std::ssize(ends), vertices);  // and all others are middles
+    for (const std::int64_t end : ends) EXPECT_EQ(nodes.count(end), 0u);
+    if (order == std::string("mesh")) {
+      EXPECT_EQ(middles.front()[0], vertices);
+    }
+  }
+  EXPECT_TRUE(make_generator("elasticity:mesh=" + kBox)->mid_edges().empty());
+  EXPECT_TRUE(make_generator("elasticity:n=3")->mid_edges().empty());
 }
 
 TEST(Tetrahedra, PatchTestOfPoisson) {
@@ -221,6 +254,65 @@ TEST(Tetrahedra, ClampMakesIdentityRowsAndColumns) {
     }
   EXPECT_EQ(m.nnz(), expected);
   EXPECT_LT(m.nnz(), free.nnz());
+}
+
+/// A row of tetrahedra from `at` along an axis, each with one point more than the one before.
+void add_bar(const Point& at, std::size_t axis, std::size_t count, std::vector<Point>& points,
+             std::vector<std::array<std::int64_t, 4>>& tetrahedra) {
+  const auto first = static_cast<std::int64_t>(points.size());
+  for (std::size_t i = 0; i < count + 3; ++i) {  // a helix
+    Point p = at;
+    p[axis] += static_cast<double>(i);
+    p[(axis + 1) % 3] += i % 3 == 1;
+    p[(axis + 2) % 3] += i % 3 == 2;
+    points.push_back(p);
+  }
+  for (auto i = first; i < first + static_cast<std::int64_t>(count); ++i) tetrahedra.push_back({i, i + 1, i + 2, i + 3});
+}
+
+TEST(Tetrahedra, ClampHoldsEachConnectedBody) {
+  MeshFile file;
+  std::vector<Point> points;
+  std::vector<std::array<std::int64_t, 4>> tetrahedra;
+  add_bar({0, 0, 0}, 0, 8, points, tetrahedra);    // x from 0 to 10
+  add_bar({50, 7, 3}, 1, 18, points, tetrahedra);  // y from 7 to 27, beyond the first bar's end
+  std::reverse(tetrahedra.begin(), tetrahedra.end());
+  file.write(points, tetrahedra);
+  for (const char* options : {"", ",degree=2", ",degree=2,order=random", ",order=random"}) {
+    const auto source = make_generator("elasticity:clamp=0.2,mesh=" + file.path() + options);
+    const HostVector<double> xyz = source->coordinates(0, source->placed_nodes());
+    const HostVector<std::int64_t> lengths = source->row_lengths(0, source->rows());
+    std::int64_t clamped[2] = {};
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      const double* x = &xyz[i / 3 * 3];
+      const bool second = x[0] > 20, held = second ? x[1] <= 7 + 0.2 * 20 : x[0] <= 0.2 * 10;
+      EXPECT_EQ(lengths[i] == 1, held) << options << " row " << i;
+      clamped[second] += held;
+    }
+    EXPECT_GE(clamped[0], 9);
+    EXPECT_GE(clamped[1], 15);
+    const HostCsr m = all_rows(*source);
+    // No motion of a body is free.
+    for (std::size_t kind = 0; kind < 6; ++kind)
+      for (const bool second : {false, true}) {
+        std::vector<double> u(static_cast<std::size_t>(m.rows));
+        for (std::size_t i = 0; i < u.size() / 3; ++i) {
+          const std::size_t c = kind % 3, d = (c + 1) % 3;
+          if ((xyz[3 * i] > 20) != second) continue;
+          u[3 * i + c] = kind < 3 ? 1 : -xyz[3 * i + d];
+          if (kind >= 3) u[3 * i + d] = xyz[3 * i + c];
+        }
+        EXPECT_GT(dot(u, multiply(m, u)), 0.1) << options << " " << kind;
+      }
+  }
+}
+
+TEST(Mesh, BodiesAreWhatSharesNodes) {
+  const TetMesh two{std::vector<Point>(9), {{8, 1, 6, 3}, {0, 2, 4, 5}, {3, 7, 6, 1}}};
+  EXPECT_EQ(TetNodes(two, 1, "").bodies(), (std::vector<std::int32_t>{0, 1, 0, 1, 0, 0, 1, 1, 1}));
+  const TetMesh chain{std::vector<Point>(8), {{0, 1, 2, 3}, {4, 5, 6, 7}, {3, 2, 5, 4}}};
+  EXPECT_EQ(TetNodes(chain, 1, "").bodies(), std::vector<std::int32_t>(8));
+  EXPECT_EQ(box_nodes(2).bodies(), std::vector<std::int32_t>(static_cast<std::size_t>(box_nodes(2).count())));
 }
 
 TEST(Mesh, RefusesCoordinatesThatCannotBeComputedWith) {
