@@ -212,32 +212,29 @@ void require_sensible(const Options& o) {
     throw Error(ErrorKind::usage, "--ranks starts mpirun itself; leave out mpirun, or leave out --ranks", "ranks");
 }
 
+/// On one process, or in a rank of mpirun.
 int start(const CommandLine& app, Options& o) {
   require_sensible(o);
-  const bool peers_wanted = o.peers && runs_on_host(o);
-  const bool peers_solve = o.request.solver == "cg" || o.request.solver == "gmres";
+  const bool peers_wanted = o.peers && runs_on_host(o), in_mpirun = launch().size > 1;
   SolvePeers peers;
-  if (launch().size > 1) {
-    const bool own_ranks = was_started_by_become_ranks();
-    if (own_ranks && o.threads == 0) o.threads = 1;
-    if (peers_wanted && !own_ranks)
-      peers.missing = fmt::format("Without peers: mpirun cannot be started inside mpirun. Take --ranks {} in place of it.",
-                                  launch().size);
-    return run_ranks(app, o.timeout, [&](Communicator& communicator) {
-      if (peers_wanted && peers_solve && own_ranks)
-        peers = connect_solve_peers(communicator.size() * o.threads, communicator);
-      return run(o, peers, communicator);
-    });
-  }
-  if (o.ranks > 1) become_ranks(o.ranks, peers_wanted && peers_solve ? o.ranks * std::max(1, o.threads) : 0);
-  if (runs_on_host(o)) {
+  if (peers_wanted && o.request.solver != "cg" && o.request.solver != "gmres")
+    peers.missing = "Without peers: they solve with cg and gmres.";
+  else if (peers_wanted && in_mpirun && !was_started_by_become_ranks())
+    peers.missing =
+        fmt::format("Without peers: mpirun cannot be started inside mpirun. Take --ranks {} in place of it.", launch().size);
+  const bool with_peers = peers_wanted && peers.missing.empty();
+  if (!in_mpirun && o.ranks > 1) become_ranks(o.ranks, with_peers ? o.ranks * std::max(1, o.threads) : 0);
+  if (was_started_by_become_ranks() && o.threads == 0) o.threads = 1;
+  if (!in_mpirun && runs_on_host(o)) {
     let_waiting_threads_sleep();
     if (o.threads == 0) o.threads = threads_of_environment(static_cast<int>(std::thread::hardware_concurrency()));
     o.request.cpu_clock = o.threads == 1;
+    if (with_peers) peers = start_solve_peers(o.threads, o.request.cpu_clock);
   }
-  if (peers_wanted && peers_solve) peers = start_solve_peers(o.threads, o.request.cpu_clock);
-  if (peers_wanted && !peers_solve) peers.missing = "Without peers: they solve with cg and gmres.";
-  return run_ranks(app, o.timeout, [&](Communicator& communicator) { return run(o, peers, communicator); });
+  return run_ranks(app, o.timeout, [&](Communicator& communicator) {
+    if (in_mpirun && with_peers) peers = connect_solve_peers(communicator.size() * o.threads, communicator);
+    return run(o, peers, communicator);
+  });
 }
 
 void add_system_options(const CommandLine& app, Options& o) {

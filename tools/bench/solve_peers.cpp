@@ -86,14 +86,20 @@ SolvePeers connect_solve_peers(int peer_ranks, Communicator& communicator) {
   }
   communicator.barrier();
   const LongWait wait(communicator);
-  std::string names;
+  std::string names, failure;
   communicator.run_agreed([&] {
     if (communicator.rank() != 0) return;
-    peers.process = std::make_unique<PeerProgram>(socket, peer_ranks);
+    try {
+      peers.process = std::make_unique<PeerProgram>(socket, peer_ranks);
+    } catch (const Error& error) {
+      failure = fmt::format("Without peers: {}; see above.", error.what());
+      return;
+    }
     for (const PeerName& peer : solvers_of(*peers.process))
       names += fmt::format("{}\t{}\t{}\n", peer.name, peer.heading, peer.preconditioner);
   });
   names = communicator.broadcast(names);
+  failure = communicator.broadcast(failure);
   for (std::size_t at = 0; at < names.size();) {
     const std::size_t first = names.find('\t', at), second = names.find('\t', first + 1), end = names.find('\n', second);
     PeerName peer;
@@ -102,7 +108,7 @@ SolvePeers connect_solve_peers(int peer_ranks, Communicator& communicator) {
     peers.names.push_back(std::move(peer));
     at = end + 1;
   }
-  if (peers.names.empty()) peers.missing = kNotBuilt;
+  if (peers.names.empty()) peers.missing = failure.empty() ? kNotBuilt : failure;
   return peers;
 }
 
