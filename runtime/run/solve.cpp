@@ -18,6 +18,7 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/run/node_coordinates.h"
 #include "runtime/run/reported_run.h"
 #include "runtime/solvers/method_choice.h"
 #include "runtime/source/hdf5_on_ranks.h"
@@ -79,7 +80,7 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
     SolverOptions solver = options_.solver;
     solver.columns = columns();
     if (solver.preconditioner == "multigrid" || solver.preconditioner == kAutomaticPreconditioner)
-      solver.preconditioning.multigrid.coordinates = coordinates();
+      solver.preconditioning.multigrid.coordinates = find_node_coordinates(*matrix_, *source_.rows, options_.coordinates);
     const Timer timer;
     solver_ = std::make_unique<Solver>(*matrix_, solver);
     const double set_up = timer.seconds() - matrix_->load_times().plan;
@@ -94,31 +95,6 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
       x_.emplace(*matrix_, VectorLayout::rows, type, columns());
       b_->read(*b_source_, context_.stream());
       x_->read(*guess_source_, context_.stream());
-    });
-  }
-
-  /// Of this rank's nodes in the order of the source; null: not known.
-  std::shared_ptr<const NodeCoordinates> coordinates() {
-    const std::int64_t size = block_jacobi_size(*matrix_), nodes = matrix_->rows() / size;
-    return communicator_.run_agreed([&]() -> std::shared_ptr<const NodeCoordinates> {
-      HostVector<std::int64_t> of_nodes;
-      const HostVector<std::int64_t> ids = matrix_->y_rows()->ids_by_place();
-      for (std::size_t i = 0; i < ids.size(); i += static_cast<std::size_t>(size)) of_nodes.push_back(ids[i] / size);
-      auto found = std::make_shared<NodeCoordinates>();
-      if (!options_.coordinates.empty()) {
-        found->dimensions = size == 2 ? 2 : 3;
-        found->of_own = collect(*open_vector(options_.coordinates, "coordinates", nodes, 0, found->dimensions), of_nodes);
-        return found;
-      }
-      if (source_.rows->placed_nodes() != nodes) return nullptr;
-      for (std::size_t i = 0; i < of_nodes.size();) {
-        std::size_t end = i + 1;
-        while (end < of_nodes.size() && of_nodes[end] == of_nodes[end - 1] + 1) ++end;
-        const HostVector<double> some = source_.rows->coordinates(of_nodes[i], of_nodes[end - 1] + 1);
-        found->of_own.insert(found->of_own.end(), some.begin(), some.end());
-        i = end;
-      }
-      return found;
     });
   }
 

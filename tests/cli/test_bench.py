@@ -16,31 +16,104 @@ from support import DATA, INPUT, LIMIT, OK, PROGRAM, RESOURCES, USAGE, CliTest, 
 QUICK = ("--backend", "host", "--warm", "--repetitions", 3)
 CLASSES = ["elasticity", "poisson27", "poisson7", "rmat", "random", "5 diagonals", "7 diagonals", "dense band",
            "sparse band"]
+BENCH = pathlib.Path(PROGRAM).parent / "shardmat-bench"
+PEERS = pathlib.Path(PROGRAM).parent / "shardmat-peers"
+HAS_PEERS = PEERS.exists()
+HAS_PETSC = HAS_PEERS and b"petsc" in PEERS.read_bytes()
 
 
 class Solve(CliTest):
-    def test_all_systems_are_solved_in_as_many_iterations_as_by_peers(self):
-        self.succeed("bench", "solve", "--size", "tiny", "--backend", "host", "--threads", 1, "--repetitions", 1, "--json", "s.json")
-        report = json.loads(self.path("s.json").read_text())
+    def rows(self, *arguments, **options):
+        """The report's rows by solver, and its notes. What our solvers answer is right."""
+        report = self.json_of("bench", "solve", *arguments, "--repetitions", 1, **options)
         self.assertTrue(report["complete"])
-        rows = report["table"]["rows"]
-        self.assertEqual({(row["solver"], row["columns"]) for row in rows},
-                         {("cg", 1), ("cg, jacobi", 1), ("cg, block_jacobi", 1), ("cg, jacobi", 8), ("gmres", 1)})
+        for row in report["table"]["rows"]:
+            if row["own"]:
+                self.assertTrue(row["right"], row)
+            self.assertGreater(row["whole_s"], 0)
+            self.assertGreaterEqual(row["iterations"], 1 if row["right"] else 0)
+        return report, report["table"]["rows"], " ".join(report["table"]["notes"])
+
+    def test_every_system_is_answered_with_each_preconditioner(self):
+        report, rows, notes = self.rows("--size", "tiny", "--backend", "host", "--threads", 1, limit=300)
+        own = [(row["matrix"].split(":")[0], row["preconditioner"]) for row in rows if row["own"]]
+        self.assertEqual(own, [(system, name) for system in ("poisson7", "poisson27", "elasticity")
+                               for name in ("multigrid", "block_jacobi")])
+        self.assertEqual((report["clock"], report["ranks"], report["threads"]), ("cpu", 1, 1))
         for row in rows:
-            self.assertGreater(row["microseconds"], 0)
-            self.assertGreater(row["iterations"], 10)
-            self.assertEqual(row["csr"] is None, row["columns"] == 8)
-            if row["peer"]:
-                self.assertLessEqual(abs(row["peer_iterations"] - row["iterations"]), 2)
+            self.assertLessEqual(row["residual"], 1e-8 if row["own"] else 1.1e-8, row)
+            self.assertEqual(row["over"], None if row["own"] and row["preconditioner"] == "multigrid" else
+                             "multigrid" if row["own"] else row["preconditioner"])
+        if HAS_PETSC:
+            for name in ("PETSc GAMG", "PETSc block Jacobi"):
+                self.assertEqual(sum(row["solver"] == name for row in rows), 3)
+            iterations = {(row["matrix"], row["own"]): row["iterations"] for row in rows if row["preconditioner"] == "block_jacobi"}
+            for (matrix, own), count in iterations.items():
+                self.assertLessEqual(abs(count - iterations[matrix, not own]), 2)
+        elif not HAS_PEERS:
+            self.assertIn("Without peers", notes)
+
+    def test_ranks_are_started_for_both_sides(self):
+        report, rows, notes = self.rows("elasticity:n=6,uniform,clamp=0.01", "--backend", "host", "--ranks", 2, limit=300)
+        self.assertEqual((report["ranks"], report["threads"], report["clock"]), (2, 1, "wall"))
+        self.assertEqual([row["own"] for row in rows[:2]], [True, True])
+        if HAS_PETSC:
+            gamg = next(row for row in rows if row["solver"] == "PETSc GAMG")
+            self.assertTrue(gamg["right"], gamg)
+            self.assertIn("2 ranks", gamg["detail"])
+            self.assertIn("rigid-body modes", gamg["detail"])
+        elif not HAS_PEERS:
+            self.assertIn("Without peers", notes)
 
     def test_ranks_of_mpirun_measure_without_peers(self):
-        self.succeed("bench", "solve", "poisson27:n=20", "--solver", "minres", "--repetitions", 1, "--json", "s.json", ranks=2)
-        [row] = json.loads(self.path("s.json").read_text())["table"]["rows"]
-        self.assertEqual((row["rows"], row["peer"]), (8000, None))
+        _, [row], notes = self.rows("poisson27:n=12", "--preconditioner", "jacobi", "--backend", "host", ranks=2)
+        self.assertEqual((row["rows"], row["own"], row["ratio"]), (1728, True, None))
+        self.assertIn("--ranks 2", notes)
+        self.fail_on_every_rank(USAGE, "bench", "solve", "poisson7:n=4", "--ranks", 2, ranks=2, says=["--ranks", "leave out mpirun"])
+
+    def test_methods_that_peers_lack(self):
+        report, [row], notes = self.rows("poisson27:n=6", "--solver", "minres", "--preconditioner", "jacobi", "--backend", "host")
+        self.assertEqual((report["method"], row["own"]), ("minres", True))
+        self.assertIn("cg and gmres", notes)
+
+    def test_meshes_files_and_coordinates(self):
+        _, rows, _ = self.rows(f"elasticity:mesh={DATA / 'box.h5'},clamp=0.1", "--backend", "host", "--no-peers")
+        self.assertEqual(len(rows), 2)
+        self.succeed("convert", "elasticity:n=5,clamp=0.01", "a.mtx")
+        self.write("places.txt", "".join(f"{i} {j} {k}\n" for k in range(5) for j in range(5) for i in range(5)))
+        for more, modes in (((), "constant"), (("--coordinates", "places.txt"), "rigid-body")):
+            _, rows, _ = self.rows("a.mtx", *more, "--backend", "host", "--threads", 1, "--preconditioner", "multigrid")
+            self.assertIn(modes, rows[0]["detail"])
+            for row in rows[1:]:
+                self.assertEqual("rigid-body" in row["detail"], bool(more), row)
+
+    def test_matrices_in_another_order(self):
+        self.succeed("generate", "elasticity", "--n", 5, "--clamp", 0.01, "a.h5", "--reorder", "rcm")
+        _, rows, _ = self.rows("a.h5", "--backend", "host", "--threads", 1)
+        for row in rows:
+            self.assertTrue(row["right"], row)
+
+    def test_iterations_that_end_early_are_shown_as_wrong(self):
+        report = self.json_of("bench", "solve", "poisson7:n=6,uniform", "--backend", "host", "--no-peers", "--repetitions", 1,
+                              "--preconditioner", "none", "--max-iterations", 2)
+        [row] = report["table"]["rows"]
+        self.assertEqual((row["right"], row["iterations"]), (False, 2))
+        out = self.succeed("bench", "solve", "poisson7:n=6,uniform", "--backend", "host", "--no-peers", "--repetitions", 1,
+                           "--preconditioner", "none", "--max-iterations", 2).out
+        self.assertIn("WRONG", out)
 
     def test_mistakes(self):
         self.fail_with(USAGE, "bench", "solve", "poisson:n=4", "--solver", "cgs", says="--solver")
+        self.fail_with(USAGE, "bench", "solve", "poisson:n=4", "--preconditioner", "multigird", says="multigrid")
         self.fail_with(INPUT, "bench", "solve", "none.mtx", "--backend", "host", "--no-peers", says="none.mtx", only=False)
+        self.fail_with(USAGE, "bench", "solve", "poisson:n=4", "poisson:n=5", "--coordinates", "c.txt", says=["--coordinates", "one matrix"])
+
+    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
+    def test_picture(self):
+        self.succeed("bench", "solve", "poisson7:n=4,uniform", "--backend", "host", "--no-peers", "--repetitions", 1, "--plot", "s.svg")
+        words = words_of(self.path("s.svg"))
+        for word in ("Shardmat multigrid", "Shardmat block_jacobi", "poisson7:n=4,uniform"):
+            self.assertIn(word, words)
 
 
 class Killed(CliTest):
@@ -316,10 +389,6 @@ class Kernels(CliTest):
         self.fail_on_every_rank(USAGE, "bench", "kernels", ranks=2, says=["bench kernels", "without mpirun"])
 
 
-BENCH = pathlib.Path(PROGRAM).parent / "shardmat-bench"
-PEERS = pathlib.Path(PROGRAM).parent / "shardmat-peers"
-HAS_PEERS = PEERS.exists()
-
 # A program in place of shardmat-peers, with peers that are right, wrong or broken. It needs no library.
 STAND_IN = """#!{python}
 import mmap, os, socket, struct, sys
@@ -338,12 +407,17 @@ def product(block):
     vector = struct.unpack(f"{{cols}}d", block[x:x + 8 * cols])
     result = [sum(numbers[k] * vector[indices[k]] for k in range(pointers[i], pointers[i + 1])) for i in range(rows)]
     block[y:y + 8 * rows] = struct.pack(f"{{rows}}d", *result)
+def solve(block, factor):
+    # a diagonal of sixes
+    rows, y = struct.unpack("q", block[:8])[0], struct.unpack("q", block[80:88])[0]
+    block[y:y + 8 * rows] = struct.pack(f"{{rows}}d", *[1 / (6 * factor)] * rows)
 block = peer = None
 for line in lines:
     verb, _, argument = line.rstrip("\\n").partition(" ")
     if verb == "list":
         peers = {peers!r}
-        say("\\n".join([f"ok {{len(peers)}}"] + [f"{{p}}\\tThe {{p}}\\tfull\\tthreads" for p in peers]))
+        kind = lambda p: "multigrid" if p.startswith("amg") else "product"
+        say("\\n".join([f"ok {{len(peers)}}"] + [f"{{p}}\\tThe {{p}}\\tfull\\tthreads\\t{{kind(p)}}" for p in peers]))
     elif verb == "open":
         with open(argument, "r+b") as file:
             block = mmap.mmap(file.fileno(), 0)
@@ -355,6 +429,20 @@ for line in lines:
         sys.exit(1)
     elif verb == "run":
         say(f"ok {{int(argument) * (1e-9 if peer == 'liar' else 10.0)}}")
+    elif verb == "set_up":
+        factor = 1
+        say("no for want of hands" if peer == "amg_shy" else "ok 0.5 1000000")
+    elif verb == "solve":
+        say("ok 0.25 7")
+    elif verb == "refresh":
+        factor = 2
+        say("ok 0.125 0")
+    elif verb == "result" and peer.startswith("amg"):
+        if peer == "amg_honest":
+            solve(block, factor)
+        elif peer == "amg_forgetful":
+            solve(block, 1)
+        say("ok")
     elif verb == "result" and peer != "liar":
         product(block)
         say("ok")
@@ -431,6 +519,29 @@ class Peers(CliTest):
             self.assertLessEqual(best["low"], best["ratio"])
             self.assertLessEqual(best["ratio"], best["high"])
         for word in ("The liar", "WRONG: 64 entries", "not measured: The shy: for want of teeth", "SciPy left out"):
+            self.assertIn(word, result.out)
+
+    def test_solvers_that_are_right_wrong_and_refuse(self):
+        self.write("six.mtx", "%%MatrixMarket matrix coordinate real symmetric\n5 5 5\n" + "".join(f"{i} {i} 6\n" for i in range(1, 6)))
+        result = self.call_beside("solve", "six.mtx", "--threads", 1, "--preconditioner", "jacobi,multigrid", "--json", "r.json",
+                                  peers=["amg_liar", "amg_forgetful", "amg_shy", "amg_honest", "honest"])
+        self.assertEqual(result.code, OK, result)
+        report = json.loads(self.path("r.json").read_text())
+        rows = {row["solver"]: row for row in report["table"]["rows"]}
+        self.assertEqual(set(rows), {"Shardmat jacobi", "Shardmat multigrid", "The amg_liar", "The amg_forgetful", "The amg_honest"})
+        honest = rows["The amg_honest"]
+        self.assertEqual([honest[key] for key in ("set_up_s", "refresh_s", "solve_s", "whole_s", "iterations", "right", "bytes", "over")],
+                         [0.5, 0.125, 0.25, 0.75, 7, True, 1e6, "multigrid"])
+        self.assertGreater(honest["ratio"], 0)
+        for liar in ("The amg_liar", "The amg_forgetful"):
+            self.assertEqual((rows[liar]["right"], rows[liar]["ratio"]), (False, None), liar)
+        self.assertIn("without The amg_shy: for want of hands", " ".join(report["table"]["notes"]))
+        self.assertIn("WRONG", result.out)
+
+    def test_solvers_without_peers(self):
+        result = self.call_beside("solve", "poisson7:n=3,uniform")
+        self.assertEqual(result.code, OK, result)
+        for word in ("Without peers", "petsc-dev", "Shardmat multigrid"):
             self.assertIn(word, result.out)
 
     def test_a_peer_that_ends(self):

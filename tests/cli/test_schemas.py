@@ -197,6 +197,7 @@ class Schemas(CliTest):
             for bench, work in (("kernels", "elasticity:n=4"), ("batched", "batch:count=3,dim=4")):
                 report = self.check("bench-peers", "bench", bench, work, "--peers", *quick, "f32")
                 self.assertEqual(report["bench"], bench)
+        self.check("bench-solve", "bench", "solve", "poisson7:n=5,uniform", "--repetitions", 1, "--backend", "host")
         self.check("bench-io", "bench", "io", "--matrix", "poisson7:n=4", "--repetitions", 1)
         self.check("bench-feeders", "bench", "feeders", "--bytes", "1MB", "--repetitions", 1, "--idle", 0.1, ranks=2)
 

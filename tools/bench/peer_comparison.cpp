@@ -112,7 +112,7 @@ struct PeerComparison::Programs {
     PeerProgram& process =
         *processes.emplace_back(std::make_unique<PeerProgram>(std::move(command), ranks, threads, one_thread));
     for (const PeerName& peer : process.list())
-      if (!peer.solves && (one_thread || peer.parallel == parallel)) peers.push_back({peer, &process});
+      if (peer.preconditioner.empty() && (one_thread || peer.parallel == parallel)) peers.push_back({peer, &process});
   }
 };
 

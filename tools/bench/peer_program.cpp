@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -98,6 +99,26 @@ void write_arrays(const CsrView& matrix, std::byte* block, const peers::Operands
   for (std::int64_t i = 0; i < header.cols * header.columns; ++i) x[i] = static_cast<T>(entry(i));
 }
 
+/// Starts a program with its standard output on standard error. `alone`: without mpirun.
+pid_t spawn(std::vector<std::string> words, int threads, bool alone) {
+  // Threads that wait must sleep: the other process multiplies meanwhile. MKL takes the same OpenMP library as all others.
+  std::vector<std::string> settings{fmt::format("OMP_NUM_THREADS={}", threads), "OMP_WAIT_POLICY=passive",
+                                    "MKL_THREADING_LAYER=GNU", "MKL_DYNAMIC=FALSE"};
+  if (alone)  // PETSc starts no daemon, and shares no files with other processes alone (comm/mpi_session.cpp)
+    settings.insert(settings.end(), {"OMPI_MCA_ess_singleton_isolated=1", "OMPI_MCA_orte_create_session_dirs=0"});
+  std::vector<std::string> variables = environment_with(settings);
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&files, 2, 1);  // standard output is for the report
+  pid_t child = 0;
+  const int error =
+      ::posix_spawnp(&child, words[0].c_str(), &files, nullptr, pointers_to(words).data(), pointers_to(variables).data());
+  ::posix_spawn_file_actions_destroy(&files);
+  if (error != 0) fail(fmt::format("cannot start {}: {}", words[0], std::strerror(error)));
+  return child;
+}
+
 }  // namespace
 
 std::string peer_program_path() { return (program_folder() / kPeerProgram).string(); }
@@ -109,6 +130,8 @@ void require_peer_program() {
                           "Install some of them ({}; or deploy/install-dependencies.sh --peers), configure and build again",
                           kPeerProgram, program_folder().string(), kPackages));
 }
+
+void start_apart(std::vector<std::string> command, int threads) { spawn(std::move(command), threads, false); }
 
 void let_waiting_threads_sleep() {
   std::string policy = environment("OMP_WAIT_POLICY", "");
@@ -124,7 +147,7 @@ void let_waiting_threads_sleep() {
 }
 
 SharedOperands::SharedOperands(const CsrView& matrix, ValueType type, const RightHandSides& rhs,
-                               const std::function<double(std::int64_t)>& entry) {
+                               const std::function<double(std::int64_t)>& entry, const SystemNodes& nodes) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   if (std::max({matrix.rows, matrix.cols, matrix.nnz()}) >= most)
     fail("the peers count rows, columns and nonzeros with 32 bits; take a matrix with fewer than 2^31 of each");
@@ -132,6 +155,7 @@ SharedOperands::SharedOperands(const CsrView& matrix, ValueType type, const Righ
   header.rows = matrix.rows, header.cols = matrix.cols, header.nnz = matrix.nnz();
   header.columns = rhs.count, header.column_major = rhs.x == DenseOrder::column_major;
   header.value_bytes = static_cast<std::int64_t>(size_of(type));
+  header.node_size = nodes.size, header.dimensions = nodes.dimensions;
   header.lay_out();
   bytes_ = static_cast<std::size_t>(header.bytes);
   require_memory({}, header.bytes, "the operands for the peers");
@@ -143,6 +167,7 @@ SharedOperands::SharedOperands(const CsrView& matrix, ValueType type, const Righ
   std::memcpy(block_, &header, sizeof header);
   if (type == ValueType::f64) write_arrays<double>(matrix, block_, header, entry);
   else write_arrays<float>(matrix, block_, header, entry);
+  std::copy(nodes.coordinates.begin(), nodes.coordinates.end(), reinterpret_cast<double*>(block_ + header.coordinates));
 }
 
 SharedOperands::~SharedOperands() {
@@ -153,6 +178,26 @@ SharedOperands::~SharedOperands() {
 std::string SharedOperands::path() const { return fmt::format("/proc/{}/fd/{}", ::getpid(), file_); }
 
 void SharedOperands::poison_y() { std::memset(block_ + header().y, 0xff, bytes_ - static_cast<std::size_t>(header().y)); }
+
+void SharedOperands::set_y(std::span<const double> y) {
+  std::copy(y.begin(), y.end(), reinterpret_cast<double*>(block_ + header().y));
+}
+
+double SharedOperands::relative_residual(double factor) const {
+  const auto* row_ptr = reinterpret_cast<const std::int32_t*>(block_ + header().row_ptr);
+  const auto* col_idx = reinterpret_cast<const std::int32_t*>(block_ + header().col_idx);
+  const auto* values = reinterpret_cast<const double*>(block_ + header().values);
+  const auto* x = reinterpret_cast<const double*>(block_ + header().x);
+  const auto* y = reinterpret_cast<const double*>(block_ + header().y);
+  double of_residual = 0, of_x = 0;
+  for (std::int64_t i = 0; i < header().rows; ++i) {
+    double sum = 0;
+    for (std::int32_t k = row_ptr[i]; k < row_ptr[i + 1]; ++k) sum += values[k] * y[col_idx[k]];
+    of_residual += (x[i] - factor * sum) * (x[i] - factor * sum);
+    of_x += x[i] * x[i];
+  }
+  return std::sqrt(of_residual / of_x);
+}
 
 PeerProgram::PeerProgram(std::vector<std::string> command, int ranks, int threads, bool cpu_clock) : program_(command[0]) {
   static int number = 0;
@@ -170,6 +215,17 @@ PeerProgram::PeerProgram(std::vector<std::string> command, int ranks, int thread
   ::close(listener);
 }
 
+PeerProgram::PeerProgram(const std::string& name, int ranks) : program_(kPeerProgram) {
+  const int listener = listen_at(name);
+  try {
+    accept_ranks(listener, ranks);
+  } catch (...) {
+    ::close(listener);
+    throw;
+  }
+  ::close(listener);
+}
+
 PeerProgram::~PeerProgram() {
   for (const Rank& rank : ranks_) ::close(rank.socket);
   if (child_ == 0) return;
@@ -178,23 +234,7 @@ PeerProgram::~PeerProgram() {
 }
 
 void PeerProgram::start(std::vector<std::string> words, int threads, bool alone) {
-  // Threads that wait must sleep: the other process multiplies meanwhile. MKL takes the same OpenMP library as all others.
-  std::vector<std::string> settings{fmt::format("OMP_NUM_THREADS={}", threads), "OMP_WAIT_POLICY=passive",
-                                    "MKL_THREADING_LAYER=GNU", "MKL_DYNAMIC=FALSE"};
-  if (alone)  // PETSc starts no daemon, and shares no files with other processes alone (comm/mpi_session.cpp)
-    settings.insert(settings.end(), {"OMPI_MCA_ess_singleton_isolated=1", "OMPI_MCA_orte_create_session_dirs=0"});
-  std::vector<std::string> variables = environment_with(settings);
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&files, 2, 1);  // standard output is for the report
-  const int error =
-      ::posix_spawnp(&child_, words[0].c_str(), &files, nullptr, pointers_to(words).data(), pointers_to(variables).data());
-  ::posix_spawn_file_actions_destroy(&files);
-  if (error != 0) {
-    child_ = 0;
-    fail(fmt::format("cannot start {}: {}", words[0], std::strerror(error)));
-  }
+  child_ = spawn(std::move(words), threads, alone);
 }
 
 void PeerProgram::accept_ranks(int listener, int ranks) {
@@ -213,12 +253,12 @@ void PeerProgram::accept_ranks(int listener, int ranks) {
       std::string word;
       hello >> word >> ranks_.back().process;
     }
-    if (::waitpid(child_, nullptr, WNOHANG) == child_) {
+    if (child_ != 0 && ::waitpid(child_, nullptr, WNOHANG) == child_) {
       child_ = 0;
       fail(program_ + " has ended at its start; see above");
     }
     if (timer.seconds() > kStartSeconds) {
-      ::kill(child_, SIGTERM);
+      if (child_ != 0) ::kill(child_, SIGTERM);
       fail(fmt::format("{} has not answered for {} s", program_, kStartSeconds));
     }
   }
@@ -270,9 +310,8 @@ std::vector<PeerName> PeerProgram::list() {
     std::getline(line, peer.heading, '\t');
     std::getline(line, storage, '\t');
     std::getline(line, peer.parallel, '\t');
-    std::string work;
-    std::getline(line, work, '\t');
-    peer.solves = work == "solver";
+    std::getline(line, peer.preconditioner, '\t');
+    if (peer.preconditioner == "product") peer.preconditioner.clear();
     peer.symmetric = storage == "symmetric";
     result.push_back(std::move(peer));
   }
@@ -298,19 +337,28 @@ double PeerProgram::run(std::int64_t products) {
   return most;
 }
 
-PeerProgram::Solved PeerProgram::solve(const std::string& method, const std::string& preconditioner, double rtol,
-                                       std::int64_t most) {
-  Solved result;
-  for (const std::string& answer : answers(fmt::format("solve {} {} {:.17g} {}", method, preconditioner, rtol, most))) {
+PeerProgram::Timed PeerProgram::timed(const std::string& request, bool sums) {
+  Timed result;
+  for (const std::string& answer : answers(request)) {
     std::istringstream words(answer);
     std::string verdict;
     double seconds = 0;
-    if (words >> verdict >> seconds >> result.iterations >> result.residual && verdict == "ok")
+    std::int64_t number = 0;
+    if (words >> verdict >> seconds >> number && verdict == "ok") {
       result.seconds = std::max(result.seconds, seconds);
-    else result.refused = answer.substr(std::min<std::size_t>(3, answer.size()));
+      result.number = sums ? result.number + number : std::max(result.number, number);
+    } else {
+      result.refused = answer.substr(std::min<std::size_t>(3, answer.size()));
+    }
   }
   return result;
 }
+
+PeerProgram::Timed PeerProgram::set_up(const std::string& method, double rtol, std::int64_t most) {
+  return timed(fmt::format("set_up {} {:.17g} {}", method, rtol, most), true);
+}
+PeerProgram::Timed PeerProgram::solve() { return timed("solve", false); }
+PeerProgram::Timed PeerProgram::refresh() { return timed("refresh", false); }
 
 void PeerProgram::store_result() { ask("result"); }
 void PeerProgram::drop() { ask("drop"); }

@@ -1,5 +1,5 @@
-// The programs that multiply with other libraries while the host backend rests: started as children, asked over a socket,
-// given the operands in shared memory. tools/bench/peers/peer.h describes the dialogue.
+// The programs that multiply and solve with other libraries while the host backend rests: started as children, asked over a
+// socket, given the operands in shared memory. tools/bench/peers/peer.h describes the dialogue.
 #pragma once
 
 #include <sys/types.h>
@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "kernels/base/host_vector.h"
 #include "kernels/base/types.h"
 #include "kernels/matrix/csr.h"
 #include "kernels/spmm_plan.h"
@@ -18,21 +20,27 @@
 
 namespace shardmat::tools {
 
-/// One way of a library to multiply.
+/// One way of a library to multiply or to solve.
 struct PeerName {
-  std::string name, heading;  ///< "petsc_baij", "PETSc BAIJ"
-  bool symmetric = false;     ///< stores half of a symmetric matrix
-  std::string parallel;       ///< serial, threads or ranks
-  bool solves = false;        ///< it is for solves, not for products
+  std::string name, heading;   ///< "petsc_baij", "PETSc BAIJ"
+  bool symmetric = false;      ///< stores half of a symmetric matrix
+  std::string parallel;        ///< serial, threads or ranks
+  std::string preconditioner;  ///< of ours, with which its solver is compared; empty: it multiplies
 };
 
-/// Y = A·X in memory that the children map.
+/// The nodes of a system.
+struct SystemNodes {
+  std::int64_t size = 0, dimensions = 0;  ///< unknowns and coordinates of a node; 0: not known
+  HostVector<double> coordinates;         ///< of all nodes
+};
+
+/// Y = A·X, or A·Y = X, in memory that the children map.
 class SharedOperands {
  public:
   /// X is entry(i), i counted in the order in which X is stored, rounded to `type` (f64 or f32). Throws Error(resources) if
   /// the matrix has 2^31 or more rows, columns or nonzeros, or if there is no memory.
   SharedOperands(const CsrView& matrix, ValueType type, const RightHandSides& rhs,
-                 const std::function<double(std::int64_t)>& entry);
+                 const std::function<double(std::int64_t)>& entry, const SystemNodes& nodes = {});
   ~SharedOperands();
   SharedOperands(const SharedOperands&) = delete;
   SharedOperands& operator=(const SharedOperands&) = delete;
@@ -43,6 +51,10 @@ class SharedOperands {
   const void* y() const { return block_ + header().y; }
   /// Sets every byte of Y: all entries become NaN.
   void poison_y();
+  /// Writes Y. REQUIRES: one column of f64.
+  void set_y(std::span<const double> y);
+  /// ‖X − factor·A·Y‖ / ‖X‖. REQUIRES: one column of f64.
+  double relative_residual(double factor) const;
 
  private:
   const peers::OperandsHeader& header() const { return *reinterpret_cast<const peers::OperandsHeader*>(block_); }
@@ -58,6 +70,9 @@ class PeerProgram {
   /// `command` with the socket's name and the clock as its last words. `threads`: of OpenMP, in each rank. `cpu_clock`:
   /// times are CPU time of the one thread, not wall time. Throws Error(resources) if it does not start.
   PeerProgram(std::vector<std::string> command, int ranks, int threads, bool cpu_clock);
+  /// A program that somebody else starts on `ranks` ranks with the socket's name `name`. Throws Error(resources) if it does
+  /// not connect.
+  PeerProgram(const std::string& name, int ranks);
   /// Closes the connection and waits for the end.
   ~PeerProgram();
   PeerProgram(const PeerProgram&) = delete;
@@ -74,13 +89,18 @@ class PeerProgram {
   Prepared prepare(const std::string& peer);
   /// Seconds of so many products, of the slowest rank. Throws Error(resources) with the program's reason if one fails.
   double run(std::int64_t products);
-  struct Solved {
-    double seconds = 0, residual = 0;  ///< residual: over ‖b‖
-    std::int64_t iterations = 0;
-    std::string refused;  ///< why the peer does not solve so; empty if it does
+  /// An answer of all ranks.
+  struct Timed {
+    double seconds = 0;       ///< of the slowest rank
+    std::int64_t number = 0;  ///< bytes of all ranks, or iterations
+    std::string refused;      ///< why the peer does not do this; empty if it does
   };
-  /// Solves A·x = 1 from x = 0. Seconds of the slowest rank.
-  Solved solve(const std::string& method, const std::string& preconditioner, double rtol, std::int64_t most);
+  /// A solver of A·Y = X as the operands have them. number: bytes that it keeps.
+  Timed set_up(const std::string& method, double rtol, std::int64_t most);
+  /// Solves from Y = 0. number: iterations.
+  Timed solve();
+  /// Doubles A and sets the solver up again.
+  Timed refresh();
   /// The peer writes its Y to the operands.
   void store_result();
   /// Frees the peer's matrix.
@@ -100,6 +120,7 @@ class PeerProgram {
   /// The answers of all ranks to one request, without their first word. Throws if one of them says no.
   std::vector<std::string> ask(const std::string& request);
   std::vector<std::string> answers(const std::string& request);
+  Timed timed(const std::string& request, bool sums);
 
   std::string program_;
   pid_t child_ = 0;
@@ -110,6 +131,9 @@ class PeerProgram {
 std::string peer_program_path();
 /// Throws Error(resources) with what to install if it is not there.
 void require_peer_program();
+/// Starts a program that nobody waits for, with its standard output on standard error; see PeerProgram for `threads`. Throws
+/// Error(resources).
+void start_apart(std::vector<std::string> command, int threads);
 
 /// Runs this program anew with OMP_WAIT_POLICY=passive, which OpenMP reads at its start. Threads that spin between parallel
 /// regions would take a core from the peer that multiplies next.

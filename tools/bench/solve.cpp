@@ -1,12 +1,10 @@
-// `shardmat bench solve`: our solvers against conjugate gradients of cuSPARSE and cuBLAS calls, or PETSc's on the host, and
-// against the same solver with plain CSR inside.
+// `shardmat bench solve`: how long an answer to A·x = b takes from nothing: our solvers against multigrid of PETSc and hypre
+// on the host, or a loop of cuSPARSE and cuBLAS calls on a GPU, in turns.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -26,11 +24,10 @@
 #include "tools/bench/matrices.h"
 #include "tools/bench/options.h"
 #include "tools/bench/outputs.h"
-#include "tools/bench/peer_pairs.h"
-#include "tools/bench/peer_program.h"
-#include "tools/bench/result_table.h"
-#include "tools/bench/solve_trial.h"
-#include "tools/bench/textbook_cg.h"
+#include "tools/bench/solve_answers.h"
+#include "tools/bench/solve_peers.h"
+#include "tools/bench/solve_system.h"
+#include "tools/bench/solve_table.h"
 #include "tools/cli/checks.h"
 #include "tools/cli/environment.h"
 #include "tools/cli/report_option.h"
@@ -41,120 +38,50 @@ namespace {
 
 constexpr const char* kPlotScript = "plot_solve.py";
 
-struct UsualCase {
-  const char *name, *solver, *preconditioner;
-  std::int64_t columns;
-  const char* matrices[3];  ///< by Size
-};
-constexpr UsualCase kUsualCases[] = {
-    {"Poisson", "cg", "none", 1, {"poisson27:n=12", "poisson27:n=64", "poisson27:n=128"}},
-    {"Poisson", "cg", "jacobi", 1, {"poisson27:n=12", "poisson27:n=64", "poisson27:n=128"}},
+/// Discretised differential equations, clamped where they have to be.
+constexpr MatrixClass kSystems[] = {
+    {"Poisson, 7 points", {"poisson7:n=12,uniform", "poisson7:n=64,uniform", "poisson7:n=192,uniform"}},
+    {"Poisson, 27 points", {"poisson27:n=10,uniform", "poisson27:n=64,uniform", "poisson27:n=128,uniform"}},
     {"elasticity",
-     "cg",
-     "jacobi",
-     1,
-     {"elasticity:n=8,clamp=0.05", "elasticity:n=40,clamp=0.01", "elasticity:n=96,clamp=0.01"}},
-    {"elasticity",
-     "cg",
-     "block_jacobi",
-     1,
-     {"elasticity:n=8,clamp=0.05", "elasticity:n=40,clamp=0.01", "elasticity:n=64,clamp=0.01"}},
-    {"elasticity",
-     "cg",
-     "jacobi",
-     8,
-     {"elasticity:n=8,clamp=0.05", "elasticity:n=24,clamp=0.02", "elasticity:n=64,clamp=0.01"}},
-    {"Poisson", "gmres", "none", 1, {"poisson27:n=12", "poisson27:n=64", "poisson27:n=128"}},
+     {"elasticity:n=7,uniform,clamp=0.01", "elasticity:n=32,uniform,clamp=0.01", "elasticity:n=64,uniform,clamp=0.01"}},
 };
 
 struct Options {
-  std::vector<std::string> matrices;
-  std::string size = "auto", backend = "auto", solver = "cg", preconditioner = "jacobi";
-  SolveLimits limits;
-  int repetitions = 5, threads = 0;
+  std::vector<std::string> matrices, preconditioners;
+  std::string coordinates, size = "auto", backend = "auto";
+  SolveRequest request;
+  int repetitions = 5, ranks = 0, threads = 0;
   bool peers = true;
   double timeout = 300;
   Outputs outputs;
 };
 
-/// PETSc's solvers, in processes of their own that are older than our MPI: mpirun cannot be started from a rank.
-struct Peers {
-  std::unique_ptr<PeerProgram> process;
-  std::vector<PeerName> names;
-  std::string missing;  ///< a note why there are none
+/// One of the solvers of a system, with its answers so far.
+struct Contestant {
+  std::unique_ptr<Solving> solving;
+  SolverAnswers got;
+  std::optional<Answer> first;  ///< of the first round, which does not count
 };
-
-Peers start_peers(int threads) {
-  Peers peers;
-  if (!std::filesystem::exists(peer_program_path())) {
-    peers.missing = "without PETSc: it was not found when Shardmat was built (package petsc-dev)";
-    return peers;
-  }
-  std::vector<std::string> command{peer_program_path()};
-  if (threads > 1) command = {"mpirun", "-n", std::to_string(threads), "--bind-to", "none", peer_program_path()};
-  peers.process = std::make_unique<PeerProgram>(command, threads, 1, false);
-  for (const PeerName& peer : peers.process->list())
-    if (peer.solves) peers.names.push_back(peer);
-  return peers;
-}
-
-/// Who solves: seconds of an iteration in each round, and iterations.
-struct Timed {
-  std::string name;
-  std::function<bool(Timed&)> solve;  ///< one round; false if it does not solve this system
-  std::vector<double> seconds;
-  std::int64_t iterations = 0;
-  double residual = 0;
-
-  double median() const { return median_of(seconds); }
-  void add(double all, std::int64_t took) {
-    iterations = took;
-    seconds.push_back(took > 0 ? all / static_cast<double>(took) : 0);
-  }
-};
-
-/// Values that the passes of an iteration read and write for each row and column, beyond those of the product; nothing where
-/// nobody counted them. `block`: rows of a block of block_jacobi; `sums_dot`: the product sums p·Ap.
-std::optional<double> vector_values(const SolveCase& one, double block, bool sums_dot, bool on_host) {
-  if (one.solver == "cg") {
-    const double of_dot = sums_dot ? 0 : 2;
-    if (one.preconditioner == "none") return 8 + of_dot;
-    if (one.preconditioner == "jacobi") return 10 + of_dot;
-    if (one.preconditioner == "block_jacobi") return 12 + block + of_dot;
-  }
-  // On a GPU: 30 steps over 1 … 30 vectors, which each of three passes reads; then a pass over all of them and the residual.
-  if (one.solver == "gmres" && !on_host && one.preconditioner == "none") return 3 * 15.5 + 5 + (30 + 2 + 3) / 30.0;
-  return std::nullopt;
-}
 
 class Run {
  public:
-  Run(const Options& options, const Peers& peers, Communicator& communicator)
+  Run(const Options& options, SolvePeers& peers, Communicator& communicator)
       : options_(options),
         peers_(peers),
         communicator_(communicator),
         context_(communicator, parse_backend_choice(options.backend), options.threads),
-        scope_(context_) {
-    if (prints() || writes()) machine_ = examine_machine(on_host() ? "host" : "cuda");
-    copy_ = context_.copy_bandwidth() * communicator.size();
-    if (!peers.missing.empty()) table_.notes.push_back(peers.missing);
+        scope_(context_),
+        table_(solve_table(options.request.rtol, options.request.cpu_clock)) {
+    if (writes()) machine_ = examine_machine(on_host() ? "host" : "cuda");
+    if (!peers.missing.empty() && on_host()) table_.notes.push_back(peers.missing);
     if (prints()) fmt::print("{}", machine_->text());
-    table_.title = "Time of one iteration, from the whole solve";
-    table_.columns = {{"matrix", "matrix"},        {"rows", "rows"},
-                      {"nnz", "nonzeros"},         {"solver", "solver"},
-                      {"columns", "columns"},      {"iterations", "iterations"},
-                      {"microseconds", "µs"},      {"product", "product"},
-                      {"share", "of copy"},        {"kernel", "kernel"},
-                      {"csr", "CSR inside"},       {"peer", "peer"},
-                      {"peer_microseconds", "µs"}, {"peer_iterations", "iterations"},
-                      {"ratio", "ratio"},          {"ratio_low", "from"},
-                      {"ratio_high", "to"}};
   }
 
   int operator()() {
     const GrowingReport file(writes() ? options_.outputs : Outputs{}, kPlotScript);
-    for (const SolveCase& one : cases()) {
-      measure(one);
+    const Size size = options_.size != "auto" ? parse_size(options_.size) : on_host() ? Size::small : Size::full;
+    for (const NamedMatrix& one : matrices_from(options_.matrices, kSystems, size)) {
+      measure(one.argument);
       if (writes()) file.save([&] { return json(); });
     }
     if (prints()) fmt::print("{}", table_.text());
@@ -167,218 +94,228 @@ class Run {
   bool writes() const { return communicator_.rank() == 0; }
   bool prints() const { return writes() && options_.outputs.json != "-"; }
 
-  std::vector<SolveCase> cases() const {
-    std::vector<SolveCase> cases;
-    if (!options_.matrices.empty()) {
-      for (const std::string& matrix : options_.matrices)
-        cases.push_back({matrix, matrix, options_.solver, options_.preconditioner, 1});
-      return cases;
-    }
-    const auto size = static_cast<std::size_t>(options_.size != "auto" ? parse_size(options_.size)
-                                               : on_host()             ? Size::small
-                                                                       : Size::full);
-    for (const UsualCase& usual : kUsualCases)
-      cases.push_back({usual.name, usual.matrices[size], usual.solver, usual.preconditioner, usual.columns});
-    return cases;
+  std::vector<std::string> own_preconditioners() const {
+    if (!options_.preconditioners.empty()) return options_.preconditioners;
+    return on_host() ? std::vector<std::string>{"multigrid", "block_jacobi"}
+                     : std::vector<std::string>{"block_jacobi", "jacobi"};
   }
 
-  Timed ours(const std::string& name, SolveTrial& trial) {
-    return {name,
-            [&trial, this](Timed& timed) {
-              const SolveResult result = trial.solve();
-              timed.add(result.seconds, result.iterations);
-              timed.residual = 0;
-              for (const SolvedColumn& column : result.columns) {
-                timed.residual = std::max(timed.residual, column.true_residual / column.norm_of_b);
-                wrong_ += column.reason != SolveReason::converged_rtol && column.reason != SolveReason::diverged_iterations;
-              }
-              return true;
-            },
-            {},
-            0,
-            0};
-  }
-  Timed textbook(TextbookCg& cg) const {
-    return {"cuSPARSE + cuBLAS",
-            [&cg, this](Timed& timed) {
-              const auto solved = cg.solve(options_.limits.rtol, options_.limits.most);
-              timed.add(solved.seconds, solved.iterations);
-              timed.residual = solved.residual;
-              return true;
-            },
-            {},
-            0,
-            0};
-  }
-  /// The peer keeps its matrix until drop().
-  Timed petsc(const PeerName& peer, const SolveCase& one) {
-    return {peer.heading,
-            [this, &peer, &one](Timed& timed) {
-              if (!peers_.process->prepare(peer.name).refused.empty()) return false;
-              const auto solved =
-                  peers_.process->solve(one.solver, one.preconditioner, options_.limits.rtol, options_.limits.most);
-              peers_.process->drop();
-              if (!solved.refused.empty()) return false;
-              timed.add(solved.seconds, solved.iterations);
-              timed.residual = solved.residual;
-              return true;
-            },
-            {},
-            0,
-            0};
-  }
-
-  void measure(const SolveCase& one) {
-    SolveTrial fastest(one, "auto", options_.limits, context_);
-    std::vector<Timed> all{ours("ours", fastest)};
-    std::unique_ptr<SolveTrial> plain;
-    if (one.columns == 1) {
-      plain = std::make_unique<SolveTrial>(one, on_host() ? "csr_host" : "csr_vector", options_.limits, context_);
-      all.push_back(ours("CSR inside", *plain));
+  std::vector<Contestant> contestants(SolveSystem& system, const std::string& matrix) {
+    std::vector<Contestant> all;
+    const auto add = [&](std::unique_ptr<Solving> solving) {
+      Contestant& one = all.emplace_back();
+      one.got.name = solving->name(), one.got.preconditioner = solving->preconditioner(), one.got.own = solving->own();
+      one.solving = std::move(solving);
+    };
+    const std::vector<std::string> own = own_preconditioners();
+    for (const std::string& name : own) add(make_own_solving(system, options_.request, name));
+    if (!options_.peers) return all;
+    if (!peers_.names.empty()) {
+      system.share();
+      communicator_.run_agreed([&] {
+        if (peers_.process) peers_.process->open(*system.operands());
+      });
     }
-    std::unique_ptr<TextbookCg> loop;
-    std::unique_ptr<SharedOperands> operands;
-    const std::size_t first_peer = all.size();
-    if (options_.peers && communicator_.size() == 1 && one.columns == 1) {
-      if (peers_.process) {
-        const HostCsr matrix = load_matrix(one.matrix, {});
-        operands = std::make_unique<SharedOperands>(matrix.view(), ValueType::f64, RightHandSides{},
-                                                    [](std::int64_t) { return 1.0; });
-        peers_.process->open(*operands);
-        for (const PeerName& peer : peers_.names) all.push_back(petsc(peer, one));
-      } else if (!on_host() && one.solver == "cg") {
-        loop = make_textbook_cg(load_matrix(one.matrix, {}), one.preconditioner, static_cast<int>(fastest.node_block_size()),
-                                context_.stream());
-        if (loop) all.push_back(textbook(*loop));
+    for (const PeerName& peer : peers_.names)
+      if (std::find(own.begin(), own.end(), peer.preconditioner) != own.end())
+        add(make_peer_solving(system, options_.request, peer, peers_.process.get()));
+    for (const std::string& name : own)
+      if (auto loop = make_textbook_solving(system, options_.request, matrix, name); loop && communicator_.size() == 1) {
+        add(std::move(loop));
+        all.back().got.sets_up = false;
       }
+    return all;
+  }
+
+  /// Each answers once; of the alternatives that have one name, the fastest stays.
+  void play_first_round(std::vector<Contestant>& all, const std::string& matrix) {
+    std::map<std::string, std::string> refused;  // by name
+    std::map<std::string, Contestant*> best;
+    for (Contestant& one : all) {
+      one.first = one.solving->answer(false);
+      if (!one.first) {
+        refused.emplace(one.got.name, one.solving->refused());
+        continue;
+      }
+      Contestant*& place = best[one.got.name];
+      const auto key = [&](const Contestant& c) {
+        return std::pair(!is_right(c.first->residual, options_.request.rtol), c.first->whole());
+      };
+      if (place == nullptr || key(one) < key(*place)) place = &one;
     }
+    for (const auto& [name, why] : refused)
+      if (best.count(name) == 0) table_.notes.push_back(fmt::format("{}: without {}: {}.", matrix, name, why));
+    std::vector<Contestant> kept;
+    for (Contestant& one : all)
+      if (one.first && best[one.got.name] == &one) kept.push_back(std::move(one));
+    all = std::move(kept);
+  }
+
+  void measure(const std::string& matrix) {
+    SolveSystem system(matrix, options_.coordinates, context_);
+    std::vector<Contestant> all = contestants(system, matrix);
+    play_first_round(all, matrix);
     for (int round = 0; round < options_.repetitions; ++round)
       for (std::size_t i = 0; i < all.size(); ++i) {
-        Timed& timed = all[(i + static_cast<std::size_t>(round)) % all.size()];
-        if (timed.solve && !timed.solve(timed)) timed.solve = nullptr;
+        Contestant& one = all[(i + static_cast<std::size_t>(round)) % all.size()];
+        const Answer answer = one.solving->answer(round == 0).value_or(*one.first);
+        if (one.got.own) wrong_ += answer.claims && !is_right(answer.residual, options_.request.rtol);
+        one.got.answers.push_back(answer);
       }
-    const Timed* peer = nullptr;
-    for (std::size_t i = first_peer; i < all.size(); ++i)
-      if (!all[i].seconds.empty() && (peer == nullptr || all[i].median() < peer->median())) peer = &all[i];
-    add_row(one, fastest, all.front(), plain ? &all[1] : nullptr, peer);
-  }
-
-  static Cell microseconds(double seconds) { return Cell::figure(1e6 * seconds, 1); }
-
-  void add_row(const SolveCase& one, SolveTrial& trial, const Timed& ours, const Timed* plain, const Timed* peer) {
-    const double product = trial.product_seconds();  // collective
-    const double block = static_cast<double>(trial.node_block_size());
-    const auto matrix_bytes = static_cast<double>(communicator_.all_reduce(trial.matrix_bytes(), Reduction::sum));
-    std::vector<Cell> row{Cell::word(one.matrix),
-                          Cell::count(trial.rows()),
-                          Cell::count(trial.nnz()),
-                          Cell::word(one.preconditioner == "none" ? one.solver : one.solver + ", " + one.preconditioner),
-                          Cell::count(one.columns),
-                          Cell::count(ours.iterations),
-                          microseconds(ours.median()),
-                          microseconds(product),
-                          Cell::none(),
-                          Cell::word(trial.kernel()),
-                          plain == nullptr ? Cell::none() : microseconds(plain->median())};
-    if (const auto values = vector_values(one, block, trial.sums_dot(), on_host())) {
-      const double bytes = matrix_bytes + (2 + *values) * 8 * static_cast<double>(trial.rows() * one.columns);
-      row[8] = Cell::share_of_copy(bytes / copy_ / ours.median());
+    std::vector<SolverAnswers> solvers;
+    for (Contestant& one : all) {
+      one.got.detail = one.solving->detail();
+      solvers.push_back(std::move(one.got));
     }
-    if (peer == nullptr) {
-      row.insert(row.end(), 6, Cell::none());
-    } else {
-      std::vector<double> ratios;
-      for (std::size_t i = 0; i < peer->seconds.size(); ++i) ratios.push_back(peer->seconds[i] / ours.seconds[i]);
-      const MedianInterval ratio = median_interval(ratios);
-      for (const Cell& cell : {Cell::word(peer->name), microseconds(peer->median()), Cell::count(peer->iterations),
-                               Cell::figure(ratio.median, 2), Cell::figure(ratio.low, 2), Cell::figure(ratio.high, 2)})
-        row.push_back(cell);
-    }
-    table_.rows.push_back(std::move(row));
+    add_rows(table_, matrix, system.matrix().rows(), system.matrix().nnz(), solvers, options_.request.rtol);
   }
 
   nlohmann::ordered_json json() const {
-    return {{"command", command_line()},           {"machine", machine_->json()},  {"ranks", communicator_.size()},
-            {"threads", context_.threads()},       {"rtol", options_.limits.rtol}, {"max_iterations", options_.limits.most},
-            {"repetitions", options_.repetitions}, {"table", table_.json()}};
+    const SolveRequest& request = options_.request;
+    return {{"command", command_line()},
+            {"machine", machine_->json()},
+            {"ranks", communicator_.size()},
+            {"threads", context_.threads()},
+            {"clock", request.cpu_clock ? "cpu" : "wall"},
+            {"method", request.solver},
+            {"rtol", request.rtol},
+            {"max_iterations", request.most},
+            {"repetitions", options_.repetitions},
+            {"table", table_.json()}};
   }
 
   const Options& options_;
-  const Peers& peers_;
+  SolvePeers& peers_;
   Communicator& communicator_;
   Context context_;
   ContextScope scope_;
   std::optional<Machine> machine_;
-  double copy_ = 0;  ///< bytes a second of all ranks
   ResultTable table_;
   std::int64_t wrong_ = 0;
 };
 
-int run(const Options& options, const Peers& peers, Communicator& communicator) {
+int run(const Options& options, SolvePeers& peers, Communicator& communicator) {
   communicator.run_agreed([&] {
     if (communicator.rank() == 0) require_outputs(options.outputs, kPlotScript, options.matrices);
   });
   return Run(options, peers, communicator)();
 }
 
+bool runs_on_host(const Options& options) {
+  return options.backend == "host" || (options.backend == "auto" && cuda_device_count() == 0);
+}
+
+void require_sensible(const Options& o) {
+  if (!o.coordinates.empty() && o.matrices.size() != 1)
+    throw Error(ErrorKind::usage, "coordinates belong to one matrix; name this one", "coordinates");
+  if (o.ranks > 0 && launch().size > 1 && !was_started_by_become_ranks())
+    throw Error(ErrorKind::usage, "--ranks starts mpirun itself; leave out mpirun, or leave out --ranks", "ranks");
+}
+
+/// On one process, or in a rank of mpirun.
+int start(const CommandLine& app, Options& o) {
+  require_sensible(o);
+  const bool peers_wanted = o.peers && runs_on_host(o), in_mpirun = launch().size > 1;
+  SolvePeers peers;
+  if (peers_wanted && o.request.solver != "cg" && o.request.solver != "gmres")
+    peers.missing = "Without peers: they solve with cg and gmres.";
+  else if (peers_wanted && in_mpirun && !was_started_by_become_ranks())
+    peers.missing =
+        fmt::format("Without peers: mpirun cannot be started inside mpirun. Take --ranks {} in place of it.", launch().size);
+  const bool with_peers = peers_wanted && peers.missing.empty();
+  if (!in_mpirun && o.ranks > 1) become_ranks(o.ranks, with_peers ? o.ranks * std::max(1, o.threads) : 0);
+  if (was_started_by_become_ranks() && o.threads == 0) o.threads = 1;
+  if (!in_mpirun && runs_on_host(o)) {
+    let_waiting_threads_sleep();
+    if (o.threads == 0) o.threads = threads_of_environment(static_cast<int>(std::thread::hardware_concurrency()));
+    o.request.cpu_clock = o.threads == 1;
+    if (with_peers) peers = start_solve_peers(o.threads, o.request.cpu_clock);
+  }
+  return run_ranks(app, o.timeout, [&](Communicator& communicator) {
+    if (in_mpirun && with_peers) peers = connect_solve_peers(communicator.size() * o.threads, communicator);
+    return run(o, peers, communicator);
+  });
+}
+
+void add_system_options(const CommandLine& app, Options& o) {
+  app.add_option("matrix", o.matrices,
+                 "matrix files or generators (default: Poisson and elasticity problems); elasticity:mesh=part.h5,clamp=0.03 "
+                 "assembles the tetrahedra of a mesh")
+      ->type_name("MATRIX");
+  app.add_option("--coordinates", o.coordinates,
+                 "where the nodes of the one matrix lie: a file with a line of 3 numbers for each node (2 if nodes have two "
+                 "unknowns); see shardmat help solve. Generators give their own")
+      ->type_name("FILE");
+  app.add_option("--size", o.size, "size of the default problems; auto is full on a GPU, small on the host")
+      ->check(one_of({"auto", "tiny", "small", "full"}))
+      ->capture_default_str();
+}
+
+void add_solver_options(const CommandLine& app, Options& o) {
+  std::vector<std::string> solvers, preconditioner_names;
+  for (const MethodEntry& method : methods()) solvers.emplace_back(method.name);
+  for (const PreconditionerEntry& entry : preconditioners()) preconditioner_names.emplace_back(entry.name);
+  app.add_option("--solver", o.request.solver, "Krylov method; the peers have cg and gmres")
+      ->check(one_of(solvers))
+      ->capture_default_str();
+  add_list(app, "--preconditioner", o.preconditioners,
+           "preconditioners, as a list (default: multigrid,block_jacobi; on a GPU block_jacobi,jacobi). Peers are compared "
+           "for multigrid, block_jacobi, jacobi and none")
+      ->check(one_of(preconditioner_names));
+  app.add_option("--rtol", o.request.rtol, "a solve ends when |b - Ax| is X times |b|; 0: at --max-iterations")
+      ->check(finite_number())
+      ->capture_default_str();
+  app.add_option("--max-iterations", o.request.most, "a solve ends after N iterations")
+      ->check(whole_number(1, 1 << 30))
+      ->capture_default_str();
+  app.add_option("--repetitions", o.repetitions, "answers of each solver, in turns; medians are shown")
+      ->check(whole_number(1, 1000))
+      ->capture_default_str();
+  app.add_flag("!--no-peers", o.peers, "measure Shardmat alone");
+}
+
+void add_machine_options(const CommandLine& app, Options& o) {
+  add_backend_option(app, o.backend);
+  app.add_option("--ranks", o.ranks,
+                 "run on N ranks: starts mpirun for Shardmat and another one for the peers. Times are wall times")
+      ->check(whole_number(1, 4096));
+  app.add_option("--threads", o.threads,
+                 "host threads of each rank (default: the cores; with --ranks 1). The peers have no threads and run on as "
+                 "many ranks")
+      ->check(whole_number(1, 4096));
+  app.add_option("--timeout", o.timeout, "stop if a rank has not answered for X seconds")->capture_default_str();
+  add_json_option(app, o.outputs.json, ", anew after every system");
+  app.add_option("--plot", o.outputs.plot, "draw the times to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
+      ->check(plot_name())
+      ->type_name("FILE");
+}
+
 }  // namespace
 
 std::function<int()> add_bench_solve(const CommandLine& bench) {
   const CommandLine app = bench.add_subcommand(
-      "solve", "Solvers: time of an iteration, with plain CSR inside, and of PETSc or a loop of cuSPARSE and cuBLAS calls");
+      "solve", "Solvers: time of an answer with multigrid, beside block Jacobi, PETSc GAMG and hypre BoomerAMG");
   auto o = std::make_shared<Options>();
-  app.add_option("matrix", o->matrices, "matrix files or generators (default: Poisson and elasticity problems)")
-      ->type_name("MATRIX");
-  app.add_option("--size", o->size, "size of the default problems; auto is full on a GPU, small on the host")
-      ->check(one_of({"auto", "tiny", "small", "full"}))
-      ->capture_default_str();
-  std::vector<std::string> solvers, preconditioner_names;
-  for (const MethodEntry& method : methods()) solvers.emplace_back(method.name);
-  for (const PreconditionerEntry& entry : preconditioners()) preconditioner_names.emplace_back(entry.name);
-  app.add_option("--solver", o->solver, "of the matrices named; the peers solve with cg and gmres")
-      ->check(one_of(solvers))
-      ->capture_default_str();
-  app.add_option("--preconditioner", o->preconditioner,
-                 "of the matrices named; the peers take none, jacobi and block_jacobi")
-      ->check(one_of(preconditioner_names))
-      ->capture_default_str();
-  app.add_option("--rtol", o->limits.rtol, "a solve ends when the residual is X times that of x = 0; 0: at --max-iterations")
-      ->check(finite_number())
-      ->capture_default_str();
-  app.add_option("--max-iterations", o->limits.most, "a solve ends after N iterations")
-      ->check(whole_number(1, 1 << 30))
-      ->capture_default_str();
-  app.add_option("--repetitions", o->repetitions, "solves of each solver, in turn; medians are shown")
-      ->check(whole_number(1, 1000))
-      ->capture_default_str();
-  app.add_flag("!--no-peers", o->peers, "measure Shardmat alone");
-  add_backend_option(app, o->backend);
-  app.add_option("--threads", o->threads,
-                 "host threads of each rank (default: its share of the cores); PETSc runs on as many ranks")
-      ->check(whole_number(1, 4096));
-  app.add_option("--timeout", o->timeout, "stop if a rank has not answered for X seconds")->capture_default_str();
-  add_json_option(app, o->outputs.json, ", anew after every row");
-  app.add_option("--plot", o->outputs.plot, "draw the times to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
-      ->check(plot_name())
-      ->type_name("FILE");
+  add_system_options(app, *o);
+  add_solver_options(app, *o);
+  add_machine_options(app, *o);
   app.footer(
-      "\nColumns: \"product\" is the time of one product; \"of copy\" how much of the\nmemory's copy bandwidth an iteration "
-      "reaches with the bytes that its passes must\nmove; \"CSR inside\" the same solver on plain CSR. The peer is PETSc's "
-      "KSP "
-      "on the\nhost (the faster one of AIJ and BAIJ), on a GPU a loop of cuSPARSE and cuBLAS\ncalls. Ratio: the peer's time "
-      "of "
-      "an iteration over ours, the median with its\n90 % interval.\n"
-      "\nExamples:\n  shardmat bench solve --json solve.json --plot solve.svg\n"
-      "  shardmat bench solve bar.h5 --preconditioner block_jacobi\n  mpirun -n 2 shardmat bench solve --no-peers\n");
-  return [app, o] {
-    Peers peers;
-    if (o->peers && launch().size == 1 && (o->backend == "host" || (o->backend == "auto" && cuda_device_count() == 0))) {
-      let_waiting_threads_sleep();
-      if (o->threads == 0) o->threads = threads_of_environment(static_cast<int>(std::thread::hardware_concurrency()));
-      peers = start_peers(o->threads);
-    }
-    return run_ranks(app, o->timeout, [&](Communicator& communicator) { return run(*o, peers, communicator); });
-  };
+      "\nColumns: \"set-up\" makes the solver of a matrix in memory; \"refresh\" sets it up\nagain for new values of the "
+      "same "
+      "pattern; \"whole\" is set-up and solve; \"residual\" is\n|b - Ax| / |b| of the x that the solver gave, formed anew, "
+      "also "
+      "after a refresh. WRONG:\nit is more than a tenth above --rtol. \"MB\": memory that the solver keeps beside "
+      "A.\n\"ratio\": "
+      "whole over that of our solver with the preconditioner under \"over\", the\nmedian with its 90 % interval; above 1, "
+      "ours "
+      "is faster.\n"
+      "\nPeers try a few settings first, and the fastest is measured. On one rank with one\nthread times are CPU times. On "
+      "a "
+      "GPU, the peer is a loop of cuSPARSE and cuBLAS\ncalls, whose set-up is not timed.\n"
+      "\nExamples:\n  shardmat bench solve --threads 1 --json solve.json --plot solve.svg\n"
+      "  shardmat bench solve elasticity:mesh=part.h5,clamp=0.03 bar.h5\n"
+      "  shardmat bench solve --ranks 2\n");
+  return [app, o] { return start(app, *o); };
 }
 
 }  // namespace shardmat::tools

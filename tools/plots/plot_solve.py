@@ -3,8 +3,7 @@
 
     plot_solve.py solve.json --output solve.svg
 
-A group of bars is a system: the time of one iteration of our solver, of the same solver with plain CSR inside, and of the
-peer. Needs matplotlib (python3-matplotlib).
+A group of bars is a system, a bar a solver: set-up, then the solve. Needs matplotlib (python3-matplotlib).
 """
 
 import argparse
@@ -23,24 +22,27 @@ def main():
         plots.fail(f"{arguments.report}: nothing was measured")
 
     plt = plots.pyplot(arguments.output, 9)
-    figure, axes = plt.subplots(figsize=(7.2, 0.6 + 0.6 * len(rows)))
-    peers = list(dict.fromkeys(row["peer"] for row in rows if row["peer"]))
-    kinds = [("microseconds", "Shardmat", "C0"), ("csr", "with plain CSR inside", "C7"),
-             ("peer_microseconds", " or ".join(peers), "C1")]
-    for place, (key, label, color) in enumerate(kinds):
-        found = [(i, row[key]) for i, row in enumerate(rows) if row[key]]
-        if not found:
-            continue
-        bars = axes.barh([i + 0.27 * (place - 1) for i, _ in found], [time for _, time in found], 0.25, color=color, label=label)
-        axes.bar_label(bars, [f"{time:,.0f}" for _, time in found], padding=2, fontsize=7)
-    names = [f"{row['matrix']}\n{row['solver']}" + (f", {row['columns']} columns" if row["columns"] > 1 else "") for row in rows]
-    axes.set_yticks(range(len(rows)), names)
-    axes.invert_yaxis()
-    axes.margins(x=0.1)
-    axes.set_xlabel("time of an iteration, µs")
+    systems = list(dict.fromkeys(row["matrix"] for row in rows))
+    figure, panels = plt.subplots(len(systems), figsize=(7.2, 0.8 + 0.3 * len(rows) + 0.5 * len(systems)), squeeze=False,
+                                  height_ratios=[1 + sum(row["matrix"] == system for row in rows) for system in systems])
+    for system, axes in zip(systems, panels[:, 0]):
+        some = [row for row in rows if row["matrix"] == system]
+        places = range(len(some))
+        set_up = [1e3 * (row["set_up_s"] or 0) for row in some]
+        solve = [1e3 * row["solve_s"] for row in some]
+        axes.barh(places, set_up, 0.7, color="C7", label="set-up")
+        bars = axes.barh(places, solve, 0.7, left=set_up, color=["C0" if row["own"] else "C1" for row in some], label="solve")
+        labels = [f"{1e3 * row['whole_s']:,.1f}" + ("" if row["right"] else " WRONG") for row in some]
+        axes.bar_label(bars, labels, padding=2, fontsize=7)
+        axes.set_yticks(places, [row["solver"] for row in some])
+        axes.invert_yaxis()
+        axes.margins(x=0.12)
+        axes.set_title(system, fontsize=8, loc="left")
+        axes.spines[["top", "right"]].set_visible(False)
+    clock = "CPU time" if report["clock"] == "cpu" else "wall time"
+    panels[-1, 0].set_xlabel(f"{clock} of an answer, ms: set-up (grey), then the solve (blue: Shardmat)")
     figure.suptitle(plots.heading(report), fontsize=9)
-    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
-    axes.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
     plots.save(figure, arguments.output)
 
 

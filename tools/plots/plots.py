@@ -36,7 +36,7 @@ PARTS = {
     "bench papers": (("machine", "tables"), ()),
     "bench scaling": (("host", "type", "cases"), ("matrix",)),
     "bench service": (("machine", "scenarios"), ()),
-    "bench solve": (("machine", "table"), ()),
+    "bench solve": (("machine", "clock", "table"), ()),
 }
 
 

@@ -80,8 +80,8 @@ std::unique_ptr<Peer> make_scalars(const Operands& a) { return make(a, false); }
 std::unique_ptr<Peer> make_block_rows(const Operands& a) { return make(a, true); }
 
 constexpr PeerKind kPeers[] = {
-    {"dune", "DUNE", false, Parallel::serial, false, make_scalars},
-    {"dune_blocks", "DUNE blocks", false, Parallel::serial, false, make_block_rows},
+    {"dune", "DUNE", false, Parallel::serial, nullptr, make_scalars},
+    {"dune_blocks", "DUNE blocks", false, Parallel::serial, nullptr, make_block_rows},
 };
 
 }  // namespace

@@ -75,8 +75,8 @@ std::unique_ptr<Peer> make_symmetric(const Operands& a) {
 }
 
 constexpr PeerKind kPeers[] = {
-    {"librsb", "librsb", false, Parallel::threads, false, make_full},
-    {"librsb_symmetric", "librsb symmetric", true, Parallel::threads, false, make_symmetric},
+    {"librsb", "librsb", false, Parallel::threads, nullptr, make_full},
+    {"librsb_symmetric", "librsb symmetric", true, Parallel::threads, nullptr, make_symmetric},
 };
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tools/bench/peers/peer.h"
+#include "tools/bench/peers/resident_memory.h"
 
 namespace shardmat::peers {
 
@@ -88,7 +89,9 @@ class Program {
       if (verb == "open") return open(argument);
       if (verb == "prepare") return prepare(argument);
       if (verb == "run") return run(std::stoll(argument));
-      if (verb == "solve") return solve(argument);
+      if (verb == "set_up") return set_up(argument);
+      if (verb == "solve") return solve();
+      if (verb == "refresh") return refresh();
       if (verb == "result") return peer_->store_result(), "ok";
       if (verb == "drop") return peer_.reset(), "ok";
     } catch (const std::exception& error) {
@@ -102,7 +105,7 @@ class Program {
     std::string text = "ok " + std::to_string(kinds_.size());
     for (const PeerKind& kind : kinds_)
       text += std::string("\n") + kind.name + "\t" + kind.heading + "\t" + (kind.symmetric ? "symmetric" : "full") + "\t" +
-              name(kind.parallel) + "\t" + (kind.solves ? "solver" : "product");
+              name(kind.parallel) + "\t" + (kind.preconditioner != nullptr ? kind.preconditioner : "product");
     return text;
   }
 
@@ -141,18 +144,36 @@ class Program {
     return text;
   }
 
-  std::string solve(const std::string& text) {
+  std::string set_up(const std::string& text) {
     std::istringstream words(text);
     SolveRequest request;
-    words >> request.method >> request.preconditioner >> request.rtol >> request.most;
-    if (!words) return "no solve needs a method, a preconditioner, a tolerance and a number of iterations";
-    peer_->prepare_solve(request);
+    words >> request.method >> request.rtol >> request.most;
+    if (!words) return "no set_up needs a method, a tolerance and a number of iterations";
+    peer_->forget();
+    const long long before = resident_bytes();
+    const double seconds = timed([&] { peer_->set_up(request); });
+    return answer_of(seconds, std::max(0LL, resident_bytes() - before));
+  }
+  std::string solve() {
+    int iterations = 0;
+    const double seconds = timed([&] { iterations = peer_->solve(); });
+    return answer_of(seconds, iterations);
+  }
+  std::string refresh() {
+    return answer_of(timed([&] { peer_->refresh(); }), 0);
+  }
+
+  static std::string answer_of(double seconds, long long number) {
+    char text[60];
+    std::snprintf(text, sizeof text, "ok %.9e %lld", seconds, number);
+    return text;
+  }
+  template <class F>
+  double timed(const F& work) {
+    peer_->meet();
     const double start = now();
-    const Solved solved = peer_->solve();
-    const double seconds = now() - start;
-    char answer[100];
-    std::snprintf(answer, sizeof answer, "ok %.9e %d %.9e", seconds, solved.iterations, solved.residual);
-    return answer;
+    work();
+    return now() - start;
   }
 
   double now() const {
@@ -173,15 +194,21 @@ class Program {
   std::unique_ptr<Peer> peer_;
 };
 
-/// Connects to a socket of the abstract namespace; -1 if there is none of this name.
+/// Connects to a socket of the abstract namespace, whose listener may still be starting; -1 if there is none in time.
 int connect_to(const char* name) {
+  constexpr int kTenths = 600;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::size_t length = std::min(std::strlen(name), sizeof address.sun_path - 1);
   std::memcpy(address.sun_path + 1, name, length);
-  const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
   const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
-  return ::connect(socket, reinterpret_cast<const sockaddr*>(&address), bytes) == 0 ? socket : -1;
+  for (int tenth = 0; tenth < kTenths; ++tenth) {
+    const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), bytes) == 0) return socket;
+    ::close(socket);
+    ::usleep(100'000);
+  }
+  return -1;
 }
 
 int serve(const char* socket_name, clockid_t clock) {

@@ -114,10 +114,10 @@ std::unique_ptr<Peer> make(const Operands& a) {
 }
 
 constexpr PeerKind kPeers[] = {
-    {"mkl_csr", "MKL CSR", false, Parallel::threads, false, make<false, false>},
-    {"mkl_bsr", "MKL BSR", false, Parallel::threads, false, make<true, false>},
-    {"mkl_csr_symmetric", "MKL CSR symmetric", true, Parallel::threads, false, make<false, true>},
-    {"mkl_bsr_symmetric", "MKL BSR symmetric", true, Parallel::threads, false, make<true, true>},
+    {"mkl_csr", "MKL CSR", false, Parallel::threads, nullptr, make<false, false>},
+    {"mkl_bsr", "MKL BSR", false, Parallel::threads, nullptr, make<true, false>},
+    {"mkl_csr_symmetric", "MKL CSR symmetric", true, Parallel::threads, nullptr, make<false, true>},
+    {"mkl_bsr_symmetric", "MKL BSR symmetric", true, Parallel::threads, nullptr, make<true, true>},
 };
 
 }  // namespace

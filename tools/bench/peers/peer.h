@@ -1,13 +1,17 @@
-// What the peer program is made of: one file for each library, one line for each of its ways to multiply.
+// What the peer program is made of: one file for each library, one line for each of its ways to multiply or to solve.
 //
 // The dialogue, lines of text over a socket. The bench asks, every rank of the program answers:
-//   list            ok N, then N lines: name, heading, full|symmetric, serial|threads|ranks, product|solver, separated by
-//   tabs open PATH       ok: takes the operands in this file of shared memory (operands.h) prepare NAME    ok DETAIL, or no
-//   REASON: the peer does not take this product run N           ok SECONDS: of N products, after one that is not timed solve
-//   METHOD PRECONDITIONER RTOL N    ok SECONDS ITERATIONS RESIDUAL: solves A·x = 1 from x = 0 in at most N iterations;
-//                   the residual is that of the last iteration over ‖b‖
-//   result          ok: Y lies in the shared memory
-//   drop            ok: the peer's matrix is freed
+//   list                     ok N, then N lines: name, heading, full|symmetric, serial|threads|ranks, product or the
+//                            preconditioner of ours that the peer's solver is compared with, separated by tabs
+//   open PATH                ok: takes the operands in this file of shared memory (operands.h)
+//   prepare NAME             ok DETAIL, or no REASON: the peer does not take this product or system
+//   run N                    ok SECONDS: of N products, after one that is not timed
+//   set_up METHOD RTOL N     ok SECONDS BYTES: makes a solver of A that ends at ‖X − A·Y‖ ≤ RTOL·‖X‖ or after N iterations;
+//                            BYTES of memory that it keeps
+//   solve                    ok SECONDS ITERATIONS: solves A·Y = X from Y = 0
+//   refresh                  ok SECONDS: doubles the values of A and sets the solver up again
+//   result                   ok: Y lies in the shared memory
+//   drop                     ok: the peer's matrix is freed
 // The program first says `hello PID`. It ends when the bench closes the socket.
 #pragma once
 
@@ -51,6 +55,13 @@ class Operands {
   std::span<T> y() const {
     return array<T>(sizes().y, sizes().rows * sizes().columns);
   }
+  int node_size() const { return static_cast<int>(sizes().node_size); }
+  int dimensions() const { return static_cast<int>(sizes().dimensions); }
+  /// Of all nodes; empty if they are not known.
+  std::span<const double> coordinates() const {
+    if (dimensions() == 0) return {};
+    return array<double>(sizes().coordinates, sizes().rows / sizes().node_size * sizes().dimensions);
+  }
 
  private:
   template <class T>
@@ -67,14 +78,9 @@ struct Refused : std::runtime_error {
 };
 
 struct SolveRequest {
-  std::string method,
-      preconditioner;  ///< cg or gmres (30 vectors, preconditioned from the right); none, jacobi, block_jacobi
-  double rtol = 1e-8;  ///< of ‖b‖, for ‖b − A·x‖
+  std::string method;  ///< cg, or gmres with 30 vectors, preconditioned from the right
+  double rtol = 1e-8;  ///< of ‖X‖, for ‖X − A·Y‖
   int most = 0;        ///< iterations
-};
-struct Solved {
-  int iterations = 0;
-  double residual = 0;
 };
 
 /// A matrix stored by a library, with its X and Y. It keeps its own arrays: shared memory has small pages.
@@ -85,9 +91,18 @@ class Peer {
   virtual void multiply() = 0;
   /// Writes Y, or this rank's rows of it, to the operands.
   virtual void store_result() = 0;
-  /// Makes what solve() needs, which is not timed. Throws Refused.
-  virtual void prepare_solve(const SolveRequest&) { throw Refused("it does not solve"); }
-  virtual Solved solve() { throw Refused("it does not solve"); }
+
+  // Of solvers alone; each throws Refused.
+  /// Waits for all ranks of the program, so that they begin together.
+  virtual void meet() {}
+  /// Makes a solver of the matrix as it was given, in place of the one before.
+  virtual void set_up(const SolveRequest&) { throw Refused("it does not solve"); }
+  /// Solves A·Y = X from Y = 0. Returns the iterations.
+  virtual int solve() { throw Refused("it does not solve"); }
+  /// Doubles the values of the matrix and takes them into the solver. REQUIRES: set_up() comes before.
+  virtual void refresh() { throw Refused("it does not solve"); }
+  /// Frees the solver, and undoes refresh().
+  virtual void forget() {}
 
   std::string detail;  ///< block size and the like, for the report
 };
@@ -99,7 +114,8 @@ struct PeerKind {
   const char* heading;  ///< of columns, and in pictures
   bool symmetric;       ///< stores half of a symmetric matrix
   Parallel parallel;
-  bool solves;  ///< it is for solves, not for products
+  /// The preconditioner of ours that its solver is compared with; null: it multiplies.
+  const char* preconditioner;
   /// Throws Refused.
   std::unique_ptr<Peer> (*make)(const Operands& operands);
 };

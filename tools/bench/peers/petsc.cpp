@@ -1,9 +1,10 @@
-// PETSc: AIJ, SELL, BAIJ and SBAIJ, on one rank or spread over the ranks of mpirun by nonzeros, and its solvers on AIJ and
-// BAIJ. Debian's library is built for f64 alone.
+// PETSc: AIJ, SELL, BAIJ and SBAIJ, on one rank or spread over the ranks of mpirun by nonzeros, and its solvers: GAMG,
+// BoomerAMG of hypre, and simple preconditioners on AIJ and BAIJ. Debian's library is built for f64 alone.
 #include <petscksp.h>
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tools/bench/peers/blocks.h"
@@ -155,6 +156,9 @@ class PetscPeer : public Peer {
   Mat matrix() const { return matrix_; }
   Vec x() const { return x_; }
   Vec y() const { return y_; }
+  const Operands& operands() const { return operands_; }
+  int first_row() const { return first_; }
+  int rows() const { return rows_; }
 
  private:
   void release() {
@@ -169,80 +173,174 @@ class PetscPeer : public Peer {
   int first_ = 0, rows_ = 0;
 };
 
-/// KSP solves with PETSc's defaults except for what the request says.
+/// A preconditioner with its options.
+struct Configuration {
+  const char *name, *heading;
+  const char* compared;  ///< with this preconditioner of ours
+  MatType type;
+  const char *detail, *base, *options;
+  bool scalar = false;  ///< only where nodes have one unknown: elsewhere its set-up takes minutes
+};
+
+/// KSP with the options of a configuration.
 class PetscSolver : public PetscPeer {
  public:
-  using PetscPeer::PetscPeer;
+  PetscSolver(const Operands& a, const Configuration& with, int block) : PetscPeer(a, with.type, block), with_(with) {
+    detail = detail.empty() ? with.detail : *with.detail == 0 ? detail : std::string(with.detail) + ", " + detail;
+    check(MatGetLocalSize(matrix(), &local_, nullptr), "MatGetLocalSize");
+    if (with_.compared == std::string_view("multigrid")) set_near_null_space();
+  }
   ~PetscSolver() override { KSPDestroy(&ksp_); }
 
-  void prepare_solve(const SolveRequest& request) override {
-    KSPDestroy(&ksp_);
+  void meet() override { MPI_Barrier(PETSC_COMM_WORLD); }
+  void set_up(const SolveRequest& request) override {
+    const bool cg = request.method == "cg";
+    if (!cg && request.method != "gmres") throw Refused("no method " + request.method);
+    if (cg) check(MatSetOption(matrix(), MAT_SPD, PETSC_TRUE), "MatSetOption");
     check(KSPCreate(PETSC_COMM_WORLD, &ksp_), "KSPCreate");
     check(KSPSetOperators(ksp_, matrix(), matrix()), "KSPSetOperators");
-    if (request.method != "cg" && request.method != "gmres") throw Refused("no method " + request.method);
-    check(KSPSetType(ksp_, request.method == "cg" ? KSPCG : KSPGMRES), "KSPSetType");
-    if (request.method == "gmres") check(KSPSetPCSide(ksp_, PC_RIGHT), "KSPSetPCSide");
+    check(KSPSetType(ksp_, cg ? KSPCG : KSPGMRES), "KSPSetType");
+    if (!cg) check(KSPSetPCSide(ksp_, PC_RIGHT), "KSPSetPCSide");
     check(KSPSetNormType(ksp_, KSP_NORM_UNPRECONDITIONED), "KSPSetNormType");
-    PC preconditioner = nullptr;
-    check(KSPGetPC(ksp_, &preconditioner), "KSPGetPC");
-    check(PCSetType(preconditioner, type_of(request.preconditioner)), "PCSetType");
-    check(KSPSetTolerances(ksp_, request.rtol, PETSC_DEFAULT, PETSC_DEFAULT, request.most), "KSPSetTolerances");
+    check(KSPSetTolerances(ksp_, request.rtol, 0, PETSC_DEFAULT, request.most), "KSPSetTolerances");
+    const std::string prefix = std::string(with_.name) + "_";
+    check(PetscOptionsPrefixPush(nullptr, prefix.c_str()), "PetscOptionsPrefixPush");
+    for (const char* options : {with_.base, with_.options})
+      check(PetscOptionsInsertString(nullptr, options), "PetscOptionsInsertString");
+    check(PetscOptionsPrefixPop(nullptr), "PetscOptionsPrefixPop");
+    check(KSPSetOptionsPrefix(ksp_, prefix.c_str()), "KSPSetOptionsPrefix");
+    check(KSPSetFromOptions(ksp_), "KSPSetFromOptions");
     check(KSPSetUp(ksp_), "KSPSetUp");
-    check(VecSet(y(), 1), "VecSet");
   }
-  Solved solve() override {
-    check(KSPSolve(ksp_, y(), x()), "KSPSolve");
-    Solved solved;
-    PetscReal residual = 0, of_b = 0;
-    check(KSPGetIterationNumber(ksp_, &solved.iterations), "KSPGetIterationNumber");
-    check(KSPGetResidualNorm(ksp_, &residual), "KSPGetResidualNorm");
-    check(VecNorm(y(), NORM_2, &of_b), "VecNorm");
-    solved.residual = residual / of_b;
-    return solved;
+  int solve() override {
+    check(VecSet(y(), 0), "VecSet");
+    check(KSPSolve(ksp_, x(), y()), "KSPSolve");
+    int iterations = 0;
+    check(KSPGetIterationNumber(ksp_, &iterations), "KSPGetIterationNumber");
+    return iterations;
+  }
+  void refresh() override {
+    scale(2);
+    check(KSPSetOperators(ksp_, matrix(), matrix()), "KSPSetOperators");
+    check(KSPSetUp(ksp_), "KSPSetUp");
+  }
+  void forget() override {
+    check(KSPDestroy(&ksp_), "KSPDestroy");
+    if (factor_ != 1) scale(1 / factor_);
   }
 
  private:
-  static PCType type_of(const std::string& preconditioner) {
-    if (preconditioner == "none") return PCNONE;
-    if (preconditioner == "jacobi") return PCJACOBI;
-    if (preconditioner == "block_jacobi") return PCPBJACOBI;
-    throw Refused("no preconditioner " + preconditioner);
+  void scale(double factor) {
+    check(MatScale(matrix(), factor), "MatScale");
+    factor_ *= factor;
+  }
+  /// Rigid-body modes, if nodes have as many unknowns as coordinates.
+  void set_near_null_space() {
+    const Operands& a = operands();
+    const int dimensions = a.dimensions();
+    if (dimensions == 0 || dimensions != a.node_size() || first_row() % dimensions != 0) return;
+    Vec coordinates = nullptr;
+    check(VecCreateMPI(PETSC_COMM_WORLD, local_, PETSC_DETERMINE, &coordinates), "VecCreateMPI");
+    check(VecSetBlockSize(coordinates, dimensions), "VecSetBlockSize");
+    PetscScalar* own = nullptr;
+    check(VecGetArray(coordinates, &own), "VecGetArray");
+    std::copy_n(a.coordinates().begin() + first_row(), rows(), own);
+    check(VecRestoreArray(coordinates, &own), "VecRestoreArray");
+    MatNullSpace modes = nullptr;
+    check(MatNullSpaceCreateRigidBody(coordinates, &modes), "MatNullSpaceCreateRigidBody");
+    check(MatSetNearNullSpace(matrix(), modes), "MatSetNearNullSpace");
+    MatNullSpaceDestroy(&modes);
+    VecDestroy(&coordinates);
+    detail += ", rigid-body modes";
   }
 
+  Configuration with_;
   KSP ksp_ = nullptr;
+  PetscInt local_ = 0;
+  double factor_ = 1;  ///< of the matrix, by refresh()
 };
 
-/// With `block` 0: the blocks that take the fewest bytes.
-template <class Made = PetscPeer>
-std::unique_ptr<Peer> make(const Operands& a, MatType type, int block) {
+void require_supported(const Operands& a) {
   if (!a.is_f64()) throw Refused("this PETSc is built for f64 alone");
   require_one_column(a);
   start_petsc();
-  return std::make_unique<Made>(a, type, block == 0 ? choose_block_size(a) : block);
+}
+std::unique_ptr<Peer> make(const Operands& a, MatType type, int block) {
+  require_supported(a);
+  return std::make_unique<PetscPeer>(a, type, block);
 }
 std::unique_ptr<Peer> make_aij(const Operands& a) { return make(a, MATAIJ, 1); }
 std::unique_ptr<Peer> make_sell(const Operands& a) { return make(a, MATSELL, 1); }
-std::unique_ptr<Peer> make_baij(const Operands& a) { return make(a, MATBAIJ, 0); }
+std::unique_ptr<Peer> make_baij(const Operands& a) { return make(a, MATBAIJ, choose_block_size(a)); }
 std::unique_ptr<Peer> make_sbaij(const Operands& a) {
   require_symmetric(a);
   return make(a, MATSBAIJ, best_block_size(a));
 }
-/// The matrix knows its blocks, so that PCPBJACOBI inverts the same ones as on BAIJ.
-std::unique_ptr<Peer> make_aij_solver(const Operands& a) { return make<PetscSolver>(a, MATAIJ, 0); }
-std::unique_ptr<Peer> make_baij_solver(const Operands& a) { return make<PetscSolver>(a, MATBAIJ, 0); }
 
-constexpr PeerKind kPeers[] = {
-    {"petsc_aij", "PETSc AIJ", false, Parallel::ranks, false, make_aij},
-    {"petsc_sell", "PETSc SELL", false, Parallel::ranks, false, make_sell},
-    {"petsc_baij", "PETSc BAIJ", false, Parallel::ranks, false, make_baij},
-    {"petsc_sbaij", "PETSc SBAIJ", true, Parallel::ranks, false, make_sbaij},
-    {"petsc_ksp_aij", "PETSc AIJ", false, Parallel::ranks, true, make_aij_solver},
-    {"petsc_ksp_baij", "PETSc BAIJ", false, Parallel::ranks, true, make_baij_solver},
+constexpr const char* kGamg =
+    "-pc_type gamg -pc_gamg_type agg -pc_gamg_agg_nsmooths 1 -pc_gamg_coarse_eq_limit 900 -mg_levels_ksp_type chebyshev "
+    "-mg_levels_ksp_max_it 2 -mg_levels_pc_type jacobi -mg_levels_esteig_ksp_type cg -mg_levels_esteig_ksp_max_it 10";
+constexpr const char* kBoomerAmg =
+    "-pc_type hypre -pc_hypre_type boomeramg -pc_hypre_boomeramg_coarsen_type HMIS "
+    "-pc_hypre_boomeramg_interp_type ext+i -pc_hypre_boomeramg_P_max 4";
+
+/// Those of one heading are alternatives: the bench tries each and keeps the fastest.
+constexpr Configuration kConfigurations[] = {
+    {"petsc_gamg_0", "PETSc GAMG", "multigrid", MATAIJ, "threshold 0, aggressive coarsening", kGamg,
+     "-pc_gamg_threshold 0 -pc_gamg_aggressive_coarsening 1 -pc_gamg_square_graph 1"},
+    {"petsc_gamg_2", "PETSc GAMG", "multigrid", MATAIJ, "threshold 0.02, aggressive coarsening", kGamg,
+     "-pc_gamg_threshold 0.02 -pc_gamg_aggressive_coarsening 1 -pc_gamg_square_graph 1"},
+    {"petsc_gamg_plain", "PETSc GAMG", "multigrid", MATAIJ, "threshold 0.05", kGamg,
+     "-pc_gamg_threshold 0.05 -pc_gamg_aggressive_coarsening 0 -pc_gamg_square_graph 0", true},
+    {"hypre_25", "hypre BoomerAMG", "multigrid", MATAIJ, "strong threshold 0.25", kBoomerAmg,
+     "-pc_hypre_boomeramg_strong_threshold 0.25"},
+    {"hypre_50", "hypre BoomerAMG", "multigrid", MATAIJ, "strong threshold 0.5", kBoomerAmg,
+     "-pc_hypre_boomeramg_strong_threshold 0.5"},
+    {"hypre_70", "hypre BoomerAMG", "multigrid", MATAIJ, "strong threshold 0.7", kBoomerAmg,
+     "-pc_hypre_boomeramg_strong_threshold 0.7"},
+    {"hypre_aggressive", "hypre BoomerAMG", "multigrid", MATAIJ, "strong threshold 0.5, one aggressive level", kBoomerAmg,
+     "-pc_hypre_boomeramg_strong_threshold 0.5 -pc_hypre_boomeramg_agg_nl 1"},
+    {"petsc_none_aij", "PETSc", "none", MATAIJ, "AIJ", "", "-pc_type none"},
+    {"petsc_none_baij", "PETSc", "none", MATBAIJ, "BAIJ", "", "-pc_type none"},
+    {"petsc_jacobi_aij", "PETSc Jacobi", "jacobi", MATAIJ, "AIJ", "", "-pc_type jacobi"},
+    {"petsc_jacobi_baij", "PETSc Jacobi", "jacobi", MATBAIJ, "BAIJ", "", "-pc_type jacobi"},
+    {"petsc_blocks_aij", "PETSc block Jacobi", "block_jacobi", MATAIJ, "AIJ", "", "-pc_type pbjacobi"},
+    {"petsc_blocks_baij", "PETSc block Jacobi", "block_jacobi", MATBAIJ, "BAIJ", "", "-pc_type pbjacobi"},
 };
+
+template <std::size_t I>
+std::unique_ptr<Peer> make_solver(const Operands& a) {
+  constexpr const Configuration& with = kConfigurations[I];
+  require_supported(a);
+  if (a.rows() != a.cols()) throw Refused("the matrix is not square");
+  const int block = a.node_size() > 0 ? a.node_size() : best_block_size(a);
+  if (block == 1 && std::string_view(with.type) == MATBAIJ) throw Refused("nodes have one unknown");
+  if (block > 1 && with.scalar) throw Refused("nodes have several unknowns");
+  return std::make_unique<PetscSolver>(a, with, block);
+}
+
+std::vector<PeerKind> list_peers() {
+  std::vector<PeerKind> all{
+      {"petsc_aij", "PETSc AIJ", false, Parallel::ranks, nullptr, make_aij},
+      {"petsc_sell", "PETSc SELL", false, Parallel::ranks, nullptr, make_sell},
+      {"petsc_baij", "PETSc BAIJ", false, Parallel::ranks, nullptr, make_baij},
+      {"petsc_sbaij", "PETSc SBAIJ", true, Parallel::ranks, nullptr, make_sbaij},
+  };
+  const auto add = [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (all.push_back({kConfigurations[I].name, kConfigurations[I].heading, false, Parallel::ranks, kConfigurations[I].compared,
+                    make_solver<I>}),
+     ...);
+  };
+  add(std::make_index_sequence<std::size(kConfigurations)>());
+  return all;
+}
 
 }  // namespace
 
-std::span<const PeerKind> petsc_peers() { return kPeers; }
+std::span<const PeerKind> petsc_peers() {
+  static const std::vector<PeerKind> all = list_peers();
+  return all;
+}
 void end_petsc() {
   if (started) PetscFinalize();
 }
