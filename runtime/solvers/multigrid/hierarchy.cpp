@@ -65,6 +65,7 @@ Hierarchy::Hierarchy(DistributedMatrix& matrix, const MultigridOptions& options,
   const Timer timer;
   context_.communicator().run_agreed([&] { passes_.emplace(context_.device(), columns); });
   build(matrix, plan, held);
+  report_.bytes = context_.communicator().all_reduce(device_bytes(), Reduction::sum);
   report_.seconds = timer.seconds();
 }
 
@@ -87,9 +88,10 @@ void Hierarchy::build(DistributedMatrix& matrix, const PlanRequest& plan, const 
     auto level = std::make_unique<Level>(a, inverse, context_, wanted, map, columns_);
     map = nullptr;
     if (p) levels_.back()->set_transfer(*p, *level, context_, wanted);
-    all += nonzeros(a);
+    const double here_nonzeros = nonzeros(a);
+    all += here_nonzeros;
     const std::int64_t unknowns = a.rows->all() * a.row_size;
-    report_.unknowns.push_back(unknowns);
+    report_.levels.push_back({unknowns, static_cast<std::int64_t>(here_nonzeros), 0});
     levels_.push_back(std::move(level));
     Level& here = *levels_.back();
     if (unknowns <= options_.coarse_size) {
@@ -97,6 +99,7 @@ void Hierarchy::build(DistributedMatrix& matrix, const PlanRequest& plan, const 
       break;
     }
     const double radius = here.find_radius(stream);
+    report_.levels.back().radius = radius;
     here.set_smoother(radius, options_.smoother_degree);
     if (std::ssize(levels_) >= options_.levels) break;
     std::optional<Coarser> next = make_coarser(a, inverse, modes, radius, options_.strength, kMostComplexity * first - all);
