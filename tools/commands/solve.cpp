@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -37,6 +38,8 @@ struct Options : LoadChoices {
   bool force = false, monitor = false;
 };
 
+/// What --near-null-space takes beside its words.
+constexpr std::string_view kVectorsOf = "file:";
 constexpr const char* kPlotScript = "plot_convergence.py";
 
 void add_vector_options(const CommandLine& app, Options& o) {
@@ -155,6 +158,12 @@ void finish_options(Options& o) {
   s.load.plan.products = 1000;  // a solve takes hundreds of products: measuring pays
   s.backend = parse_backend_choice(o.backend);
   o.settings->take(s.solver);
+  if (std::string& space = s.solver.preconditioning.multigrid.near_null_space; space.starts_with(kVectorsOf)) {
+    s.near_null_vectors = space.substr(kVectorsOf.size());
+    if (s.near_null_vectors.empty())
+      throw Error(ErrorKind::usage, "file: is followed by the name of a file, as file:modes.npy", "near_null_space");
+    space = "auto";
+  }
   if (!s.coordinates.empty() && s.solver.preconditioner != "multigrid")
     throw Error(ErrorKind::usage,
                 "coordinates are of no use without the preconditioner multigrid; leave them out, or take it", "coordinates");
@@ -186,8 +195,11 @@ void show_iterations(SolveControl& control, IterationLine& line) {
 int run(Options& o, Communicator& communicator) {
   communicator.run_agreed([&] {
     if (communicator.rank() != 0) return;
-    const std::vector<InputFile> inputs{
-        {o.solve.b, "b"}, {o.solve.initial_guess, "the initial guess"}, {o.solve.matrix, "the matrix"}};
+    const std::vector<InputFile> inputs{{o.solve.b, "b"},
+                                        {o.solve.initial_guess, "the initial guess"},
+                                        {o.solve.coordinates, "the coordinates"},
+                                        {o.solve.near_null_vectors, "the near-null vectors"},
+                                        {o.solve.matrix, "the matrix"}};
     require_spared(inputs, {o.solve.output, o.json, o.plot});
     check_report_file(o.json);
     if (!o.plot.empty()) {
