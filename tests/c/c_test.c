@@ -483,7 +483,8 @@ static void takes_coordinates(shardmat_context* context) {
     for (int m = 0; m < 3; ++m) modes[6 * i + m] = m == c;
     modes[6 * i + 3 + c] = 0, modes[6 * i + 3 + next] = (double)along[last], modes[6 * i + 3 + last] = -(double)along[next];
   }
-  shardmat_solver_options options = {.size = sizeof options, .preconditioner = "multigrid", .settings = "coarse_size=100"};
+  shardmat_solver_options options = {
+      .size = sizeof options, .preconditioner = "multigrid", .settings = "coarse_size=100 inner=f64"};
   const int64_t without = cycles_of(a, &options);
   options.coordinates = xyz, options.nodes = info.own_rows / 3, options.dimensions = 3;
   const int64_t with = cycles_of(a, &options);
@@ -513,7 +514,7 @@ static void takes_coordinates(shardmat_context* context) {
   REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "coordinates is NULL");
   options.coordinates = xyz, options.preconditioner = "jacobi", options.settings = NULL;
   REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "coordinates are of no use");
-  options.preconditioner = "multigrid", options.settings = "coarse_size=100";
+  options.preconditioner = "multigrid", options.settings = "coarse_size=100 inner=f64";
   if (ranks > 1) {
     options.dimensions = rank + 1 == ranks ? 0 : 3, options.coordinates = rank + 1 == ranks ? NULL : xyz;
     REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "on this rank dimensions is");

@@ -344,7 +344,7 @@ contains
   subroutine takes_coordinates(context)
     type(c_ptr), intent(in) :: context
     integer(c_int64_t), parameter :: edge = 8
-    character(kind=c_char, len=16), target :: name = 'multigrid'//c_null_char, setting = 'coarse_size=100'//c_null_char
+    character(kind=c_char, len=26), target :: name = 'multigrid'//c_null_char, setting = 'coarse_size=100 inner=f64'//c_null_char
     integer(c_int64_t), allocatable :: ids(:)
     real(c_double), allocatable, target :: xyz(:, :), modes(:, :)
     integer(c_int64_t) :: i, along(0:2), without, with
