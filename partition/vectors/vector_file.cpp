@@ -404,6 +404,16 @@ VectorFile::VectorFile(const std::filesystem::path& path, const std::string& def
   };
 }
 
+std::int64_t columns_of_vector(const std::filesystem::path& path, const std::string& default_dataset) {
+  try {
+    const VectorFile file(path, default_dataset, 1);
+    return 1;
+  } catch (const Error& error) {
+    if (const std::int64_t found = columns_named(error.setting()); found > 0) return found;
+    throw;
+  }
+}
+
 namespace {
 
 class Hdf5Sink final : public VectorSink {

@@ -38,6 +38,9 @@ class VectorFile {
   std::function<HostVector<double>(std::int64_t, std::int64_t)> read_;
 };
 
+/// The columns of a vector or matrix in a file, which VectorFile wants to be told. Throws Error(input) as VectorFile.
+std::int64_t columns_of_vector(const std::filesystem::path& path, const std::string& default_dataset);
+
 /// Writes a vector of `size` entries, or a size × columns matrix, piece by piece in ascending order. The file gets its name
 /// only in finish(): after an exception or a kill no file has this name.
 class VectorWriter {

@@ -69,6 +69,8 @@ void require_columns(const VectorFormat& format, const std::filesystem::path& pa
 /// The setting of an error about a file of `found` columns that could be read with this number; nothing for a single row,
 /// which is a vector.
 std::string columns_setting(std::int64_t rows, std::int64_t found);
+/// The number in such a setting; 0 of any other.
+std::int64_t columns_named(const std::string& setting);
 
 // The functions behind the lines of the list.
 bool accepts_petsc_vector(const std::filesystem::path& path);

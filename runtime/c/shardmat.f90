@@ -114,8 +114,10 @@ module shardmat
 
   ! rtol: 0 means 1e-8, for a matrix in f32 1e-5; less than 0 means none.
   ! monitor: c_funloc of a function of a module, with the interface shardmat_monitor.
+  ! coordinates: c_loc of coordinates(dimensions, nodes) of the nodes of this rank's rows, for multigrid; near_null_vectors: of
+  ! vectors(near_null_count, own_rows).
   type, bind(c) :: shardmat_solver_options
-    integer(c_size_t) :: size_ = 144
+    integer(c_size_t) :: size_ = 176
     type(c_ptr) :: solver = c_null_ptr, preconditioner = c_null_ptr, null_space = c_null_ptr, residual_norm = c_null_ptr
     real(c_double) :: rtol = 0, atol = 0
     integer(c_int64_t) :: max_iterations = 0, restart = 0
@@ -125,6 +127,26 @@ module shardmat
     type(c_ptr) :: user = c_null_ptr, variant = c_null_ptr
     real(c_double) :: divergence_tolerance = 0
     type(c_ptr) :: penalty_rows = c_null_ptr, settings = c_null_ptr
+    type(c_ptr) :: coordinates = c_null_ptr
+    integer(c_int64_t) :: nodes = 0
+    integer(c_int32_t) :: dimensions = 0, near_null_count = 0
+    type(c_ptr) :: near_null_vectors = c_null_ptr
+  end type
+
+  ! levels: 0 where the preconditioner is not multigrid.
+  type, bind(c) :: shardmat_multigrid_info
+    integer(c_size_t) :: size_ = 48
+    integer(c_int64_t) :: levels = 0
+    real(c_double) :: operator_complexity = 0, setup_seconds = 0
+    integer(c_int64_t) :: memory_bytes = 0
+    type(c_ptr) :: near_null_space = c_null_ptr
+  end type
+
+  ! radius: 0 where the level is solved exactly.
+  type, bind(c) :: shardmat_multigrid_level
+    integer(c_size_t) :: size_ = 32
+    integer(c_int64_t) :: unknowns = 0, nonzeros = 0
+    real(c_double) :: radius = 0
   end type
 
   type, bind(c) :: shardmat_solve_result
@@ -429,6 +451,23 @@ module shardmat
       integer(c_int64_t), value :: column, capacity
       real(c_double), intent(inout) :: norms(*)
       integer(c_int64_t), intent(out) :: count
+      integer(c_int) :: status
+    end function
+
+    ! What multigrid has set up.
+    function shardmat_solver_get_multigrid(solver, info) bind(c) result(status)
+      import :: c_int, c_ptr, shardmat_multigrid_info
+      type(c_ptr), value :: solver
+      type(shardmat_multigrid_info), intent(inout), target :: info
+      integer(c_int) :: status
+    end function
+
+    ! `level`: 0, the finest, to levels - 1.
+    function shardmat_solver_get_level(solver, level, info) bind(c) result(status)
+      import :: c_int, c_int64_t, c_ptr, shardmat_multigrid_level
+      type(c_ptr), value :: solver
+      integer(c_int64_t), value :: level
+      type(shardmat_multigrid_level), intent(inout), target :: info
       integer(c_int) :: status
     end function
 

@@ -358,6 +358,15 @@ typedef struct {
   /* Any options by name: "gram_schmidt=modified degree=3". They override the fields above; shardmat_solver_settings() lists
    * them. NULL: none. */
   const char* settings;
+  /* For multigrid: where the nodes of this rank's rows lie, `nodes` rows of `dimensions` numbers, in the order of the rows.
+   * nodes = own_rows / node_block_size of shardmat_matrix_info. dimensions: 2 or 3 on all ranks; 0: not known. */
+  const double* coordinates;
+  int64_t nodes;
+  int32_t dimensions;
+  /* For multigrid: vectors that A maps to almost 0, in place of those that it makes itself: own_rows rows of near_null_count
+   * numbers, in the order of the rows. near_null_count: 1 to 12 on all ranks; 0: none are given. */
+  int32_t near_null_count;
+  const double* near_null_vectors;
 } shardmat_solver_options;
 
 /* The options of solvers, a line each: name, what its values do, and its default. Valid for ever. */
@@ -398,6 +407,27 @@ int shardmat_solver_solve(shardmat_solver* solver, const shardmat_dense* b, cons
 /* The norms of a column's residuals in the last solve: at the start, then after each iteration. Writes at most `capacity`
  * and sets *count to how many there are. */
 int shardmat_solver_history(shardmat_solver* solver, int64_t column, double* norms, int64_t capacity, int64_t* count);
+
+/* What multigrid has set up, the same on all ranks but for the seconds. */
+typedef struct {
+  size_t size;
+  int64_t levels;              /* 0: the preconditioner is another one, and all else is 0 or NULL */
+  double operator_complexity;  /* nonzeros of all levels over those of the first */
+  double setup_seconds;        /* of the last set-up */
+  int64_t memory_bytes;        /* of all levels on all ranks together */
+  const char* near_null_space; /* what the coarse levels keep: "6 rigid-body modes"; valid until the next refresh */
+} shardmat_multigrid_info;
+
+typedef struct {
+  size_t size;
+  int64_t unknowns, nonzeros; /* of all ranks; stored zeros of blocks count */
+  double radius; /* of D^-1 * A (D: the blocks on the diagonal), as the smoother takes it; 0: the level is solved exactly */
+} shardmat_multigrid_level;
+
+int shardmat_solver_get_multigrid(shardmat_solver* solver, shardmat_multigrid_info* info);
+/* `level`: 0, the finest, to levels - 1. */
+int shardmat_solver_get_level(shardmat_solver* solver, int64_t level, shardmat_multigrid_level* info);
+
 /* Makes a solver for one column, solves, and forgets it: b and x are own_rows entries of sum_type in host memory. */
 int shardmat_solve(shardmat_matrix* matrix, const shardmat_solver_options* options, const void* b, void* x,
                    shardmat_solve_result* result);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/c/handles.h"
+#include "runtime/shared_gpu/own_nodes.h"
 #include "runtime/solvers/solver_settings.h"
 
 struct shardmat_solver {
@@ -18,6 +19,26 @@ struct shardmat_solver {
 
 namespace shardmat::c {
 namespace {
+
+/// The caller's coordinates and near-null vectors are copied: a refresh wants them again.
+void take_nodes(const shardmat_solver_options& given, const GroupMatrix& matrix, MultigridOptions& to) {
+  const std::int64_t own_rows = matrix.own_rows();
+  require(given.dimensions == 0 || given.dimensions == 2 || given.dimensions == 3, "dimensions must be 2 or 3, or 0: none");
+  require(given.dimensions != 0 || given.coordinates == nullptr, "coordinates are given, but dimensions is 0; set 2 or 3");
+  require(given.dimensions == 0 || given.nodes == 0 || given.coordinates != nullptr, "coordinates is NULL");
+  if (given.dimensions != 0) require_nodes_of_rows(given.nodes, matrix);
+  require(given.near_null_count >= 0 && given.near_null_count <= NearNullVectors::kMost,
+          "near_null_count must be 1 to 12, or 0: none");
+  require(given.near_null_count != 0 || given.near_null_vectors == nullptr,
+          "near_null_vectors are given, but near_null_count is 0; set how many there are");
+  require(given.near_null_count == 0 || own_rows == 0 || given.near_null_vectors != nullptr, "near_null_vectors is NULL");
+  if (given.dimensions != 0)
+    to.coordinates = std::make_shared<const NodeCoordinates>(
+        NodeCoordinates{given.dimensions, {given.coordinates, given.coordinates + given.nodes * given.dimensions}});
+  if (given.near_null_count != 0)
+    to.near_null_vectors = std::make_shared<const NearNullVectors>(NearNullVectors{
+        given.near_null_count, {given.near_null_vectors, given.near_null_vectors + own_rows * given.near_null_count}});
+}
 
 SolverOptions solver_options(const shardmat_solver_options& given) {
   require(std::isfinite(given.rtol), "rtol is not finite");
@@ -84,7 +105,9 @@ std::unique_ptr<shardmat_solver> make(const std::shared_ptr<MatrixState>& matrix
     const shardmat_solver_options known = read_struct(given, "shardmat_solver_options");
     made->monitor.call = known.monitor;
     made->monitor.user = known.user;
-    return solver_options(known);
+    SolverOptions options = solver_options(known);
+    take_nodes(known, *matrix->matrix, options.preconditioning.multigrid);
+    return options;
   });
   return made;
 }
@@ -158,6 +181,28 @@ int shardmat_solver_history(shardmat_solver* solver, int64_t column, double* nor
     const std::vector<double>& history = solver->last.columns[static_cast<std::size_t>(column)].history;
     std::copy_n(history.begin(), std::min(capacity, std::ssize(history)), norms);
     *count = std::ssize(history);
+  });
+}
+
+int shardmat_solver_get_multigrid(shardmat_solver* solver, shardmat_multigrid_info* info) {
+  if (!is_handle(solver)) return no_handle(solver, "the solver");
+  return in_context(solver->matrix->context, [&] {
+    shardmat_multigrid_info found{};
+    if (const MultigridReport* const report = solver->solver->multigrid(); report != nullptr)
+      found = {
+          0, std::ssize(report->levels), report->operator_complexity, report->seconds, report->bytes, report->modes.c_str()};
+    write_struct(info, found, "there is no shardmat_multigrid_info with its size set");
+  });
+}
+
+int shardmat_solver_get_level(shardmat_solver* solver, int64_t level, shardmat_multigrid_level* info) {
+  if (!is_handle(solver)) return no_handle(solver, "the solver");
+  return in_context(solver->matrix->context, [&] {
+    const MultigridReport* const report = solver->solver->multigrid();
+    require(report != nullptr && level >= 0 && level < std::ssize(report->levels), "there is no such level of multigrid");
+    const LevelReport& found = report->levels[static_cast<std::size_t>(level)];
+    write_struct(info, {0, found.unknowns, found.nonzeros, found.radius},
+                 "there is no shardmat_multigrid_level with its size set");
   });
 }
 

@@ -181,13 +181,14 @@ PetscErrorCode make_copy(Mat a, const Rows& rows, bool keep_rows, AijCopy& copy)
   std::int64_t *row_ptr = nullptr, *columns = nullptr;
   const PetscScalar* values = nullptr;
   PetscScalar* scratch = nullptr;
-  PetscInt first_row = 0, cols = 0;
+  PetscInt first_row = 0, cols = 0, all_rows = 0, block_size = 1;
   PetscFunctionBegin;
   destroy_copy(copy);
   PetscCall(context_of(comm, &context));
   copy.takes_values = std::string_view(choices.storage) == "general";
   PetscCall(MatGetOwnershipRange(a, &first_row, nullptr));
-  PetscCall(MatGetSize(a, nullptr, &cols));
+  PetscCall(MatGetSize(a, &all_rows, &cols));
+  PetscCall(MatGetBlockSize(a, &block_size));
   PetscCall(PetscMalloc2(rows.count + 1, &row_ptr, rows.nonzeros(), &columns));
   write_pattern(rows, row_ptr, columns);
   PetscCall(get_values(rows, &values, &scratch));
@@ -201,6 +202,7 @@ PetscErrorCode make_copy(Mat a, const Rows& rows, bool keep_rows, AijCopy& copy)
   options.products = static_cast<double>(choices.products);
   options.updatable = copy.takes_values ? 1 : 0;
   options.drop_rows = keep_rows ? 0 : 1;
+  if (block_size > 1 && all_rows == cols) options.node_block_size = static_cast<int>(block_size);
   PetscCall(check(comm, shardmat_matrix_from_rows(context, &given, &options, &copy.matrix)));
   PetscCall(restore_values(rows, &values, &scratch));
   PetscCall(PetscFree2(row_ptr, columns));

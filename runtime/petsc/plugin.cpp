@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "runtime/petsc/preconditioner_type.h"
 #include "shardmat_mpi.h"
 
 namespace shardmat::petsc {
@@ -73,6 +74,7 @@ PetscErrorCode register_all() {
   PetscCall(PetscLogEventRegister("MatMMultShardmat", MAT_CLASSID, &events().multiply_dense));
   PetscCall(PetscLogEventRegister("KSPSolveShardmat", KSP_CLASSID, &events().solve));
   PetscCall(register_matrix_types());
+  PetscCall(register_preconditioner_type());
   PetscCall(register_solver_type());
   PetscFunctionReturn(kDone);
 }

@@ -3,11 +3,13 @@
 #include <petsc/private/matimpl.h>
 #include <petsc/private/pcimpl.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string_view>
 
 #include "runtime/petsc/aij_copy.h"
+#include "runtime/petsc/preconditioner_type.h"
 
 namespace shardmat::petsc {
 namespace {
@@ -19,8 +21,9 @@ using Name = std::array<char, 64>;
 
 /// What a solver is made of; another one is made when this changes.
 struct Settings {
-  Name method;
-  std::string_view preconditioner, null_space, norm, penalty_rows;
+  Name method, preconditioner;
+  std::string_view null_space, norm, penalty_rows;
+  PetscInt64 coordinates, near_null_space;  ///< 0: none; others after other ones were set
   PetscInt node_block_size, restart, max_it;
   PetscReal rtol, atol, dtol;
   bool symmetric;
@@ -43,12 +46,15 @@ Name name_of(std::string_view text) {
   text.copy(name.data(), name.size() - 1);
   return name;
 }
+bool is(const Name& name, std::string_view text) { return text == name.data(); }
 Solver& data(KSP ksp) { return *static_cast<Solver*>(ksp->data); }
 
 struct Preconditioner {
   std::string_view petsc, ours;
 };
-constexpr Preconditioner kPreconditioners[] = {{PCNONE, "none"}, {PCJACOBI, "jacobi"}, {PCPBJACOBI, "block_jacobi"}};
+/// The last is what -pc_shardmat_type says.
+constexpr Preconditioner kPreconditioners[] = {
+    {PCNONE, "none"}, {PCJACOBI, "jacobi"}, {PCPBJACOBI, "block_jacobi"}, {kPreconditionerType, ""}};
 
 const Preconditioner* find_preconditioner(std::string_view type) {
   for (const Preconditioner& one : kPreconditioners)
@@ -73,10 +79,11 @@ PetscErrorCode require_preconditioner(KSP ksp) {
   if (ksp->pc == nullptr) PetscCall(KSPGetPC(ksp, &ksp->pc));
   if (object(ksp->pc)->type_name == nullptr) PetscCall(PCSetType(ksp->pc, PCJACOBI));
   const char* const type = object(ksp->pc)->type_name;
-  PetscCheck(find_preconditioner(type) != nullptr, comm, PETSC_ERR_SUP,
-             "-ksp_type shardmat does not apply -pc_type %s: give -pc_type none, jacobi or pbjacobi (blocks of the matrix's "
-             "block size); or keep %s with a -ksp_type of PETSc and -mat_type shardmat",
-             type, type);
+  PetscCheck(
+      find_preconditioner(type) != nullptr, comm, PETSC_ERR_SUP,
+      "-ksp_type shardmat does not apply -pc_type %s: give -pc_type none, jacobi, pbjacobi (blocks of the matrix's block "
+      "size) or shardmat (multigrid); or keep %s with a -ksp_type of PETSc and -mat_type shardmat",
+      type, type);
   if (std::string_view(type) == PCJACOBI) PetscCall(require_plain_jacobi(ksp));
   PetscFunctionReturn(kDone);
 }
@@ -140,13 +147,82 @@ PetscErrorCode read_symmetry(Mat a, bool* symmetric, bool* definite) {
   PetscFunctionReturn(kDone);
 }
 
+/// A number that changes with the near null space.
+PetscErrorCode version_of_near_null_space(Mat a, PetscInt64* version) {
+  MatNullSpace space = nullptr;
+  PetscObjectId id = 0;
+  PetscObjectState state = 0;
+  PetscInt count = 0;
+  const Vec* vectors = nullptr;
+  PetscFunctionBegin;
+  *version = 0;
+  PetscCall(MatGetNearNullSpace(a, &space));
+  if (space == nullptr) PetscFunctionReturn(kDone);
+  PetscCall(PetscObjectGetId(object(space), &id));
+  *version = id << 32;
+  PetscCall(MatNullSpaceGetVecs(space, nullptr, &count, &vectors));
+  for (PetscInt v = 0; v < count; ++v) {
+    PetscCall(PetscObjectStateGet(object(vectors[v]), &state));
+    *version += state;
+  }
+  PetscFunctionReturn(kDone);
+}
+
+/// What multigrid gets to know of the nodes. The arrays live until the solver is made.
+struct NodeFacts {
+  double *coordinates = nullptr, *vectors = nullptr;
+};
+
+PetscErrorCode read_coordinates(KSP ksp, NodeFacts& facts, shardmat_solver_options& options) {
+  PetscFunctionBegin;
+  const OwnPreconditioner& own = own_preconditioner(ksp->pc);
+  if (own.coordinates == nullptr || own.dimensions == 1) PetscFunctionReturn(kDone);  // on a line nothing rotates
+  PetscCall(PetscMalloc1(own.nodes * own.dimensions + 1, &facts.coordinates));
+  std::copy_n(own.coordinates, own.nodes * own.dimensions, facts.coordinates);
+  options.coordinates = facts.coordinates;
+  options.nodes = own.nodes, options.dimensions = static_cast<std::int32_t>(own.dimensions);
+  PetscFunctionReturn(kDone);
+}
+
+/// Row by row, a constant vector first if the space has it.
+PetscErrorCode read_near_null_space(Mat a, NodeFacts& facts, shardmat_solver_options& options) {
+  MatNullSpace space = nullptr;
+  PetscBool constant = PETSC_FALSE;
+  PetscInt given = 0, rows = 0;
+  const Vec* vectors = nullptr;
+  PetscFunctionBegin;
+  PetscCall(MatGetNearNullSpace(a, &space));
+  if (space == nullptr) PetscFunctionReturn(kDone);
+  PetscCall(MatNullSpaceGetVecs(space, &constant, &given, &vectors));
+  PetscCall(MatGetLocalSize(a, &rows, nullptr));
+  const PetscInt first = constant ? 1 : 0, count = given + first;
+  if (count == 0) PetscFunctionReturn(kDone);
+  PetscCall(PetscMalloc1(rows * count + 1, &facts.vectors));
+  for (PetscInt i = 0; constant && i < rows; ++i) facts.vectors[i * count] = 1;
+  for (PetscInt v = 0; v < given; ++v) {
+    const PetscScalar* values = nullptr;
+    PetscCall(VecGetArrayRead(vectors[v], &values));
+    for (PetscInt i = 0; i < rows; ++i) facts.vectors[i * count + first + v] = values[i];
+    PetscCall(VecRestoreArrayRead(vectors[v], &values));
+  }
+  options.near_null_vectors = facts.vectors;
+  options.near_null_count = static_cast<std::int32_t>(count);
+  PetscFunctionReturn(kDone);
+}
+
 PetscErrorCode read_settings(KSP ksp, Mat a, Settings& settings) {
   bool definite = false;
   PetscFunctionBegin;
   PetscCall(read_symmetry(a, &settings.symmetric, &definite));
   const bool chooses = std::string_view(data(ksp).method.data()) == "auto";
   settings.method = chooses ? name_of(settings.symmetric ? "cg" : "gmres") : data(ksp).method;
-  settings.preconditioner = find_preconditioner(object(ksp->pc)->type_name)->ours;
+  const std::string_view type = object(ksp->pc)->type_name;
+  settings.preconditioner =
+      type == kPreconditionerType ? own_preconditioner(ksp->pc).type : name_of(find_preconditioner(type)->ours);
+  if (is(settings.preconditioner, "multigrid")) {
+    settings.coordinates = own_preconditioner(ksp->pc).version;
+    PetscCall(version_of_near_null_space(a, &settings.near_null_space));
+  }
   PetscCall(MatGetBlockSize(a, &settings.node_block_size));
   PetscCall(read_null_space(ksp, a, &settings.null_space));
   settings.norm = ksp->normtype == KSP_NORM_PRECONDITIONED ? "preconditioned"
@@ -163,9 +239,10 @@ PetscErrorCode read_settings(KSP ksp, Mat a, Settings& settings) {
   PetscFunctionReturn(kDone);
 }
 
-PetscErrorCode make_solver(KSP ksp, const AijCopy& copy, const Settings& settings) {
+PetscErrorCode make_solver(KSP ksp, Mat a, const AijCopy& copy, const Settings& settings) {
   Solver& solver = data(ksp);
   shardmat_solver_options options{};
+  NodeFacts facts;
   PetscFunctionBegin;
   shardmat_solver_destroy(solver.solver);
   solver.solver = nullptr;
@@ -177,11 +254,17 @@ PetscErrorCode make_solver(KSP ksp, const AijCopy& copy, const Settings& setting
   options.penalty_rows = settings.penalty_rows.data();
   options.rtol = settings.rtol, options.atol = settings.atol, options.divergence_tolerance = settings.dtol;
   options.max_iterations = settings.max_it, options.restart = settings.restart;
-  if (settings.preconditioner == "block_jacobi") options.node_block_size = static_cast<int>(settings.node_block_size);
+  if (is(settings.preconditioner, "block_jacobi")) options.node_block_size = static_cast<int>(settings.node_block_size);
   options.assume_symmetric = settings.symmetric ? 1 : 0;
   options.settings = settings.further.data();
-  PetscCall(check(PetscObjectComm(object(ksp)), shardmat_solver_create(copy.matrix, &options, &solver.solver),
-                  " (other methods: -ksp_shardmat_method)"));
+  if (is(settings.preconditioner, "multigrid")) {
+    PetscCall(read_coordinates(ksp, facts, options));
+    PetscCall(read_near_null_space(a, facts, options));
+  }
+  const int status = shardmat_solver_create(copy.matrix, &options, &solver.solver);
+  PetscCall(PetscFree(facts.coordinates));
+  PetscCall(PetscFree(facts.vectors));
+  PetscCall(check(PetscObjectComm(object(ksp)), status, " (other methods: -ksp_shardmat_method)"));
   solver.settings = settings;
   solver.copy = copy.number, solver.new_values = copy.new_values;
   PetscFunctionReturn(kDone);
@@ -199,10 +282,11 @@ PetscErrorCode bring_up_to_date(KSP ksp) {
   PetscCall(require_matrices(ksp, a, p));
   PetscCall(require_known_behaviour(ksp));
   PetscCall(read_settings(ksp, a, settings));
-  const bool keeps_rows = settings.preconditioner != "none" || settings.penalty_rows != "keep" || settings.further[0] != 0;
+  const bool keeps_rows =
+      !is(settings.preconditioner, "none") || settings.penalty_rows != "keep" || settings.further[0] != 0;
   PetscCall(updated_copy(a, keeps_rows, &copy));
   if (solver.solver == nullptr || solver.copy != copy->number || !(solver.settings == settings)) {
-    PetscCall(make_solver(ksp, *copy, settings));
+    PetscCall(make_solver(ksp, a, *copy, settings));
   } else if (solver.new_values != copy->new_values) {
     PetscCall(check(PetscObjectComm(object(ksp)), shardmat_solver_refresh(solver.solver)));
     solver.new_values = copy->new_values;

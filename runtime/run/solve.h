@@ -14,6 +14,7 @@
 #include "runtime/run/advice.h"
 #include "runtime/run/iteration_parts.h"
 #include "runtime/run/product_report.h"
+#include "runtime/solvers/multigrid/report.h"
 #include "runtime/solvers/solver.h"
 
 namespace shardmat {
@@ -30,6 +31,7 @@ struct SolveOptions {
   int threads = 0;                      ///< host threads of each rank; 0: its share of the cores of its host
   std::string b = "ones";               ///< ones, zeros, random or a file
   std::string coordinates;              ///< file with a line for each node, for multigrid; empty: those of the source
+  std::string near_null_vectors;        ///< file with a row for each row of the matrix, for multigrid; empty: none
   std::string initial_guess = "zeros";  ///< the same
   std::uint64_t seed = 1;
   std::string output;      ///< file for x, in original row order; empty = none
@@ -49,6 +51,8 @@ struct SolveReport : IterativeReport {
   /// Measured in the same run; 0 if the matrix of a rank may lie in the host's caches, so that memory is no limit.
   OverRanks copy_bandwidth;
   AdviceTrial advice;
+  std::optional<MultigridReport> multigrid;  ///< of this preconditioner
+  std::string near_null_vectors;             ///< the file that they came from; may be empty
 };
 
 /// Collective; the report is the same on all ranks. A solve that did not converge does not throw: the report says so, and

@@ -191,6 +191,33 @@ void write_times(Table& t, const SolveReport& r) {
   t.row("memory limit", memory_limit_text(r, bytes));
 }
 
+void write_levels(Table& t, const MultigridReport& r) {
+  t.section(fmt::format("{:<14} {:>13} {:>15} {:>9} {:>8}", "Multigrid", "unknowns", "nonzeros", "a row", "radius"));
+  for (std::size_t l = 0; l < r.levels.size(); ++l) {
+    const LevelReport& level = r.levels[l];
+    const auto unknowns = static_cast<double>(level.unknowns);
+    t.line(fmt::format("  {:<12} {:>13} {:>15} {:>9.1f} {:>8}", fmt::format("level {}", l), human_count(level.unknowns),
+                       human_count(level.nonzeros), static_cast<double>(level.nonzeros) / unknowns,
+                       level.radius > 0 ? fmt::format("{:.2f}", level.radius) : "exact"));
+  }
+  t.row("together", fmt::format("{:.2f} times the nonzeros of level 0; {} on all ranks; set up in {}", r.operator_complexity,
+                                human_bytes(static_cast<double>(r.bytes)), human_seconds(r.seconds)));
+  t.row("coarse space", r.modes);
+}
+
+ordered_json json_of(const MultigridReport& r) {
+  ordered_json levels = ordered_json::array();
+  for (const LevelReport& level : r.levels) {
+    levels.push_back({{"unknowns", level.unknowns}, {"nonzeros", level.nonzeros}});
+    if (level.radius > 0) levels.back()["radius"] = level.radius;
+  }
+  return {{"levels", levels},
+          {"operator_complexity", r.operator_complexity},
+          {"near_null_space", r.modes},
+          {"setup_seconds", r.seconds},
+          {"memory_bytes", r.bytes}};
+}
+
 ordered_json json_of(const std::vector<double>& norms) {
   ordered_json list = ordered_json::array();
   for (const double norm : norms) list.push_back(number(norm));
@@ -235,6 +262,7 @@ std::string to_text(const SolveReport& r) {
   t.row("null space", null_space_text(r));
   t.row("penalty rows", penalty_text(r));
   t.row("dot products", r.sums == "none" ? "" : "summed over the ranks by " + r.sums);
+  if (r.multigrid) write_levels(t, *r.multigrid);
   write_phases(t, r.phases);
   if (r.result.iterations > 0) write_times(t, r);
   t.row("memory a rank", fmt::format("{} for matrix, solver and vectors; {} peak of the process",
@@ -267,6 +295,8 @@ std::string to_json(const SolveReport& r) {
   for (const SolverSetting& setting : solver_settings())
     if (!kTold.count(setting.name) && setting.is_used(r.settings))
       j["solver"][setting.name] = json_of(setting, setting.get(r.settings));
+  if (!r.near_null_vectors.empty()) j["solver"]["near_null_vectors"] = r.near_null_vectors;
+  if (r.multigrid) j["multigrid"] = json_of(*r.multigrid);
   if (!r.solver_why.empty()) j["solver"]["why"] = r.solver_why;
   if (!r.preconditioner_why.empty()) j["solver"]["preconditioner_why"] = r.preconditioner_why;
   if (!r.result.fall_backs.empty()) j["solver"]["fall_backs"] = r.result.fall_backs;

@@ -6,6 +6,7 @@
 #include "runtime/matrix/dense_copy.h"
 #include "runtime/shared_gpu/answer_bytes.h"
 #include "runtime/shared_gpu/hand_over.h"
+#include "runtime/shared_gpu/own_nodes.h"
 #include "runtime/shared_gpu/solve_news.h"
 
 namespace shardmat {
@@ -48,39 +49,71 @@ SolveResult result_of(const std::string& text) {
 
 GroupSolver::GroupSolver(GroupMatrix& matrix, const std::function<SolverOptions()>& give) : matrix_(matrix) {
   GroupContext& context = matrix.context();
+  options_ = context.ranks().run_agreed(give);
+  MultigridOptions& multigrid = options_.preconditioning.multigrid;
+  require_own_nodes(multigrid, matrix);
   if (!context.has_feeders()) {
-    options_ = context.ranks().run_agreed(give);
     make();
     return;
   }
-  context.group().call(
-      "making a solver",
-      [&] {
-        options_ = give();
-        return std::vector<Operand>();
-      },
-      [&](std::span<const GroupOperand>) {
+  take_answer(context.group().call(
+      "making a solver", [&] { return operands_of(multigrid); },
+      [&](std::span<const GroupOperand> all) {
+        context.group().owners().run_agreed([&] { take_nodes_of_group(multigrid, all); });
         make();
-        return std::string();
-      });
+        return answer();
+      },
+      RankGroup::Keep::nothing));
 }
 
 void GroupSolver::make() {
   DistributedMatrix& of = matrix_.matrix();
+  bring_own_nodes(options_.preconditioning.multigrid, matrix_);
   solver_.emplace(of, options_);
   b_.emplace(of, VectorLayout::rows, sum_type(of.type()), options_.columns);
   x_.emplace(of, VectorLayout::rows, sum_type(of.type()), options_.columns);
+  note_multigrid();
+}
+
+void GroupSolver::note_multigrid() {
+  const MultigridReport* const report = solver_->preconditioner().multigrid();
+  if (report != nullptr) multigrid_ = *report;
+}
+
+/// For feeders: the levels.
+std::string GroupSolver::answer() const {
+  AnswerBytes made;
+  made.put(multigrid_.has_value());
+  if (multigrid_) {
+    made.put(multigrid_->levels), made.put(multigrid_->operator_complexity), made.put(multigrid_->modes);
+    made.put(multigrid_->seconds), made.put(multigrid_->bytes);
+  }
+  return made.text();
+}
+
+void GroupSolver::take_answer(const std::string& text) {
+  AnswerBytes from(text);
+  bool is_multigrid = false;
+  from.get(is_multigrid);
+  if (!is_multigrid) return;
+  MultigridReport& report = multigrid_.emplace();
+  from.get(report.levels), from.get(report.operator_complexity), from.get(report.modes);
+  from.get(report.seconds), from.get(report.bytes);
 }
 
 void GroupSolver::refresh() {
   GroupContext& context = matrix_.context();
-  if (!context.has_feeders()) return solver_->refresh();
-  context.group().call(
+  const auto work = [&] {
+    solver_->refresh();
+    note_multigrid();
+  };
+  if (!context.has_feeders()) return work();
+  take_answer(context.group().call(
       "refreshing a solver", [] { return std::vector<Operand>(); },
       [&](std::span<const GroupOperand>) {
-        solver_->refresh();
-        return std::string();
-      });
+        work();
+        return answer();
+      }));
 }
 
 SolveResult GroupSolver::run(const ConstDense& b, const Dense& x, const SolveControl& control) {

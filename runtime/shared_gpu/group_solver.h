@@ -5,15 +5,18 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "runtime/shared_gpu/group_matrix.h"
+#include "runtime/solvers/multigrid/report.h"
 #include "runtime/solvers/solver.h"
 
 namespace shardmat {
 
 class GroupSolver {
  public:
-  /// As Solver. Calls `give` once per rank; its error reaches all ranks. The matrix must outlive the solver.
+  /// As Solver. Calls `give` once per rank; its error reaches all ranks. The matrix must outlive the solver. Coordinates and
+  /// near-null vectors are those of the rows that this rank gave, in their order.
   GroupSolver(GroupMatrix& matrix, const std::function<SolverOptions()>& give);
 
   /// Takes the new values of the matrix into the preconditioner.
@@ -24,15 +27,21 @@ class GroupSolver {
   SolveResult solve(const std::function<ConstDense()>& b, const std::function<Dense()>& x, const SolveControl& control = {});
 
   const SolverOptions& options() const { return options_; }
+  /// The levels of multigrid, on all ranks; null: the preconditioner is another one.
+  const MultigridReport* multigrid() const { return multigrid_ ? &*multigrid_ : nullptr; }
   /// The solver of the owners; null on a feeder.
   Solver* solver() { return solver_ ? &*solver_ : nullptr; }
 
  private:
   void make();
+  void note_multigrid();
+  std::string answer() const;
+  void take_answer(const std::string& text);
   SolveResult run(const ConstDense& b, const Dense& x, const SolveControl& control);
 
   GroupMatrix& matrix_;
   SolverOptions options_;
+  std::optional<MultigridReport> multigrid_;
   std::optional<Solver> solver_;
   std::optional<DistributedVector> b_, x_;
 };

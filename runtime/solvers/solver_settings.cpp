@@ -262,6 +262,13 @@ void take_settings(const std::string& text, SolverOptions& options) {
 void require_good_settings(const SolverOptions& options) {
   SolverOptions copy;
   for (const SolverSetting& setting : solver_settings()) setting.set(copy, setting.get(options));
+  const MultigridOptions& multigrid = options.preconditioning.multigrid;
+  const bool may_use = options.preconditioner == "multigrid" || options.preconditioner == kAutomaticPreconditioner;
+  if (may_use || (!multigrid.coordinates && !multigrid.near_null_vectors)) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("{} are of no use with the preconditioner {}; leave them out, or take multigrid",
+                          multigrid.coordinates ? "coordinates" : "near-null vectors", options.preconditioner),
+              multigrid.coordinates ? "coordinates" : "near_null_vectors");
 }
 
 std::vector<Given> all_settings(const SolverOptions& options) {

@@ -255,7 +255,7 @@ static void solves(shardmat_context* context) {
 
 static int64_t iterations_of(shardmat_matrix* a, const char* preconditioner, int node_block_size) {
   const tridiagonal t = make_rows(48);
-  double b[48], x[48] = {0};
+  double b[48] = {0}, x[48] = {0};
   for (int64_t i = 0; i < t.rows; ++i) b[i] = ax_of(t.first + i);
   const shardmat_solver_options options = {
       .size = sizeof options, .preconditioner = preconditioner, .node_block_size = node_block_size};
@@ -455,6 +455,93 @@ static void refuses(shardmat_context* context) {
   shardmat_matrix_destroy(NULL);
 }
 
+enum { kEdge = 8, kUnknowns = 3 * kEdge * kEdge * kEdge };
+
+static int64_t cycles_of(shardmat_matrix* a, const shardmat_solver_options* options) {
+  static double b[kUnknowns], x[kUnknowns];
+  for (int i = 0; i < kUnknowns; ++i) b[i] = 1 + i % 5, x[i] = 0;
+  shardmat_solve_result result = {.size = sizeof result};
+  OK(shardmat_solve(a, options, b, x, &result));
+  return result.iterations;
+}
+
+/* Rigid-body modes take fewer iterations than constants, whether they come from coordinates or as vectors. */
+static void takes_coordinates(shardmat_context* context) {
+  if (!on_host()) return;
+  shardmat_matrix* a = NULL;
+  shardmat_matrix_info info = {.size = sizeof info};
+  OK(shardmat_matrix_from_file(context, "elasticity:n=8,uniform,clamp=0.1", NULL, &a));
+  OK(shardmat_matrix_get_info(a, &info));
+  CHECK(info.rows == kUnknowns && info.node_block_size == 3);
+  static int64_t ids[kUnknowns];
+  static double xyz[kUnknowns], modes[6 * kUnknowns];
+  OK(shardmat_matrix_row_ids(a, ids));
+  for (int64_t i = 0; i < info.own_rows; ++i) {
+    const int64_t node = ids[i] / 3, along[] = {node % kEdge, node / kEdge % kEdge, node / kEdge / kEdge};
+    const int c = (int)(ids[i] % 3), next = (c + 1) % 3, last = (c + 2) % 3;
+    xyz[i] = (double)along[c];
+    for (int m = 0; m < 3; ++m) modes[6 * i + m] = m == c;
+    modes[6 * i + 3 + c] = 0, modes[6 * i + 3 + next] = (double)along[last], modes[6 * i + 3 + last] = -(double)along[next];
+  }
+  shardmat_solver_options options = {
+      .size = sizeof options, .preconditioner = "multigrid", .settings = "coarse_size=100 inner=f64"};
+  const int64_t without = cycles_of(a, &options);
+  options.coordinates = xyz, options.nodes = info.own_rows / 3, options.dimensions = 3;
+  const int64_t with = cycles_of(a, &options);
+  CHECK(with < without);
+  shardmat_solver* solver = NULL;
+  OK(shardmat_solver_create(a, &options, &solver));
+  shardmat_multigrid_info about = {.size = sizeof about};
+  OK(shardmat_solver_get_multigrid(solver, &about));
+  CHECK(about.levels >= 2 && strcmp(about.near_null_space, "6 rigid-body modes") == 0 && about.operator_complexity > 1);
+  CHECK(about.memory_bytes > 4 * info.nnz && about.setup_seconds > 0);
+  for (int64_t l = 0; l < about.levels; ++l) {
+    shardmat_multigrid_level level = {.size = sizeof level};
+    OK(shardmat_solver_get_level(solver, l, &level));
+    CHECK((level.unknowns == kUnknowns) == (l == 0) && level.nonzeros >= level.unknowns);
+    CHECK((level.radius > 1) == (l + 1 < about.levels));
+  }
+  shardmat_multigrid_level none = {.size = sizeof none};
+  REFUSED(shardmat_solver_get_level(solver, about.levels, &none), SHARDMAT_USAGE, "no such level");
+  shardmat_solver_destroy(solver);
+  options.nodes += 1;
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "nodes of 3 unknowns");
+  options.nodes -= 1, options.dimensions = 4;
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "dimensions must be 2 or 3");
+  options.dimensions = 0;
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "dimensions is 0");
+  options.dimensions = 3, options.coordinates = NULL;
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "coordinates is NULL");
+  options.coordinates = xyz, options.preconditioner = "jacobi", options.settings = NULL;
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "coordinates are of no use");
+  options.preconditioner = "multigrid", options.settings = "coarse_size=100 inner=f64";
+  if (ranks > 1) {
+    options.dimensions = rank + 1 == ranks ? 0 : 3, options.coordinates = rank + 1 == ranks ? NULL : xyz;
+    REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "on this rank dimensions is");
+  }
+
+  options.coordinates = NULL, options.dimensions = 0;
+  options.near_null_vectors = modes, options.near_null_count = 6;
+  CHECK(llabs(cycles_of(a, &options) - with) <= 1);
+  options.near_null_count = 13;
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "near_null_count must be 1 to 12");
+  options.near_null_count = 0;
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "near_null_count is 0");
+  options.near_null_count = 6, options.near_null_vectors = NULL;
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "near_null_vectors is NULL");
+  options.near_null_vectors = modes;
+  for (int64_t i = 0; i < info.own_rows; ++i) modes[6 * i + 4] = 0;
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_INPUT, "vector 5 of 6 is 0");
+  if (info.own_rows > 0) modes[0] = NAN;
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_INPUT, "NaN");
+  const shardmat_solver_options plain = {.size = sizeof plain};
+  OK(shardmat_solver_create(a, &plain, &solver));
+  OK(shardmat_solver_get_multigrid(solver, &about));
+  CHECK(about.levels == 0 && about.near_null_space == NULL);
+  shardmat_solver_destroy(solver);
+  shardmat_matrix_destroy(a);
+}
+
 /* A restart that no memory holds. */
 static void refuses_restarts(shardmat_context* context) {
   shardmat_matrix* a = make_matrix(context, NULL);
@@ -464,14 +551,15 @@ static void refuses_restarts(shardmat_context* context) {
   for (int i = 0; i < 4; ++i)
     for (int s = 0; s < 2; ++s) {
       const shardmat_solver_options options = {.size = sizeof options, .solver = solvers[s], .restart = restarts[i]};
-      REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "restart must be a whole number from 1 to 100000");
+      REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE,
+              "restart must be a whole number from 1 to 100000");
       CHECK(solver == NULL);
     }
   shardmat_matrix_destroy(a);
 }
 
-/* A kernel that does not exist is refused where it is named, with the names that exist. If one rank alone names it, all ranks are
- * told that their options differ. */
+/* A kernel that does not exist is refused where it is named, with the names that exist. If one rank alone names it, all
+ * ranks are told that their options differ. */
 static void refuses_kernels_of(shardmat_context* context, const char* some, int differ) {
   const char* const known = differ ? "on this rank kernel is" : on_host() ? "csr_host" : "csr_vector";
   const tridiagonal t = make_rows(48);
@@ -576,6 +664,7 @@ static void does_everything(shardmat_context* context) {
   types_of_all_ranks(context);
   solves(context);
   keeps_nodes_whole(context);
+  takes_coordinates(context);
   solves_in_f32(context);
   zeroes_rows_and_columns(context);
   takes_penalty_rows(context);

@@ -20,7 +20,7 @@ RENAMED_PARAMETERS = {"type": ["value_type"], "in": ["features_in"], "out": ["fe
                       "results": ["solved"], "norms": ["norms", "numbers"], "changes": ["numbers"]}
 KINDS = {"int": "integer(c_int)", "int32_t": "integer(c_int32_t)", "int64_t": "integer(c_int64_t)", "size_t": "integer(c_size_t)",
          "double": "real(c_double)", "char": "character(kind=c_char)"}
-SIZES = {"integer(c_int)": ctypes.c_int, "integer(c_int64_t)": ctypes.c_int64, "integer(c_size_t)": ctypes.c_size_t,
+SIZES = {"integer(c_int)": ctypes.c_int, "integer(c_int32_t)": ctypes.c_int32, "integer(c_int64_t)": ctypes.c_int64, "integer(c_size_t)": ctypes.c_size_t,
          "real(c_double)": ctypes.c_double, "type(c_ptr)": ctypes.c_void_p, "type(c_funptr)": ctypes.c_void_p}
 
 problems = []

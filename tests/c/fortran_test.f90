@@ -51,6 +51,7 @@ contains
     call multiplies_a_file(context)
     call multiplies_in_f32(context)
     call solves(context)
+    call takes_coordinates(context)
     call takes_penalty_rows(context)
     call ranks_vertices(context)
     call refuses(context)
@@ -323,6 +324,76 @@ contains
     x = 0
     call ok(shardmat_solve(matrix, b=c_loc(b), x=c_loc(x), solved=solved(1)), 'solve without options')
     call expect(near(x, spread(0.5d0, 1, size(x)), 1d-6), 'solution without options')
+    call shardmat_matrix_destroy(matrix)
+  end subroutine
+
+  function iterations_of(matrix, chosen, rows) result(iterations)
+    type(c_ptr), intent(in) :: matrix
+    type(shardmat_solver_options), intent(in) :: chosen
+    integer(c_int64_t), intent(in) :: rows
+    integer(c_int64_t) :: iterations
+    real(c_double), target :: b(rows), x(rows)
+    type(shardmat_solve_result) :: solved
+    b = 1
+    x = 0
+    call ok(shardmat_solve(matrix, chosen, c_loc(b), c_loc(x), solved), 'multigrid')
+    iterations = solved%iterations
+  end function
+
+  ! Rigid-body modes take fewer iterations than constants, whether they come from coordinates or as vectors.
+  subroutine takes_coordinates(context)
+    type(c_ptr), intent(in) :: context
+    integer(c_int64_t), parameter :: edge = 8
+    character(kind=c_char, len=26), target :: name = 'multigrid'//c_null_char, setting = 'coarse_size=100 inner=f64'//c_null_char
+    integer(c_int64_t), allocatable :: ids(:)
+    real(c_double), allocatable, target :: xyz(:, :), modes(:, :)
+    integer(c_int64_t) :: i, along(0:2), without, with
+    integer :: c, next, last
+    type(c_ptr) :: matrix, solver
+    type(shardmat_matrix_info) :: about
+    type(shardmat_solver_options) :: chosen
+    type(shardmat_multigrid_info) :: made
+    type(shardmat_multigrid_level) :: level
+    call ok(shardmat_matrix_from_file(context, 'elasticity:n=8,uniform,clamp=0.1'//c_null_char, shardmat_matrix_options(), &
+                                      matrix), 'elasticity')
+    call ok(shardmat_matrix_get_info(matrix, about), 'info')
+    allocate (ids(about%own_rows), xyz(3, about%own_rows/3), modes(6, about%own_rows))
+    call ok(shardmat_matrix_row_ids(matrix, ids), 'ids')
+    modes = 0
+    do i = 1, about%own_rows
+      c = int(modulo(ids(i), 3_c_int64_t))
+      next = modulo(c + 1, 3)
+      last = modulo(c + 2, 3)
+      along = modulo(ids(i)/3/[1_c_int64_t, edge, edge**2], edge)
+      xyz(c + 1, (i + 2)/3) = real(along(c), c_double)
+      modes(c + 1, i) = 1
+      modes(next + 4, i) = real(along(last), c_double)
+      modes(last + 4, i) = -real(along(next), c_double)
+    end do
+    chosen%preconditioner = c_loc(name)
+    chosen%settings = c_loc(setting)
+    without = iterations_of(matrix, chosen, about%own_rows)
+    chosen%coordinates = c_loc(xyz)
+    chosen%nodes = size(xyz, 2)
+    chosen%dimensions = 3
+    with = iterations_of(matrix, chosen, about%own_rows)
+    call expect(with < without, 'fewer iterations with coordinates')
+    call ok(shardmat_solver_create(matrix, chosen, solver), 'multigrid')
+    call ok(shardmat_solver_get_multigrid(solver, made), 'levels')
+    call expect(made%levels > 1 .and. made%operator_complexity > 1 .and. made%memory_bytes > 0, 'levels')
+    call expect(shardmat_text(made%near_null_space) == '6 rigid-body modes', 'modes')
+    call ok(shardmat_solver_get_level(solver, 0_c_int64_t, level), 'level')
+    call expect(level%unknowns == about%rows .and. level%nonzeros > about%rows .and. level%radius > 1, 'the finest level')
+    call refused(shardmat_solver_get_level(solver, made%levels, level), shardmat_usage, 'no such level')
+    call shardmat_solver_destroy(solver)
+    chosen%nodes = chosen%nodes + 1
+    call refused(shardmat_solver_create(matrix, chosen, solver), shardmat_usage, 'nodes of 3 unknowns')
+    chosen%coordinates = c_null_ptr
+    chosen%nodes = 0
+    chosen%dimensions = 0
+    chosen%near_null_vectors = c_loc(modes)
+    chosen%near_null_count = 6
+    call expect(abs(iterations_of(matrix, chosen, about%own_rows) - with) <= 1, 'as many iterations with vectors')
     call shardmat_matrix_destroy(matrix)
   end subroutine
 

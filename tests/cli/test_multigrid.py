@@ -17,6 +17,15 @@ def grid_points():
     return np.stack([x.ravel(), y.ravel(), z.ravel()], 1).astype(float)
 
 
+def rigid_modes(points):
+    """Three translations and three rotations, with a row for each unknown."""
+    modes = np.zeros((len(points), 3, 6))
+    modes[:, range(3), range(3)] = 1
+    for axis in range(3):
+        modes[:, :, 3 + axis] = np.cross(np.eye(3)[axis], points)
+    return modes.reshape(-1, 6)
+
+
 class Multigrid(CliTest):
     def solve(self, matrix, *options, ranks=0):
         return self.json_of("solve", matrix, "--preconditioner", "multigrid", "--backend", "host", "--b", "random", *options, ranks=ranks)
@@ -63,12 +72,58 @@ class Multigrid(CliTest):
         self.assertGreater(self.iterations(BEAM, "--levels", 1)[0], usual)
         self.assertLessEqual(abs(self.iterations(BEAM, "--inner", "f64")[0] - usual), 1)
 
+    def test_vectors_of_a_file_do_the_same_as_coordinates(self):
+        few, _ = self.iterations(BEAM)
+        many, _ = self.iterations(BEAM, "--near-null-space", "constants")
+        self.assertGreater(many, few)
+        modes = rigid_modes(grid_points())
+        np.save(self.path("modes.npy"), modes)
+        np.savetxt(self.path("modes.txt"), modes)
+        self.succeed("partition", BEAM, "rcm.h5", "--reorder", "rcm")
+        for matrix, file, ranks in (("rcm.h5", "modes.npy", 1), ("rcm.h5", "modes.npy", 3), (BEAM, "modes.txt", 2)):
+            report = self.solve(matrix, "--near-null-space", f"file:{file}", ranks=ranks)
+            self.assertLessEqual(report["iterations"], few + 2, (matrix, ranks))
+            self.assertEqual(report["multigrid"]["near_null_space"], "6 given vectors")
+            self.assertEqual((report["solver"]["near_null_space"], report["solver"]["near_null_vectors"]), ("auto", file))
+        np.save(self.path("one.npy"), np.ones(3 * N**3))
+        _, note = self.iterations(BEAM, "--near-null-space", "file:one.npy")
+        self.assertIn("1 given vector;", note)
+
+    def test_report_tells_the_levels(self):
+        for ranks in (0, 2):
+            report = self.solve(BEAM, "--coarse-size", 30, ranks=ranks)["multigrid"]
+            levels = report["levels"]
+            self.assertEqual(levels[0]["unknowns"], 3 * N**3)
+            self.assertEqual(levels[0]["nonzeros"] % 9, 0)
+            self.assertGreaterEqual(len(levels), 3)
+            self.assertNotIn("radius", levels[-1])
+            self.assertTrue(all(1 < level["radius"] < 6 for level in levels[:-1]), levels)
+            self.assertAlmostEqual(report["operator_complexity"], sum(level["nonzeros"] for level in levels) / levels[0]["nonzeros"])
+            self.assertEqual(report["near_null_space"], "6 rigid-body modes")
+            self.assertGreater(report["memory_bytes"], 4 * levels[0]["nonzeros"])
+            self.assertGreater(report["setup_seconds"], 0)
+        text = self.succeed("solve", BEAM, "--preconditioner", "multigrid", "--backend", "host").out
+        self.assertRegex(text, r"Multigrid +unknowns +nonzeros +a row +radius\n  level 0 +3,000 +[0-9,]+ +[0-9.]+ +[0-9.]+\n  level 1 .* exact\n")
+        self.assertNotIn("multigrid", self.json_of("solve", BEAM, "--preconditioner", "jacobi"))
+
     def test_mistakes(self):
         np.save(self.path("short.npy"), grid_points()[1:])
         solve = ("solve", BEAM, "--preconditioner", "multigrid", "--backend", "host")
         for ranks in (0, 2):
             self.fail_with(INPUT, *solve, "--coordinates", "short.npy", says=["short.npy", "1000"], ranks=ranks)
         self.fail_with(USAGE, "solve", BEAM, "--coordinates", "short.npy", says=["coordinates", "the preconditioner multigrid"])
+        modes = rigid_modes(grid_points())
+        for name, wrong, says in (("few", modes[3:], ["few.npy", "3000"]), ("many", np.ones((3 * N**3, 13)), ["many.npy", "13 columns"]),
+                                  ("zero", modes * (np.arange(6) != 3), "near-null vector 4 of 6 is 0"),
+                                  ("nan", np.where(modes == 2, np.nan, modes), ["nan.npy", "nan"])):
+            np.save(self.path(f"{name}.npy"), wrong)
+            for ranks in (0, 2):
+                self.fail_with(INPUT, *solve, "--near-null-space", f"file:{name}.npy", says=says, ranks=ranks)
+        self.fail_with(INPUT, *solve, "--near-null-space", "file:missing.npy", says="missing.npy")
+        self.fail_with(USAGE, *solve, "--near-null-space", "file:", says=["file:modes.npy", "--near-null-space"])
+        self.fail_with(USAGE, *solve, "--near-null-space", "modes.npy", says="must be auto, rigid or constants")
+        self.fail_with(USAGE, "solve", BEAM, "--near-null-space", "file:few.npy", says="near_null_space is of no use")
+        self.fail_with(USAGE, *solve, "--near-null-space", "file:few.npy", "--output", "few.npy", says="the near-null vectors itself")
         self.fail_with(USAGE, "solve", BEAM, "--preconditioner", "jacobi", "--coarse-size", 20, says="coarse_size is of no use")
         self.succeed("partition", BEAM, "beam.h5")
         self.fail_with(USAGE, "solve", "beam.h5", "--preconditioner", "multigrid", "--backend", "host", "--near-null-space", "rigid",

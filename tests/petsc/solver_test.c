@@ -325,8 +325,8 @@ static PetscErrorCode takes_another(void) {
   PetscFunctionReturn(0);
 }
 
-/* KSPSolve() of `ksp` ends with PETSC_ERR_SUP. */
-static PetscErrorCode refuses_at(int line, KSP ksp, PetscBool transposed) {
+/* KSPSolve() of `ksp` ends with an error. */
+static PetscErrorCode fails_at(int line, KSP ksp, PetscBool transposed, PetscErrorCode expected) {
   Mat a;
   Vec x, b;
   PetscErrorCode code;
@@ -337,14 +337,133 @@ static PetscErrorCode refuses_at(int line, KSP ksp, PetscBool transposed) {
   PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
   code = transposed ? KSPSolveTranspose(ksp, b, x) : KSPSolve(ksp, b, x);
   PetscCall(PetscPopErrorHandler());
-  CHECK_AT(line, code == PETSC_ERR_SUP);
+  CHECK_AT(line, code == expected);
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&b));
   PetscCall(VecDestroy(&x));
   PetscFunctionReturn(0);
 }
 
-#define refuses(ksp, transposed) refuses_at(__LINE__, ksp, transposed)
+#define refuses(ksp, transposed) fails_at(__LINE__, ksp, transposed, PETSC_ERR_SUP)
+
+/* A plate of square elements, 80 x 4, held at its left edge, with its nodes in an order of no meaning. */
+enum { kAcross = 81, kUp = 5, kNodes = kAcross * kUp };
+
+static PetscInt number_of(PetscInt x, PetscInt y) { return (x * kUp + y) * 101 % kNodes; }
+
+static PetscErrorCode assemble_plate(Mat* a, Vec* coordinates) {
+  static const char* const places[] = {"12345678", "21876543", "38167452", "47618325",
+                                       "56781234", "65432187", "74523816", "83254761"};
+  const double nu = 0.3,
+               of[] = {1. / 2 - nu / 6,  1. / 8 + nu / 8, -1. / 4 - nu / 12,  -1. / 8 + 3 * nu / 8, -1. / 4 + nu / 12,
+                       -1. / 8 - nu / 8, nu / 6,          1. / 8 - 3 * nu / 8};
+  PetscScalar element[64];
+  PetscInt held[2 * kUp], first, last;
+  PetscFunctionBeginUser;
+  for (int i = 0; i < 64; ++i) element[i] = of[places[i / 8][i % 8] - '1'] / (1 - nu * nu);
+  PetscCall(MatCreate(PETSC_COMM_WORLD, a));
+  PetscCall(MatSetBlockSize(*a, 2));
+  PetscCall(MatSetSizes(*a, PETSC_DECIDE, PETSC_DECIDE, 2 * kNodes, 2 * kNodes));
+  PetscCall(MatSetFromOptions(*a));
+  PetscCall(MatSetUp(*a));
+  PetscCall(MatCreateVecs(*a, coordinates, NULL));
+  PetscCall(MatGetOwnershipRange(*a, &first, &last));
+  for (PetscInt x = 0; x < kAcross; ++x)
+    for (PetscInt y = 0; y < kUp; ++y) {
+      const PetscInt nodes[] = {number_of(x, y), number_of(x + 1, y), number_of(x + 1, y + 1), number_of(x, y + 1)};
+      const PetscScalar at[] = {(PetscScalar)x, (PetscScalar)y};
+      if (x == 0) held[2 * y] = 2 * nodes[0], held[2 * y + 1] = 2 * nodes[0] + 1;
+      if (2 * nodes[0] < first || 2 * nodes[0] >= last) continue;
+      PetscCall(VecSetValuesBlocked(*coordinates, 1, nodes, at, INSERT_VALUES));
+      if (x + 1 < kAcross && y + 1 < kUp) PetscCall(MatSetValuesBlocked(*a, 4, nodes, 4, nodes, element, ADD_VALUES));
+    }
+  PetscCall(VecAssemblyBegin(*coordinates));
+  PetscCall(VecAssemblyEnd(*coordinates));
+  PetscCall(MatAssemblyBegin(*a, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*a, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatZeroRowsColumns(*a, first == 0 ? 2 * kUp : 0, held, 1, NULL, NULL));
+  PetscCall(MatSetOption(*a, MAT_SPD, PETSC_TRUE));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode with_coordinates(KSP ksp, Vec coordinates, PetscInt dimensions, PetscInt missing) {
+  PC pc;
+  PetscInt own;
+  PetscScalar* values;
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(VecGetLocalSize(coordinates, &own));
+  PetscCall(VecGetArray(coordinates, &values));
+  PetscCall(PCSetCoordinates(pc, dimensions, own / dimensions - missing, values));
+  PetscCall(VecRestoreArray(coordinates, &values));
+  PetscFunctionReturn(0);
+}
+
+/* Coordinates and near null spaces that are set later make another solver. */
+static PetscErrorCode takes_multigrid(void) {
+  Mat a;
+  Vec coordinates, zero;
+  KSP ksp;
+  MatNullSpace space;
+  PetscInt without, with, again;
+  PetscFunctionBeginUser;
+  PetscCall(assemble_plate(&a, &coordinates));
+  PetscCall(PetscOptionsSetValue(NULL, "-ksp_shardmat_settings", "coarse_size=30,inner=f64"));
+  PetscCall(create(a, "shardmat", &ksp));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(solve(ksp, KSP_CONVERGED_RTOL, &without));
+  PetscCall(with_coordinates(ksp, coordinates, 2, 0));
+  PetscCall(solve(ksp, KSP_CONVERGED_RTOL, &with));
+  CHECK(2 * without > 3 * with);
+  PetscCall(KSPDestroy(&ksp));
+
+  PetscCall(create(a, "shardmat", &ksp));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(MatNullSpaceCreateRigidBody(coordinates, &space));
+  PetscCall(MatSetNearNullSpace(a, space));
+  PetscCall(MatNullSpaceDestroy(&space));
+  PetscCall(solve(ksp, KSP_CONVERGED_RTOL, &again));
+  CHECK(PetscAbs(again - with) <= 1);
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, &space)); /* one vector, for two unknowns a node */
+  PetscCall(MatSetNearNullSpace(a, space));
+  PetscCall(MatNullSpaceDestroy(&space));
+  PetscCall(solve(ksp, KSP_CONVERGED_RTOL, &again));
+  CHECK(again > without);
+  PetscCall(MatSetNearNullSpace(a, NULL));
+  PetscCall(solve(ksp, KSP_CONVERGED_RTOL, &again));
+  CHECK(again == without);
+  PetscCall(KSPDestroy(&ksp));
+
+  PetscCall(create(a, "shardmat", &ksp)); /* one node too few */
+  PetscCall(with_coordinates(ksp, coordinates, 2, 1));
+  PetscCall(refuses(ksp, PETSC_FALSE));
+  PetscCall(create(a, "shardmat", &ksp));
+  PetscCall(KSPSetType(ksp, KSPCG)); /* PETSc does not apply it */
+  PetscCall(refuses(ksp, PETSC_FALSE));
+  PetscCall(PetscOptionsSetValue(NULL, "-ksp_shardmat_settings", ""));
+  PetscCall(PetscOptionsSetValue(NULL, "-pc_shardmat_type", "block_jacobi"));
+  PetscCall(create(a, "shardmat", &ksp));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(solve(ksp, KSP_CONVERGED_RTOL, &with));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(PetscOptionsClearValue(NULL, "-pc_shardmat_type"));
+  PetscCall(PetscOptionsClearValue(NULL, "-ksp_shardmat_settings"));
+  PetscCall(create(a, PCPBJACOBI, &ksp));
+  PetscCall(solve(ksp, KSP_CONVERGED_RTOL, &again));
+  CHECK(again == with);
+  PetscCall(KSPDestroy(&ksp));
+
+  PetscCall(create(a, "shardmat", &ksp));
+  PetscCall(VecDuplicate(coordinates, &zero));
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_FALSE, 1, &zero, &space));
+  PetscCall(MatSetNearNullSpace(a, space));
+  PetscCall(MatNullSpaceDestroy(&space));
+  PetscCall(fails_at(__LINE__, ksp, PETSC_FALSE, PETSC_ERR_ARG_WRONG)); /* an error of input */
+  PetscCall(VecDestroy(&zero));
+  PetscCall(VecDestroy(&coordinates));
+  PetscCall(MatDestroy(&a));
+  PetscFunctionReturn(0);
+}
 
 static PetscErrorCode refuses_all(Mat a) {
   const PCType preconditioners[] = {PCSOR, PCBJACOBI, PCGAMG};
@@ -406,6 +525,7 @@ int main(int argc, char** argv) {
   PetscCall(knows_constants());
   PetscCall(takes_penalty_rows());
   PetscCall(takes_another());
+  PetscCall(takes_multigrid());
   PetscCall(assemble(PETSC_COMM_SELF, 30, 1, 0, PETSC_FALSE, &alone));
   PetscCall(create(alone, PCNONE, &ksp));
   PetscCall(solve(ksp, KSP_CONVERGED_RTOL, NULL));

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from mpi4py import MPI
 
 import shardmat
-from checks import refused
+from checks import elastic_plate, refused, rigid_modes
 
 comm = MPI.COMM_WORLD
 N = 200
@@ -123,6 +123,44 @@ def node_blocks(context):
     assert iterations(m) == (iterations(m, "jacobi") if owners_cut_nodes else expected)
     refused(Exception, "whole number of nodes of 2", lambda: shardmat.Matrix.from_rows(a[first:last], context=context, node_block_size=2))
     refused(Exception, "whole number of nodes of 2", lambda: m.solver("cg", "block_jacobi", node_block_size=2))
+
+
+def multigrid(context):
+    """Each rank gives the coordinates of its own rows' nodes. They go where the rows go: to an owner, or to other ranks."""
+    if context.info()["backend"] != "host":
+        return
+    a, xyz = elastic_plate(80, 4)
+    modes, nodes = rigid_modes(xyz), len(xyz)
+    cuts = [nodes * (rank * rank + rank) // (comm.size * (comm.size + 1)) for rank in range(comm.size + 1)]
+    first, last = cuts[comm.rank], cuts[comm.rank + 1]
+    own, b = slice(2 * first, 2 * last), np.ones(2 * nodes)
+    for method in (None, "nnz"):
+        with shardmat.Matrix.from_rows(a[own], context=context, method=method) as m:
+            def iterations(**options):
+                solver = m.solver(preconditioner="multigrid", coarse_size=30, inner="f64", **options)
+                x = np.concatenate(comm.allgather(solver.solve(b[own])))
+                np.testing.assert_allclose(a @ x, b, atol=1e-5)
+                levels = comm.allgather(solver.levels)
+                assert len(levels[0]) > 2 and all(one == levels[0] for one in levels), levels
+                solver.refresh()
+                assert [level["unknowns"] for level in solver.levels] == [level["unknowns"] for level in levels[0]]
+                return solver.results[0]["iterations"]
+
+            few, many = iterations(coordinates=xyz[first:last]), iterations()
+            assert many > 1.5 * few, (few, many)
+            # In the order of other ranks' rows they are of no use.
+            assert iterations(coordinates=xyz[::-1][first:last], near_null_space="rigid") > 1.5 * few
+            assert abs(iterations(near_null_space=modes[own]) - few) <= 1
+            refused(ValueError, "nodes of 2 unknowns",
+                    lambda: m.solver(preconditioner="multigrid", coordinates=xyz[first:last - (comm.rank == comm.size - 1)]))
+            if comm.size > 1:
+                some = xyz[first:last] if comm.rank == 0 else None
+                refused(ValueError, "on this rank dimensions is", lambda: m.solver(preconditioner="multigrid", coordinates=some))
+    odd = 2 * first + (comm.rank > 0)
+    with shardmat.Matrix.from_rows(a[odd:2 * last + (comm.rank < comm.size - 1)], context=context, node_block_size=2) as m:
+        if comm.size > 1:
+            refused(ValueError, "are not whole nodes of 2 unknowns",
+                    lambda: m.solver(preconditioner="multigrid", coordinates=xyz[first:last]))
 
 
 def different_options(context):
@@ -258,7 +296,7 @@ def main():
                 assert context.info()["ranks"] == comm.size > 1
                 if backend == "host":
                     assert context.info()["feeder"] == (owners > 0 and comm.rank == comm.size - 1)
-                for step in (own_rows, node_blocks, different_options, arrays_of_the_context, triplets, boundary_values, solving,
+                for step in (own_rows, node_blocks, multigrid, different_options, arrays_of_the_context, triplets, boundary_values, solving,
                              penalty_rows, half_storage, files, errors, interrupted):
                     step(context)
                     if comm.rank == 0:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
 import shardmat
-from checks import tridiagonal
+from checks import elastic_plate, rigid_modes, tridiagonal
 
 
 class Solvers(unittest.TestCase):
@@ -31,19 +31,19 @@ class Solvers(unittest.TestCase):
                  "max_iterations": 7, "restart": 5, "gram_schmidt": "modified", "columns": 2, "node_block_size": 1, "degree": 3, "null_space": "none",
                  "near_null_space": "constants", "strength": 0.1, "smoother_degree": 3, "coarse_size": 20, "levels": 3, "inner": "f64", "refresh": "anew",
                  "residual_norm": "preconditioned", "assume_symmetric": True, "variant": "classic", "penalty_rows": "keep",
-                 "monitor": print}
-        self.assertEqual(sorted(names + ["columns", "monitor"]), sorted(given))
+                 "coordinates": np.zeros((60, 3)), "monitor": print}
+        self.assertEqual(sorted(names + ["columns", "coordinates", "monitor"]), sorted(given))
         for documented in (shardmat.Solver, m.solve, m.solver):
             self.assertEqual(sorted(re.findall(r"^ *(\w+): ", documented.__doc__, re.M)), sorted(given))
         users = {"restart": {"solver": "gmres"}, "gram_schmidt": {"solver": "fgmres"}, "degree": {"preconditioner": "chebyshev"},
                  "node_block_size": {"preconditioner": "block_jacobi"}}
-        users |= dict.fromkeys(("near_null_space", "strength", "smoother_degree", "coarse_size", "levels", "inner", "refresh"),
+        users |= dict.fromkeys(("near_null_space", "strength", "smoother_degree", "coarse_size", "levels", "inner", "refresh", "coordinates"),
                                {"preconditioner": "multigrid"})
         for name, value in given.items():
             plain = {"solver": "cg", "preconditioner": "none"}
             m.solver(**{**plain, **users.get(name, {}), name: value}).close()
             if name in users:
-                with self.assertRaisesRegex(ValueError, f"{name} is of no use with the .*; leave it out, or take"):
+                with self.assertRaisesRegex(ValueError, f"{name} (is|are) of no use with the .*; leave (it|them) out, or take"):
                     m.solver(**plain, **{name: value})
         for option in ("solver", "preconditioner"):
             choices = re.search(rf"^{option}: .*One of (.*?)\. ", shardmat.solver_settings(), re.M)[1]
@@ -51,6 +51,61 @@ class Solvers(unittest.TestCase):
                 self.assertIn(f'"{name}"', shardmat.Solver.__doc__)
         with self.assertRaisesRegex(TypeError, "no option 'tol'.*help"):
             m.solver(tol=1e-3)
+
+    def test_multigrid_takes_coordinates(self):
+        a, xyz = elastic_plate(80, 4)
+        m, b = shardmat.Matrix.from_scipy(a), np.ones(a.shape[0])
+        options = {"preconditioner": "multigrid", "coarse_size": 30, "inner": "f64"}  # f32 would round differently from run to run
+
+        def iterations(**more):
+            solver = m.solver(**options, **more)
+            np.testing.assert_allclose(a @ solver.solve(b), b, atol=1e-5)
+            return solver.results[0]["iterations"]
+
+        few = iterations(coordinates=xyz)
+        self.assertGreater(iterations(), 1.5 * few)
+        np.testing.assert_allclose(m.solve(b, coordinates=xyz, **options), spl.spsolve(a.tocsc(), b), rtol=1e-4)
+        modes = rigid_modes(xyz)
+        for same in (xyz.tolist(), xyz.astype(np.float32), np.asfortranarray(xyz), np.repeat(xyz, 2, axis=0)[::2]):
+            self.assertEqual(iterations(coordinates=same), few)
+        for same in (modes, np.asfortranarray(modes.astype(np.float32)), 7 * modes[:, ::-1]):
+            self.assertLessEqual(abs(iterations(near_null_space=same) - few), 1)
+        self.assertGreater(iterations(near_null_space=modes[:, :2]), few)
+
+        solver = m.solver(coordinates=xyz, **options)
+        levels, found = solver.levels, solver.multigrid
+        self.assertEqual((levels[0]["unknowns"], levels[0]["nonzeros"]), (a.shape[0], a.tobsr((2, 2)).nnz))
+        self.assertGreaterEqual(len(levels), 3)
+        self.assertIsNone(levels[-1]["radius"])
+        self.assertTrue(all(1 < level["radius"] < 6 for level in levels[:-1]), levels)
+        self.assertAlmostEqual(found["operator_complexity"], sum(level["nonzeros"] for level in levels) / levels[0]["nonzeros"])
+        self.assertEqual(found["near_null_space"], "3 rigid-body modes")
+        self.assertGreater(found["memory_bytes"], 4 * a.nnz)
+        self.assertGreater(found["setup_seconds"], 0)
+        plain = m.solver()
+        self.assertEqual((plain.levels, plain.multigrid), ([], None))
+
+    def test_coordinates_that_do_not_fit(self):
+        a, xyz = elastic_plate(4, 3)
+        m = shardmat.Matrix.from_scipy(a)
+        nan, zero = xyz.copy(), rigid_modes(xyz)
+        nan[3, 1], zero[:, 2] = np.nan, 0
+        for words, options in (("coordinates has 1 dim", {"coordinates": xyz.ravel()}),
+                               ("coordinates of 19 nodes are given, but this rank has 20 nodes of 2", {"coordinates": xyz[1:]}),
+                               ("dimensions must be 2 or 3", {"coordinates": np.zeros((20, 4))}),
+                               ("coordinates hold NaN", {"coordinates": nan}),
+                               ("coordinates has type complex128", {"coordinates": xyz.astype(complex)}),
+                               ("rigid-body modes need as many unknowns a node", {"coordinates": np.zeros((20, 3)), "near_null_space": "rigid"}),
+                               ("near_null_space has 20 rows; this rank has 40", {"near_null_space": xyz}),
+                               ("near_null_space has 1 dim", {"near_null_space": np.ones(40)}),
+                               ("near_null_count must be 1 to 12", {"near_null_space": np.ones((40, 13))}),
+                               ("vector 3 of 3 is 0", {"near_null_space": zero}),
+                               ("vectors hold NaN", {"near_null_space": np.full((40, 1), np.inf)})):
+            with self.assertRaisesRegex(ValueError, words):
+                m.solver(preconditioner="multigrid", **options)
+        for options in ({"coordinates": xyz}, {"near_null_space": rigid_modes(xyz)}):
+            with self.assertRaisesRegex(ValueError, "are of no use with the preconditioner jacobi; leave them out"):
+                m.solve(np.ones(40), preconditioner="jacobi", **options)
 
     def test_b_of_zeros_has_the_answer_zero(self):
         a = (tridiagonal(60) + tridiagonal(60).T).tocsr()

@@ -23,6 +23,10 @@ std::string help_of(const SolverSetting& setting) {
   for (const std::string& user : setting.users)
     if (user != kAutomaticMethod) users += (users.empty() ? "" : ", ") + user;
   if (!users.empty()) users = (setting.of == "solver" ? "" : setting.of + " ") + users + ": ";
+  if (setting.name == "near_null_space")
+    return users + setting.help + choices("Choices", setting.choices) +
+           ". Or file:NAME, vectors of your own: a row for each row of the matrix and 1 to 12 columns, in a file that --b "
+           "takes (dataset /near_null_vectors)";
   return users + setting.help + (setting.choices.empty() ? "" : choices("Choices", setting.choices));
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -38,6 +39,8 @@ struct Options : LoadChoices {
   bool force = false, monitor = false;
 };
 
+/// What --near-null-space takes beside its words.
+constexpr std::string_view kVectorsOf = "file:";
 constexpr const char* kPlotScript = "plot_convergence.py";
 
 void add_vector_options(const CommandLine& app, Options& o) {
@@ -157,6 +160,12 @@ void finish_options(Options& o) {
   s.backend = parse_backend_choice(o.backend);
   o.settings->take(s.solver);
   const std::string& preconditioner = s.solver.preconditioner;
+  if (std::string& space = s.solver.preconditioning.multigrid.near_null_space; space.starts_with(kVectorsOf)) {
+    s.near_null_vectors = space.substr(kVectorsOf.size());
+    if (s.near_null_vectors.empty())
+      throw Error(ErrorKind::usage, "file: is followed by the name of a file, as file:modes.npy", "near_null_space");
+    space = "auto";
+  }
   if (!s.coordinates.empty() && preconditioner != "multigrid" && preconditioner != kAutomaticPreconditioner)
     throw Error(ErrorKind::usage,
                 "coordinates are of no use without the preconditioner multigrid; leave them out, or take it", "coordinates");
@@ -188,8 +197,11 @@ void show_iterations(SolveControl& control, IterationLine& line) {
 int run(Options& o, Communicator& communicator) {
   communicator.run_agreed([&] {
     if (communicator.rank() != 0) return;
-    const std::vector<InputFile> inputs{
-        {o.solve.b, "b"}, {o.solve.initial_guess, "the initial guess"}, {o.solve.matrix, "the matrix"}};
+    const std::vector<InputFile> inputs{{o.solve.b, "b"},
+                                        {o.solve.initial_guess, "the initial guess"},
+                                        {o.solve.coordinates, "the coordinates"},
+                                        {o.solve.near_null_vectors, "the near-null vectors"},
+                                        {o.solve.matrix, "the matrix"}};
     require_spared(inputs, {o.solve.output, o.json, o.plot});
     check_report_file(o.json);
     if (!o.plot.empty()) {

@@ -18,14 +18,22 @@ struct NodeCoordinates {
   HostVector<double> of_own;
 };
 
+/// Vectors that A maps to almost 0, in place of those that multigrid makes itself.
+struct NearNullVectors {
+  static constexpr int kMost = 12;
+  int count = 1;                ///< 1 to kMost
+  HostVector<double> of_own{};  ///< `count` values for each unknown of this rank, in the order of the source
+};
+
 struct MultigridOptions {
-  std::shared_ptr<const NodeCoordinates> coordinates;  ///< null: not known
-  std::string near_null_space = "auto";                ///< auto, rigid or constants
-  double strength = 0.05;                              ///< theta of strong_couplings()
-  int smoother_degree = 2;                             ///< steps before and after a coarse correction
-  std::int64_t coarse_size = 500;                      ///< unknowns at which a level is solved exactly
-  int levels = 20;                                     ///< at most
-  ValueType inner = ValueType::f32;                    ///< type of the hierarchy
+  std::shared_ptr<const NodeCoordinates> coordinates;        ///< null: not known
+  std::shared_ptr<const NearNullVectors> near_null_vectors;  ///< null: as near_null_space says; else that must be auto
+  std::string near_null_space = "auto";                      ///< auto, rigid or constants
+  double strength = 0.05;                                    ///< theta of strong_couplings()
+  int smoother_degree = 2;                                   ///< steps before and after a coarse correction
+  std::int64_t coarse_size = 500;                            ///< unknowns at which a level is solved exactly
+  int levels = 20;                                           ///< at most
+  ValueType inner = ValueType::f32;                          ///< type of the hierarchy
   /// What new values of the matrix change: keep (the matrices of all levels), smooth (also P, smoothed by the new values) or
   /// anew (everything).
   std::string refresh = "keep";

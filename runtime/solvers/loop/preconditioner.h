@@ -18,6 +18,7 @@ namespace shardmat {
 
 class DistributedMatrix;
 class HeldRows;
+struct MultigridReport;
 
 /// Threads: one thread at a time uses a preconditioner. Collective functions say so.
 class Preconditioner {
@@ -44,6 +45,8 @@ class Preconditioner {
   virtual std::int64_t device_bytes() const = 0;
   /// What was built, for the report: "blocks of 3".
   virtual std::string describe() const { return {}; }
+  /// The levels of multigrid; null: M is not multigrid. Valid until refresh().
+  virtual const MultigridReport* multigrid() const { return nullptr; }
 };
 
 struct PreconditionerOptions {

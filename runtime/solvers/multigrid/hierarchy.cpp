@@ -92,14 +92,16 @@ void Hierarchy::build(NodeRows a) {
     const HostVector<double> inverse = inverse_diagonal(a);
     levels_.push_back(std::make_unique<Level>(a, inverse, context_, options_.inner, columns_));
     Level& here = *levels_.back();
-    all += nonzeros(a);
+    const double here_nonzeros = nonzeros(a);
+    all += here_nonzeros;
     const std::int64_t unknowns = a.rows->all() * a.row_size;
-    report_.unknowns.push_back(unknowns);
+    report_.levels.push_back({unknowns, static_cast<std::int64_t>(here_nonzeros), 0});
     std::optional<NodeRows> next;
     if (unknowns <= options_.coarse_size) {
       here.set_inverse(dense_inverse(a, modes));
     } else {
       const double radius = here.find_radius(stream);
+      report_.levels.back().radius = radius;
       here.set_smoother(radius, options_.smoother_degree);
       if (std::ssize(levels_) < options_.levels) next = coarsen(a, inverse, radius, modes, kMostComplexity * first - all);
     }
@@ -110,6 +112,7 @@ void Hierarchy::build(NodeRows a) {
   }
   last_modes_ = std::move(modes);
   report_.operator_complexity = first > 0 ? all / first : 1;
+  report_.bytes = context_.communicator().all_reduce(device_bytes(), Reduction::sum);
 }
 
 void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {

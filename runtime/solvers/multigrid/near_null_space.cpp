@@ -98,35 +98,96 @@ double share_of_small_rows(const NodeRows& a, const Modes& modes) {
   return counts[1] == 0 ? 0 : counts[0] / counts[1];
 }
 
+/// Throws Error(usage) if some ranks give another number of `what` than others. Collective.
+void require_same(int number, const char* what, const char* name, Communicator& ranks) {
+  int least_and_most[] = {number, -number};
+  ranks.all_reduce(std::span<int>(least_and_most), Reduction::min);
+  ranks.run_agreed([&] {
+    if (least_and_most[0] != -least_and_most[1])
+      throw Error(ErrorKind::usage,
+                  fmt::format("some ranks give {} {}, others {}; give them on all ranks or on none", least_and_most[0], what,
+                              -least_and_most[1]),
+                  name);
+  });
+}
+
+void require_finite(const HostVector<double>& values, const char* what, const char* name) {
+  for (const double value : values)
+    if (!std::isfinite(value)) throw Error(ErrorKind::input, fmt::format("{} hold NaN or infinity", what), name);
+}
+
+/// Not collective.
+void require_fitting(const NodeCoordinates& given, const NodeRows& a) {
+  if (given.dimensions != 2 && given.dimensions != 3)
+    throw Error(ErrorKind::usage, fmt::format("a node has 2 or 3 coordinates, not {}", given.dimensions), "coordinates");
+  const std::int64_t nodes = std::ssize(given.of_own) / given.dimensions;
+  if (nodes * given.dimensions != std::ssize(given.of_own) || nodes != a.count())
+    throw Error(ErrorKind::usage,
+                fmt::format("coordinates of {} nodes are given, but this rank has {} nodes of {} unknown{}", nodes,
+                            a.count(), a.row_size, a.row_size == 1 ? "" : "s"),
+                "coordinates");
+  require_finite(given.of_own, "the coordinates", "coordinates");
+}
+
+/// Not collective.
+void require_fitting(const NearNullVectors& given, const NodeRows& a, const std::string& asked) {
+  if (given.count < 1 || given.count > NearNullVectors::kMost)
+    throw Error(ErrorKind::usage,
+                fmt::format("there are {} near-null vectors; give 1 to {}", given.count, NearNullVectors::kMost),
+                "near_null_vectors");
+  if (asked != "auto")
+    throw Error(ErrorKind::usage,
+                fmt::format("near-null vectors are given, and near_null_space is {}; leave one of them out", asked),
+                "near_null_space");
+  const std::int64_t unknowns = a.count() * a.row_size;
+  if (std::ssize(given.of_own) != unknowns * given.count)
+    throw Error(ErrorKind::usage,
+                fmt::format("{} near-null vectors come with {} values, but this rank has {} unknowns; give {} values",
+                            given.count, given.of_own.size(), unknowns, unknowns * given.count),
+                "near_null_vectors");
+  require_finite(given.of_own, "the near-null vectors", "near_null_vectors");
+}
+
+/// The vectors of the caller, scaled to a largest magnitude of 1. Throws Error(input) if one is 0. Collective.
+NearNullSpace take_vectors(const NearNullVectors& given, const NodeRows& a) {
+  Communicator& ranks = a.rows->ranks();
+  const int m = given.count;
+  std::vector<double> largest(at(m), 0.0);
+  for (std::size_t i = 0; i < given.of_own.size(); ++i)
+    largest[i % at(m)] = std::max(largest[i % at(m)], std::abs(given.of_own[i]));
+  ranks.all_reduce(std::span<double>(largest), Reduction::max);
+  ranks.run_agreed([&] {
+    for (int v = 0; v < m; ++v)
+      if (largest[at(v)] == 0)
+        throw Error(ErrorKind::input, fmt::format("near-null vector {} of {} is 0 in all unknowns; leave it out", v + 1, m),
+                    "near_null_vectors");
+  });
+  NearNullSpace found{{a.row_size, m, given.of_own}, fmt::format("{} given vector{}", m, m == 1 ? "" : "s")};
+  for (std::size_t i = 0; i < found.modes.value.size(); ++i) found.modes.value[i] /= largest[i % at(m)];
+  clear_alone(a, found.modes);
+  return found;
+}
+
 }  // namespace
 
 NearNullSpace near_null_space(const NodeRows& a, const MultigridOptions& options) {
   Communicator& ranks = a.rows->ranks();
   const NodeCoordinates* const coordinates = options.coordinates.get();
   const std::string& asked = options.near_null_space;
-  const int dimensions = coordinates == nullptr ? 0 : coordinates->dimensions;
-  int least_and_most[] = {dimensions, -dimensions};
-  ranks.all_reduce(std::span<int>(least_and_most), Reduction::min);
+  const NearNullVectors* const vectors = options.near_null_vectors.get();
+  require_same(coordinates == nullptr ? 0 : coordinates->dimensions, "coordinates of a node", "coordinates", ranks);
+  require_same(vectors == nullptr ? 0 : vectors->count, "near-null vectors", "near_null_vectors", ranks);
   ranks.run_agreed([&] {
-    if (least_and_most[0] != -least_and_most[1])
-      throw Error(ErrorKind::usage,
-                  fmt::format("some ranks have nodes with {} coordinates, others with {}; give them on all ranks or on none",
-                              least_and_most[0], -least_and_most[1]),
-                  "coordinates");
     if (asked != "auto" && asked != "rigid" && asked != "constants")
       throw Error(ErrorKind::usage, fmt::format("near_null_space must be auto, rigid or constants, not \"{}\"", asked),
                   "near_null_space");
     if (asked == "rigid" && coordinates == nullptr)
       throw Error(ErrorKind::usage, "rigid-body modes need the coordinates of the nodes; give them, or take constants",
                   "coordinates");
-    if (coordinates == nullptr) return;
-    const std::int64_t given = std::ssize(coordinates->of_own) / coordinates->dimensions;
-    if (given != a.count())
-      throw Error(ErrorKind::usage,
-                  fmt::format("coordinates of {} nodes are given, but this rank has {} nodes of {} unknowns", given,
-                              a.count(), a.row_size),
-                  "coordinates");
+    if (coordinates != nullptr) require_fitting(*coordinates, a);
+    if (vectors != nullptr) require_fitting(*vectors, a, asked);
   });
+  if (vectors != nullptr) return take_vectors(*vectors, a);
   const auto take_constants = [&](const std::string& why) {
     NearNullSpace found{
         constants(a.count(), a.row_size),

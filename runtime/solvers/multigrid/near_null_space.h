@@ -13,13 +13,14 @@ namespace shardmat::multigrid {
 
 struct NearNullSpace {
   Modes modes;
-  std::string why;  ///< for reports: "6 rigid-body modes", "constants: no coordinates are given"
+  std::string why;  ///< for reports: "6 rigid-body modes", "3 constants: no coordinates are given"
 };
 
-/// auto: rigid-body modes if coordinates are given, a node has as many unknowns as coordinates, and A maps each mode to
-/// almost 0 away from what holds the body; else a constant for each unknown of a node. Entries of unknowns that are coupled
-/// with nothing (known values) are 0. Collective. Throws Error(usage) for "rigid" without coordinates, for coordinates of
-/// another number of nodes, and for unknown names.
+/// The vectors that are given; else by the name. auto: rigid-body modes if coordinates are given, a node has as many
+/// unknowns as coordinates, and A maps each mode to almost 0 away from what holds the body; else a constant for each unknown
+/// of a node. Entries of unknowns that are coupled with nothing (known values) are 0. Collective. Throws Error(usage) for
+/// "rigid" without coordinates, for coordinates of another number of nodes, for vectors of another number of unknowns, and
+/// for unknown names; Error(input) for NaN and infinity, and for a given vector of zeros.
 NearNullSpace near_null_space(const NodeRows& a, const MultigridOptions& options);
 
 }  // namespace shardmat::multigrid

@@ -9,11 +9,20 @@
 
 namespace shardmat {
 
+/// Of all ranks.
+struct LevelReport {
+  std::int64_t unknowns = 0;
+  std::int64_t nonzeros = 0;  ///< stored zeros of blocks included
+  double radius = 0;  ///< of D⁻¹·A, as the smoother takes it: Level::find_radius(); 0: the level is solved exactly
+};
+
+/// The same on all ranks but for the seconds.
 struct MultigridReport {
-  std::vector<std::int64_t> unknowns;  ///< of each level
-  double operator_complexity = 1;      ///< nonzeros of all levels over those of the first
-  std::string modes;                   ///< NearNullSpace::why
-  double seconds = 0;                  ///< of the set-up
+  std::vector<LevelReport> levels;
+  double operator_complexity = 1;  ///< nonzeros of all levels over those of the first
+  std::string modes;               ///< NearNullSpace::why
+  double seconds = 0;              ///< of the set-up
+  std::int64_t bytes = 0;          ///< device memory of the hierarchy on all ranks together
 };
 
 }  // namespace shardmat

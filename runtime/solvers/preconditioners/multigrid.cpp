@@ -33,10 +33,11 @@ class Multigrid final : public Preconditioner {
   std::int64_t usual_iterations() const override { return 16; }
   std::int64_t apply_bytes() const override { return hierarchy_->cycle_bytes(); }
   std::int64_t device_bytes() const override { return hierarchy_->device_bytes(); }
+  const MultigridReport* multigrid() const override { return &hierarchy_->report(); }
   std::string describe() const override {
     const MultigridReport& report = hierarchy_->report();
-    std::string text = fmt::format("{}; {} levels of", report.modes, report.unknowns.size());
-    for (const std::int64_t unknowns : report.unknowns) text += fmt::format(" {}", unknowns);
+    std::string text = fmt::format("{}; {} levels of", report.modes, report.levels.size());
+    for (const LevelReport& level : report.levels) text += fmt::format(" {}", level.unknowns);
     return text +
            fmt::format(" unknowns, complexity {:.2f}; set up in {:.2f} s", report.operator_complexity, report.seconds);
   }

@@ -17,6 +17,7 @@
 #include "runtime/solvers/multigrid/near_null_space.h"
 #include "runtime/solvers/multigrid/operator.h"
 #include "runtime/solvers/multigrid/prolong.h"
+#include "runtime/solvers/multigrid/report.h"
 #include "runtime/solvers/multigrid/take_nodes.h"
 #include "runtime/source/matrix_source.h"
 #include "tests/runtime/solvers/test_system.h"
@@ -306,6 +307,84 @@ TEST(Multigrid, RefreshTakesNewValues) {
   }
 }
 
+/// The rigid-body modes of nodes, as a program gives them.
+std::shared_ptr<NearNullVectors> rigid_vectors(const NodeCoordinates& nodes) {
+  auto found = std::make_shared<NearNullVectors>();
+  found->count = 6;
+  for (std::size_t i = 0; i < nodes.of_own.size(); i += 3) {
+    const double x = nodes.of_own[i], y = nodes.of_own[i + 1], z = nodes.of_own[i + 2];
+    for (const double value : {1.0, 0.0, 0.0, -y, 0.0, z, 0.0, 1.0, 0.0, x, -z, 0.0, 0.0, 0.0, 1.0, 0.0, y, -x})
+      found->of_own.push_back(value);
+  }
+  return found;
+}
+
+TEST(Multigrid, TakesGivenVectors) {
+  const std::string elasticity = "elasticity:n=12,uniform,clamp=0.05";
+  System system(kHost64, elasticity, 1);
+  const auto coordinates = coordinates_of(*open_matrix(elasticity, world()).rows, system.at.matrix, 3);
+  const std::int64_t without = iterations_of(system, {});
+  SolverOptions options;
+  options.preconditioning.multigrid.coordinates = coordinates;
+  const std::int64_t rigid = iterations_of(system, options);
+  EXPECT_GT(without, rigid);
+  options.preconditioning.multigrid.coordinates = nullptr;
+  auto vectors = rigid_vectors(*coordinates);
+  options.preconditioning.multigrid.near_null_vectors = vectors;
+  EXPECT_NEAR(static_cast<double>(iterations_of(system, options)), static_cast<double>(rigid), 1);
+  for (std::size_t i = 0; i < vectors->of_own.size(); ++i) vectors->of_own[i] *= i % 6 == 4 ? 1e200 : 1e-200;
+  EXPECT_NEAR(static_cast<double>(iterations_of(system, options)), static_cast<double>(rigid), 1);
+}
+
+TEST(Multigrid, RefusesVectorsThatCannotBe) {
+  System system(kHost64, "elasticity:n=4,clamp=0.3", 1);
+  const std::int64_t unknowns = std::ssize(system.b.own(system.stream()));
+  const bool last = world().rank() + 1 == world().size();
+  const auto refused = [&](ErrorKind kind, const NearNullVectors& vectors, const std::string& name = "auto") {
+    SolverOptions options;
+    options.preconditioner = "multigrid", options.preconditioning.multigrid.near_null_space = name;
+    options.preconditioning.multigrid.near_null_vectors = std::make_shared<NearNullVectors>(vectors);
+    return error_of(kind, [&] { Solver(system.at.matrix, options); });
+  };
+  NearNullVectors vectors{2, HostVector<double>(at(2 * unknowns), 1.0)};
+  EXPECT_NE(refused(ErrorKind::usage, vectors, "constants").find("near_null_space is constants"), std::string::npos);
+  for (std::int64_t i = 0; i < unknowns; ++i) vectors.of_own[at(2 * i + 1)] = 0;
+  EXPECT_NE(refused(ErrorKind::input, vectors).find("vector 2 of 2 is 0 in all unknowns"), std::string::npos);
+  if (last) vectors.of_own[0] = std::nan("");
+  EXPECT_NE(refused(ErrorKind::input, vectors).find("vectors hold NaN"), std::string::npos);
+  if (last) vectors.of_own.pop_back();
+  EXPECT_NE(refused(ErrorKind::usage, vectors).find("2 near-null vectors come with"), std::string::npos);
+  vectors.count = 13;
+  EXPECT_NE(refused(ErrorKind::usage, vectors).find("give 1 to 12"), std::string::npos);
+  if (world().size() > 1) {
+    vectors.count = last ? 2 : 3;
+    EXPECT_NE(refused(ErrorKind::usage, vectors).find("some ranks give 2 near-null vectors, others 3"), std::string::npos);
+  }
+}
+
+TEST(Multigrid, TellsItsLevels) {
+  System system(kHost64, "poisson7:n=12,uniform", 1);
+  SolverOptions options;
+  options.preconditioner = "multigrid", options.preconditioning.multigrid.coarse_size = 20;
+  const Solver solver(system.at.matrix, options);
+  const MultigridReport* const report = solver.preconditioner().multigrid();
+  ASSERT_NE(report, nullptr);
+  ASSERT_GE(report->levels.size(), 3u);
+  EXPECT_EQ(report->levels[0].unknowns, 1728);
+  EXPECT_EQ(report->levels[0].nonzeros, 7 * 1728 - 6 * 144);
+  double all = 0;
+  for (std::size_t l = 0; l < report->levels.size(); ++l) {
+    const LevelReport& level = report->levels[l];
+    all += static_cast<double>(level.nonzeros);
+    EXPECT_TRUE(l == 0 || level.unknowns < report->levels[l - 1].unknowns);
+    const bool last = l + 1 == report->levels.size();
+    EXPECT_TRUE(last ? level.radius == 0 : level.radius > 1 && level.radius < 6) << level.radius;
+  }
+  EXPECT_DOUBLE_EQ(report->operator_complexity, all / static_cast<double>(report->levels[0].nonzeros));
+  EXPECT_GT(report->bytes, 8 * report->levels[0].nonzeros);
+  EXPECT_EQ(Solver(system.at.matrix, {}).preconditioner().multigrid(), nullptr);
+}
+
 TEST(Multigrid, RefusesWhatDoesNotFit) {
   System system(kHost64, "elasticity:n=4,clamp=0.3", 1);
   const auto refused = [&](const MultigridOptions& multigrid) {
@@ -321,6 +400,20 @@ TEST(Multigrid, RefusesWhatDoesNotFit) {
   coordinates->of_own.assign(3 * 1000, 0.5);
   wrong.coordinates = coordinates;
   EXPECT_NE(refused(wrong).find("coordinates of 1000 nodes"), std::string::npos);
+  coordinates->dimensions = 4;
+  EXPECT_NE(refused(wrong).find("2 or 3 coordinates, not 4"), std::string::npos);
+  coordinates->dimensions = 3;
+  SolverOptions jacobi;
+  jacobi.preconditioner = "jacobi", jacobi.preconditioning.multigrid = wrong;
+  const std::string text = error_of(ErrorKind::usage, [&] { Solver(system.at.matrix, jacobi); });
+  EXPECT_NE(text.find("coordinates are of no use with the preconditioner jacobi"), std::string::npos) << text;
+  const auto nodes = coordinates_of(*open_matrix("elasticity:n=4,clamp=0.3", world()).rows, system.at.matrix, 3);
+  auto not_finite = std::make_shared<NodeCoordinates>(*nodes);
+  if (world().rank() + 1 == world().size()) not_finite->of_own.back() = std::nan("");
+  SolverOptions options;
+  options.preconditioner = "multigrid", options.preconditioning.multigrid.coordinates = not_finite;
+  const std::string found = error_of(ErrorKind::input, [&] { Solver(system.at.matrix, options); });
+  EXPECT_NE(found.find("the coordinates hold NaN"), std::string::npos) << found;
   if (world().size() == 1) return;
   if (world().rank() == 0) wrong.coordinates.reset();
   EXPECT_NE(refused(wrong).find("on all ranks or on none"), std::string::npos);

@@ -14,13 +14,24 @@ class NativeSolver {
     shardmat_solver_options options{};
     options.size = sizeof options;
     std::string texts;
+    py::array_t<double> coordinates, vectors;
     for (const auto& [key, value] : settings) {
       const auto name = key.cast<std::string>();
       if (name == "monitor") monitor_->call = py::reinterpret_borrow<py::object>(value);
       else if (name == "columns") options.columns = value.cast<std::int64_t>();
+      else if (name == "coordinates") coordinates = py::reinterpret_borrow<py::array_t<double>>(value);
+      else if (name == "near_null_vectors") vectors = py::reinterpret_borrow<py::array_t<double>>(value);
       else texts += (texts.empty() ? "" : " ") + name + "=" + value.cast<std::string>();
     }
     options.settings = texts.c_str();
+    if (coordinates.ndim() == 2) {
+      options.coordinates = coordinates.data();
+      options.nodes = coordinates.shape(0), options.dimensions = static_cast<std::int32_t>(coordinates.shape(1));
+    }
+    if (vectors.ndim() == 2) {
+      options.near_null_vectors = vectors.data();
+      options.near_null_count = static_cast<std::int32_t>(vectors.shape(1));
+    }
     options.monitor = &Monitor::called;
     options.user = monitor_.get();
     columns_ = options.columns == 0 ? 1 : options.columns;
@@ -31,6 +42,32 @@ class NativeSolver {
 
   void refresh() const {
     call([&] { return shardmat_solver_refresh(handle_.get()); });
+  }
+
+  /// The levels of multigrid; None of another preconditioner.
+  py::object multigrid() const {
+    shardmat_multigrid_info info{};
+    info.size = sizeof info;
+    call([&] { return shardmat_solver_get_multigrid(handle_.get(), &info); });
+    if (info.levels == 0) return py::none();
+    py::list levels;
+    for (std::int64_t l = 0; l < info.levels; ++l) {
+      shardmat_multigrid_level level{};
+      level.size = sizeof level;
+      call([&] { return shardmat_solver_get_level(handle_.get(), l, &level); });
+      py::dict described;
+      described["unknowns"] = level.unknowns;
+      described["nonzeros"] = level.nonzeros;
+      described["radius"] = level.radius > 0 ? py::object(py::float_(level.radius)) : py::object(py::none());
+      levels.append(described);
+    }
+    py::dict described;
+    described["levels"] = levels;
+    described["operator_complexity"] = info.operator_complexity;
+    described["near_null_space"] = info.near_null_space;
+    described["setup_seconds"] = info.setup_seconds;
+    described["memory_bytes"] = info.memory_bytes;
+    return described;
   }
 
   /// Solves in x; returns what each column came to.
@@ -113,6 +150,7 @@ void add_solver(py::module_& module) {
   py::class_<NativeSolver>(module, "Solver")
       .def(py::init<const NativeMatrix&, const py::dict&>())
       .def("refresh", &NativeSolver::refresh)
+      .def("multigrid", &NativeSolver::multigrid)
       .def("solve", &NativeSolver::solve);
 }
 

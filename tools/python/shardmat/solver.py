@@ -23,8 +23,11 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
     columns: right-hand sides that are solved at once. 1; Matrix.solve takes those of b.
     node_block_size: the unknowns a node, for block_jacobi. Found in the pattern.
     degree: of the polynomial of chebyshev. 4.
-    near_null_space: of multigrid: "constants", one for each unknown of a node; "rigid" and "auto" need coordinates, which the
-        command and C++ alone take. "auto", which is constants without them.
+    near_null_space: of multigrid: vectors that A maps to almost 0, an array with a row for each row of this rank and 1 to 12
+        columns. Or "rigid", the rigid-body modes, which need coordinates; "constants", one for each unknown of a node;
+        "auto": rigid where the coordinates are known and A maps the modes to almost 0.
+    coordinates: for multigrid: where the nodes lie, an array with a row for each node of this rank's rows, in their order,
+        and 2 or 3 columns. Structures want them: without them a solve takes several times as many iterations.
     strength: of multigrid: couplings of so much and more form aggregates. 0.05.
     smoother_degree: of multigrid: steps of the smoother before and after a coarse correction. 2.
     coarse_size: of multigrid: a level of so many unknowns is solved exactly. 500.
@@ -66,6 +69,29 @@ def _as_text(name, value):
         return repr(float(value))
 
 
+def _table(array, name, row):
+    """An array of two dimensions as float64, row by row without gaps."""
+    import numpy
+
+    array = real(array, name)
+    if array.ndim != 2:
+        raise ValueError(f"{name} has {array.ndim} dimensions; it must have two: a row for each {row} of this rank")
+    return numpy.ascontiguousarray(array, numpy.float64)
+
+
+def _arrays(given, own_rows):
+    """The options that are arrays, as the native module takes them. They are removed from `given`."""
+    arrays = {}
+    if given.get("coordinates") is not None:
+        arrays["coordinates"] = _table(given.pop("coordinates"), "coordinates", "node")
+    space = given.get("near_null_space")
+    if space is not None and not isinstance(space, str):
+        arrays["near_null_vectors"] = vectors = _table(given.pop("near_null_space"), "near_null_space", "row")
+        if len(vectors) != own_rows:
+            raise ValueError(f"near_null_space has {len(vectors)} rows; this rank has {own_rows}")
+    return arrays
+
+
 def _options(given):
     """What was given, with all but columns and monitor as text."""
     known = {name: value for name, value in given.items() if value is not None}
@@ -89,9 +115,25 @@ class Solver(Handle):
     def __init__(self, matrix, solver="auto", preconditioner="auto", **options):
         self._matrix = matrix
         self._sum_type = matrix.info()["sum_type"]
-        self._native = native().Solver(matrix._open(),
-                                       _options({"solver": solver, "preconditioner": preconditioner, **options}))
+        arrays = _arrays(options, matrix.own_shape[0])
+        settings = _options({"solver": solver, "preconditioner": preconditioner, **options})
+        self._native = native().Solver(matrix._open(), {**settings, **arrays})
         self.results = []
+
+    @property
+    def multigrid(self):
+        """What multigrid has set up: a dict with the levels, the near null space, and what they cost. None of another
+        preconditioner.
+        """
+        return self._open().multigrid()
+
+    @property
+    def levels(self):
+        """A dict for each level of multigrid, the finest first: its unknowns and nonzeros on all ranks, and the radius of
+        D⁻¹·A, as the smoother takes it; None where the level is solved exactly. Empty for another preconditioner.
+        """
+        found = self.multigrid
+        return [] if found is None else found["levels"]
 
     def refresh(self):
         """Takes the new values of the matrix into the preconditioner. Collective."""
