@@ -17,31 +17,38 @@ double square_of(const NodeRows& a, std::int64_t k) {
 
 }  // namespace
 
-StrongGraph strong_couplings(const NodeRows& a, double theta) {
-  HostVector<double> diagonal(at(a.count()));
+CouplingNorms::CouplingNorms(const NodeRows& a) : square(at(a.blocks())), diagonal(at(a.count())) {
   parallel_ranges(a.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t k = a.find(i, static_cast<std::int32_t>(i));
-      diagonal[at(i)] = k < 0 ? 0 : std::sqrt(square_of(a, k));
+      diagonal[at(i)] = 0;
+      for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k) {
+        square[at(k)] = square_of(a, k);
+        if (a.column[at(k)] == i) diagonal[at(i)] = std::sqrt(square[at(k)]);
+      }
     }
   });
+}
+
+StrongGraph strong_couplings(const NodeRows& a, const CouplingNorms& norms, double theta) {
   StrongGraph graph;
   graph.start.resize(at(a.count() + 1));
   graph.start[0] = 0;
   graph.alone.resize(at(a.count()));
-  HostVector<char> strong(at(a.blocks()));
+  const auto each_strong = [&](std::int64_t i, auto use) {
+    const double least = theta * theta * norms.diagonal[at(i)];
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k) {
+      const std::int64_t j = a.column[at(k)];
+      const double square = norms.square[at(k)];
+      if (j != i && j < a.count() && square > 0 && square >= least * norms.diagonal[at(j)]) use(a.column[at(k)]);
+    }
+  };
   parallel_ranges(a.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       std::int64_t count = 0;
-      bool alone = true;
-      for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k) {
-        const std::int64_t j = a.column[at(k)];
-        const double square = j == i ? 0 : square_of(a, k);
-        alone = alone && square == 0;
-        const bool own = j < a.count();
-        strong[at(k)] = own && square > 0 && square >= theta * theta * diagonal[at(i)] * diagonal[at(j)] ? 1 : 0;
-        count += strong[at(k)];
-      }
+      each_strong(i, [&](std::int32_t) { ++count; });
+      bool alone = count == 0;
+      for (std::int64_t k = a.start[at(i)]; alone && k < a.start[at(i) + 1]; ++k)
+        alone = a.column[at(k)] == i || norms.square[at(k)] == 0;
       graph.alone[at(i)] = alone ? 1 : 0;
       graph.start[at(i) + 1] = count;
     }
@@ -51,8 +58,7 @@ StrongGraph strong_couplings(const NodeRows& a, double theta) {
   parallel_ranges(a.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       std::int64_t to = graph.start[at(i)];
-      for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k)
-        if (strong[at(k)] != 0) graph.node[at(to++)] = a.column[at(k)];
+      each_strong(i, [&](std::int32_t j) { graph.node[at(to++)] = j; });
     }
   });
   return graph;

@@ -1,6 +1,6 @@
 // Aggregates: the nodes of a level in groups, each of which becomes a node of the next level.
 //
-// Threads: any; nothing here is collective but what says so.
+// Threads: any; nothing here is collective.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,14 @@ struct StrongGraph {
   std::int64_t count() const { return std::ssize(alone); }
 };
 
-/// ‖A_ij‖ ≥ theta √(‖A_ii‖ ‖A_jj‖) in Frobenius norms (Vaněk, Mandel, Brezina, Computing 56, 1996, for blocks). Collective.
-StrongGraph strong_couplings(const NodeRows& a, double theta);
+/// Squares of the Frobenius norms of blocks, and the norms of those on the diagonal.
+struct CouplingNorms {
+  HostVector<double> square, diagonal;
+  explicit CouplingNorms(const NodeRows& a);
+};
+
+/// ‖A_ij‖ ≥ theta √(‖A_ii‖ ‖A_jj‖) in Frobenius norms (Vaněk, Mandel, Brezina, Computing 56, 1996, for blocks).
+StrongGraph strong_couplings(const NodeRows& a, const CouplingNorms& norms, double theta);
 
 struct Aggregates {
   HostVector<std::int32_t> of_node;  ///< -1: part of none

@@ -15,9 +15,16 @@
 
 namespace shardmat::multigrid {
 
+/// How the columns of a row lie.
+enum class Columns {
+  ascending,
+  as_they_come,  ///< in the order of their first terms: for what is only summed over
+};
+
 /// Sets start and column of `out`: `each(i, use)` calls use(column, …) for every term of row i; columns are below `columns`.
 template <class Each>
-void form_pattern(std::int64_t rows, std::int64_t columns, const Each& each, NodeRows& out) {
+void form_pattern(std::int64_t rows, std::int64_t columns, const Each& each, NodeRows& out,
+                  Columns order = Columns::ascending) {
   struct Piece {
     std::int64_t first_row;
     HostVector<std::int32_t> column;
@@ -28,13 +35,14 @@ void form_pattern(std::int64_t rows, std::int64_t columns, const Each& each, Nod
   out.start[0] = 0;
   parallel_ranges(rows, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
     Piece piece{begin, {}};
-    std::vector<std::int64_t> seen(at(columns), -1);
+    std::vector<std::int32_t> seen(at(columns), -1);  // rows of a rank have 32-bit numbers
     for (std::int64_t i = begin; i < end; ++i) {
+      const auto row = static_cast<std::int32_t>(i);
       const std::int64_t before = std::ssize(piece.column);
       each(i, [&](std::int32_t column, auto...) {
-        if (seen[at(column)] != i) seen[at(column)] = i, piece.column.push_back(column);
+        if (seen[at(column)] != row) seen[at(column)] = row, piece.column.push_back(column);
       });
-      std::sort(piece.column.begin() + before, piece.column.end());
+      if (order == Columns::ascending) std::sort(piece.column.begin() + before, piece.column.end());
       out.start[at(i) + 1] = std::ssize(piece.column) - before;
     }
     const std::lock_guard lock(mutex);

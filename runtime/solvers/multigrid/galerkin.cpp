@@ -42,9 +42,9 @@ auto terms_of(const NodeRows& a, const NodeRows& b) {
   };
 }
 
-NodeRows pattern_of_product(const NodeRows& a, const NodeRows& b) {
+NodeRows pattern_of_product(const NodeRows& a, const NodeRows& b, Columns order) {
   NodeRows out{a.row_size, b.col_size, a.rows, b.cols, {}, {}, {}};
-  form_pattern(a.count(), b.cols->local_count(), terms_of(a, b), out);
+  form_pattern(a.count(), b.cols->local_count(), terms_of(a, b), out, order);
   return out;
 }
 
@@ -62,29 +62,14 @@ void multiply_values(const NodeRows& a, const NodeRows& b, NodeRows& product) {
 }
 
 NodeRows multiply(const NodeRows& a, const NodeRows& b) {
-  NodeRows product = pattern_of_product(a, b);
+  NodeRows product = pattern_of_product(a, b, Columns::ascending);
   multiply_values(a, b, product);
   return product;
 }
 
-Galerkin::Columns Galerkin::columns_of(const NodeRows& p) {
-  Columns c;
-  c.start.assign(at(p.cols->local_count() + 1), 0);
-  for (const std::int32_t j : p.column) ++c.start[at(j) + 1];
-  std::partial_sum(c.start.begin(), c.start.end(), c.start.begin());
-  c.row.resize(p.column.size()), c.block.resize(p.column.size());
-  HostVector<std::int64_t> next(c.start.begin(), c.start.end() - 1);
-  for (std::int64_t i = 0; i < p.count(); ++i)
-    for (std::int64_t k = p.start[at(i)]; k < p.start[at(i) + 1]; ++k) {
-      const std::int64_t to = next[at(p.column[at(k)])]++;
-      c.row[at(to)] = static_cast<std::int32_t>(i), c.block[at(to)] = k;
-    }
-  return c;
-}
-
-Galerkin::Galerkin(const NodeRows& a, const NodeRows& p) : columns_(columns_of(p)) {
+Galerkin::Galerkin(const NodeRows& a, const NodeRows& p) : columns_(by_column(p)) {
   const WithGhostRows all_p(p, a.cols);
-  ap_ = pattern_of_product(a, *all_p);
+  ap_ = pattern_of_product(a, *all_p, Columns::as_they_come);
   c_ = NodeRows{p.col_size, p.col_size, nullptr, ap_.cols, {}, {}, {}};
   const auto each = [&](std::int64_t g, auto use) {
     for (std::int64_t t = columns_.start[at(g)]; t < columns_.start[at(g) + 1]; ++t) {

@@ -21,18 +21,11 @@ class Galerkin {
   /// A diagonal entry of 0, of a mode that an aggregate cannot carry, becomes the mean of its node's. REQUIRES: patterns as
   /// those of the constructor. Collective.
   NodeRows operator()(const NodeRows& a, const NodeRows& p);
+  const ByColumn& columns() const { return columns_; }
 
  private:
-  /// Which blocks of P stand in each of its columns, own and ghosts.
-  struct Columns {
-    HostVector<std::int64_t> start;
-    HostVector<std::int32_t> row;
-    HostVector<std::int64_t> block;
-  };
-  static Columns columns_of(const NodeRows& p);
-
-  Columns columns_;
-  NodeRows ap_, c_;  ///< patterns; c_ has the rows of all columns of P
+  ByColumn columns_;  ///< of P
+  NodeRows ap_, c_;   ///< patterns; c_ has the rows of all columns of P
 };
 
 }  // namespace shardmat::multigrid

@@ -58,9 +58,10 @@ void Hierarchy::order_rows(const RowMap& map) {
 std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<double>& inverse, double radius, Modes& modes,
                                            double left) {
   Communicator& ranks = context_.communicator();
+  const CouplingNorms norms(a);
   for (double strength = options_.strength;; strength = next_strength(strength)) {
     const bool last = strength == 0;
-    const Aggregates aggregates = make_aggregates(strong_couplings(a, strength));
+    const Aggregates aggregates = make_aggregates(strong_couplings(a, norms, strength));
     double counts[3] = {static_cast<double>(aggregates.count), static_cast<double>(aggregates.single), 0};
     for (const std::int32_t of : aggregates.of_node) counts[2] += of >= 0 ? 1 : 0;
     ranks.all_reduce(std::span<double>(counts), Reduction::sum);
@@ -107,7 +108,7 @@ void Hierarchy::build(NodeRows a) {
     }
     if (levels_.size() == 1) keep_pattern(a), first_pattern_ = std::move(a);
     if (!next) break;
-    here.set_transfer(coarsenings_.back().p);
+    here.set_transfer(coarsenings_.back().p, coarsenings_.back().galerkin.columns());
     a = std::move(*next);
   }
   last_modes_ = std::move(modes);
@@ -138,7 +139,7 @@ void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
     levels_[l]->set_smoother(radius, options_.smoother_degree);
     if (options_.refresh == "smooth") {
       way.p = smoothed(way.tentative, a, inverse, kDamping / radius);
-      levels_[l]->update_transfer(way.p);
+      levels_[l]->update_transfer(way.p, way.galerkin.columns());
     }
     a = way.galerkin(a, way.p);
   }

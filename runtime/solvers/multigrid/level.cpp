@@ -83,9 +83,9 @@ void Level::set_smoother(double radius, int degree) {
   }
 }
 
-void Level::set_transfer(const NodeRows& p) {
+void Level::set_transfer(const NodeRows& p, const ByColumn& columns) {
   from_coarse_.emplace(p, context_, type_, passes_->columns());
-  to_coarse_.emplace(transposed(p), context_, type_, passes_->columns());
+  to_coarse_.emplace(transposed(p, columns), context_, type_, passes_->columns());
 }
 
 void Level::set_inverse(const NodeRows& inverse) { inverse_.emplace(inverse, context_, type_, passes_->columns()); }
@@ -95,9 +95,9 @@ void Level::update(const NodeRows& a, const HostVector<double>& inverse) {
   put_diagonal(inverse);
 }
 
-void Level::update_transfer(const NodeRows& p) {
+void Level::update_transfer(const NodeRows& p, const ByColumn& columns) {
   from_coarse_->update(p, context_.stream());
-  to_coarse_->update(transposed(p), context_.stream());
+  to_coarse_->update(transposed(p, columns), context_.stream());
 }
 
 void Level::update_inverse(const NodeRows& inverse) { inverse_->update(inverse, context_.stream()); }

@@ -23,8 +23,8 @@ class Level {
   double find_radius(Stream& stream) const;
   /// Steps of the smoother on [lower, 1]·radius: before and after a correction alike.
   void set_smoother(double radius, int degree);
-  /// The ways to the next level and back.
-  void set_transfer(const NodeRows& p);
+  /// The ways to the next level and back; `columns`: by_column(p).
+  void set_transfer(const NodeRows& p, const ByColumn& columns);
   /// The inverse of this level's matrix (dense_inverse()): it is the last one, and solved exactly.
   void set_inverse(const NodeRows& inverse);
 
@@ -32,7 +32,7 @@ class Level {
 
   /// New values on the same patterns. update_transfer() alone is collective.
   void update(const NodeRows& a, const HostVector<double>& inverse);
-  void update_transfer(const NodeRows& p);
+  void update_transfer(const NodeRows& p, const ByColumn& columns);
   void update_inverse(const NodeRows& inverse);
 
   /// The first half of a V-cycle: x = smoother of r; r = what is left of it; the next level's r from that.

@@ -109,31 +109,56 @@ WithGhostRows::WithGhostRows(const NodeRows& m, const std::shared_ptr<const Node
   all_ = from_lists(lists, m.row_size, m.col_size, nodes, m.cols->starts());
 }
 
-NodeRows transposed(const NodeRows& m) {
-  const std::int64_t entries = m.block_entries(), local = m.cols->local_count();
+ByColumn by_column(const NodeRows& m) {
+  const std::int64_t columns = m.cols->local_count(), parts = m.blocks() < (1 << 16) ? 1 : 8,
+                     rows = (m.count() + parts - 1) / parts;
+  ByColumn by;
+  // How many blocks of each column stand in the rows of each part; then where the first of them goes.
+  std::vector<HostVector<std::int64_t>> next(at(parts));
+  const auto each_block = [&](std::int64_t part, auto use) {
+    for (std::int64_t i = part * rows; i < std::min(m.count(), (part + 1) * rows); ++i)
+      for (std::int64_t k = m.start[at(i)]; k < m.start[at(i) + 1]; ++k) use(i, k, at(m.column[at(k)]));
+  };
+  parallel_tasks(parts, [&](std::int64_t part) {
+    next[at(part)].assign(at(columns), 0);
+    each_block(part, [&](std::int64_t, std::int64_t, std::size_t column) { ++next[at(part)][column]; });
+  });
+  by.start.resize(at(columns + 1));
+  std::int64_t all = 0;
+  for (std::size_t column = 0; column < at(columns); ++column) {
+    by.start[column] = all;
+    for (HostVector<std::int64_t>& of_part : next) all += std::exchange(of_part[column], all);
+  }
+  by.start.back() = all;
+  by.row.resize(at(all)), by.block.resize(at(all));
+  parallel_tasks(parts, [&](std::int64_t part) {
+    each_block(part, [&](std::int64_t i, std::int64_t k, std::size_t column) {
+      const std::int64_t to = next[at(part)][column]++;
+      by.row[at(to)] = static_cast<std::int32_t>(i), by.block[at(to)] = k;
+    });
+  });
+  return by;
+}
+
+NodeRows transposed(const NodeRows& m, const ByColumn& columns) {
+  const std::int64_t entries = m.block_entries();
+  HostVector<double> values(m.value.size());
+  parallel_ranges(m.blocks(), 1 << 12, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t to = begin; to < end; ++to) {
+      const double* const from = m.block(columns.block[at(to)]);
+      for (int c = 0; c < m.col_size; ++c)
+        for (int r = 0; r < m.row_size; ++r) values[at(to * entries + c * m.row_size + r)] = from[r * m.col_size + c];
+    }
+  });
+  const auto rows_of_result = std::make_shared<const Nodes>(m.cols->starts(), HostVector<std::int64_t>(), m.cols->ranks());
+  if (m.cols->ranks().size() == 1)
+    return {m.col_size, m.row_size, rows_of_result, m.rows, columns.start, columns.row, std::move(values)};
   Lists lists;
   lists.each = entries;
-  lists.start.assign(at(local + 1), 0);
-  for (const std::int32_t j : m.column) ++lists.start[at(j) + 1];
-  std::partial_sum(lists.start.begin(), lists.start.end(), lists.start.begin());
-  lists.id.resize(m.column.size());
-  lists.value.resize(m.value.size());
-  HostVector<std::int64_t> next(lists.start.begin(), lists.start.end() - 1);
-  for (std::int64_t i = 0; i < m.count(); ++i)
-    for (std::int64_t k = m.start[at(i)]; k < m.start[at(i) + 1]; ++k) {
-      const std::int64_t to = next[at(m.column[at(k)])]++;
-      lists.id[at(to)] = m.rows->global(i);
-      for (int r = 0; r < m.row_size; ++r)
-        for (int c = 0; c < m.col_size; ++c)
-          lists.value[at(to * entries + c * m.row_size + r)] = m.block(k)[r * m.col_size + c];
-    }
-  const auto rows_of_result = std::make_shared<const Nodes>(m.cols->starts(), HostVector<std::int64_t>(), m.cols->ranks());
-  if (m.cols->ranks().size() == 1) {  // rows came in ascending order
-    NodeRows t{m.col_size, m.row_size, rows_of_result, m.rows, std::move(lists.start), {}, std::move(lists.value)};
-    t.column.resize(lists.id.size());
-    for (std::size_t k = 0; k < lists.id.size(); ++k) t.column[k] = static_cast<std::int32_t>(lists.id[k]);
-    return t;
-  }
+  lists.start = columns.start;
+  lists.id.resize(columns.row.size());
+  for (std::size_t k = 0; k < lists.id.size(); ++k) lists.id[k] = m.rows->global(columns.row[k]);
+  lists.value = std::move(values);
   return from_lists(m.cols->bring_home(lists), m.col_size, m.row_size, rows_of_result, m.rows->starts());
 }
 

@@ -51,8 +51,16 @@ class WithGhostRows {
   std::optional<NodeRows> all_;
 };
 
-/// mᵀ. Collective.
-NodeRows transposed(const NodeRows& m);
+/// Where the blocks of each column stand, in ascending order of their rows. Columns are own ones and ghosts.
+struct ByColumn {
+  HostVector<std::int64_t> start;
+  HostVector<std::int32_t> row;
+  HostVector<std::int64_t> block;
+};
+ByColumn by_column(const NodeRows& m);
+
+/// mᵀ; `columns`: by_column(m). Collective.
+NodeRows transposed(const NodeRows& m, const ByColumn& columns);
 
 /// Inverses of the blocks on the diagonal of a square matrix, one a row; singular ones are inverted along the directions in
 /// which they are regular (pseudo-inverse of a symmetric block). Not collective.

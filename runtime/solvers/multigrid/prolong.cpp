@@ -23,22 +23,28 @@ NodeRows tentative(const Aggregates& aggregates, const Modes& modes, const std::
   NodeRows t{
       s,   m,  nodes, std::make_shared<const Nodes>(starts_of(aggregates.count, ranks), HostVector<std::int64_t>(), ranks),
       {0}, {}, {}};
-  // Members of each aggregate, by their blocks.
+  // Blocks have the order of the rows; members of each aggregate, by their blocks.
   HostVector<std::int64_t> start(at(aggregates.count + 1), 0), member;
-  for (const std::int32_t a : aggregates.of_node) {
-    if (a >= 0) t.column.push_back(a), ++start[at(a) + 1];
-    t.start.push_back(std::ssize(t.column));
+  t.start.resize(at(rows + 1)), t.start[0] = 0;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const std::int32_t a = aggregates.of_node[at(i)];
+    t.start[at(i) + 1] = t.start[at(i)] + (a >= 0 ? 1 : 0);
+    if (a >= 0) ++start[at(a) + 1];
   }
   for (std::int64_t a = 0; a < aggregates.count; ++a) start[at(a) + 1] += start[at(a)];
+  t.column.resize(at(t.start.back()));
   t.value.resize(at(t.blocks() * entries));
   member.resize(t.column.size());
+  parallel_ranges(rows, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (aggregates.of_node[at(i)] < 0) continue;
+      const std::int64_t k = t.start[at(i)];
+      t.column[at(k)] = aggregates.of_node[at(i)];
+      std::copy_n(modes.value.data() + i * entries, entries, t.block(k));
+    }
+  });
   HostVector<std::int64_t> next(start.begin(), start.end() - 1);
-  for (std::int64_t i = 0; i < rows; ++i) {
-    if (aggregates.of_node[at(i)] < 0) continue;
-    const std::int64_t k = t.start[at(i)];
-    std::copy_n(modes.value.data() + i * entries, entries, t.block(k));
-    member[at(next[at(t.column[at(k)])]++)] = k;
-  }
+  for (std::int64_t k = 0; k < t.blocks(); ++k) member[at(next[at(t.column[at(k)])]++)] = k;
   coarse.size = coarse.count = m;
   coarse.value.assign(at(aggregates.count * m * m), 0.0);
   parallel_ranges(aggregates.count, kRowGrain, [&](std::int64_t begin, std::int64_t end) {

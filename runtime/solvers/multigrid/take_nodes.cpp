@@ -62,46 +62,66 @@ NodeRows take_nodes(DistributedMatrix& matrix, int size, const HeldRows* held, S
   const auto nodes = std::make_shared<const Nodes>(starts, std::move(ghosts), ranks);
   NodeRows out{size, size, nodes, nodes, {}, {}, {}};
   ranks.run_agreed([&] {
+    const std::int64_t places = std::ssize(columns);
     const HostVector<std::int64_t> rows = map.rows_by_place();
-    HostVector<std::int32_t> local(columns.size());
-    for (std::size_t j = 0; j < columns.size(); ++j)
-      local[j] = columns[j].row < 0 ? -1 : nodes->local(columns[j].row / size);
-    const auto each = [&](std::int64_t node, auto use) {
-      use(static_cast<std::int32_t>(node), -1, -1, 0.0);  // a diagonal block in any case
-      for (int r = 0; r < size; ++r) {
-        const std::int64_t row = rows[at(node * size + r)], number = (nodes->first() + node) * size + r;
-        for (std::int64_t k = csr.row_ptr[at(row)]; k < csr.row_ptr[at(row) + 1]; ++k) {
-          const std::int64_t place = csr.col_idx[at(k - csr.row_ptr[0])];
-          const Column& column = columns[at(place)];
-          if (column.held && column.row != number) continue;
-          const double value = column.held ? 1 : csr.values[at(k - csr.row_ptr[0])];
-          use(local[at(place)], r, static_cast<int>(column.row % size), value);
-        }
+    // Of each entry of x: its node, -1 if it has none or its column is left out, and its unknown of the node.
+    HostVector<std::int32_t> node_of(at(places)), unknown(at(places));
+    parallel_ranges(places, 1 << 12, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t j = begin; j < end; ++j) {
+        const Column& column = columns[at(j)];
+        const bool taken = column.row >= 0 && !column.held;
+        node_of[at(j)] = taken ? nodes->local(column.row / size) : -1;
+        unknown[at(j)] = taken ? static_cast<std::int32_t>(column.row % size) : 0;
       }
-    };
-    // A held row keeps its diagonal only.
+    });
     HostVector<char> is_held(at(map.local_rows()), 0);
     if (held != nullptr)
-      for (const std::int64_t row : held->rows()) is_held[at(map.place(at(row)))] = 1;
-    const auto kept = [&](std::int64_t node, auto use) {
-      each(node, [&](std::int32_t column, int r, int c, double value) {
-        if (r >= 0 && is_held[at(node * size + r)] != 0 && (column != node || c != r)) return;
-        use(column, r, c, value);
-      });
-    };
-    form_pattern(nodes->own(), nodes->local_count(), kept, out);
-    const std::int64_t entries = out.block_entries();
-    require_host_memory(out.start.back() * entries * 8, "the rows of multigrid's finest level");
-    out.value.resize(at(out.start.back() * entries));
-    parallel_ranges(out.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-      std::vector<std::int64_t> place(at(nodes->local_count()));
-      for (std::int64_t i = begin; i < end; ++i) {
-        std::fill_n(out.block(out.start[at(i)]), (out.start[at(i) + 1] - out.start[at(i)]) * entries, 0.0);
-        for (std::int64_t k = out.start[at(i)]; k < out.start[at(i) + 1]; ++k) place[at(out.column[at(k)])] = k;
-        kept(i, [&](std::int32_t column, int r, int c, double value) {
-          if (r >= 0) out.block(place[at(column)])[r * size + c] = value;
+      for (const std::int64_t row : held->rows()) is_held[at(row)] = 1;
+    csr.col_idx.visit([&](const auto& places_of_entries) {
+      const auto each_entry = [&](std::int64_t row, auto use) {
+        if (is_held[at(row)] != 0) return;
+        for (std::int64_t k = csr.row_ptr[at(row)] - csr.row_ptr[0]; k < csr.row_ptr[at(row) + 1] - csr.row_ptr[0]; ++k) {
+          const auto place = at(places_of_entries[at(k)]);
+          if (node_of[place] >= 0) use(k, node_of[place], unknown[place]);
+        }
+      };
+      /// The rows of a node have the same columns as the row before, as those of elements.
+      const auto as_before = [&](std::int64_t row, std::int64_t before) {
+        const std::int64_t length = csr.row_ptr[at(row) + 1] - csr.row_ptr[at(row)];
+        if (length != csr.row_ptr[at(before) + 1] - csr.row_ptr[at(before)] || is_held[at(row)] != is_held[at(before)])
+          return false;
+        const auto first = places_of_entries.begin() + (csr.row_ptr[at(row)] - csr.row_ptr[0]);
+        return std::equal(first, first + length, places_of_entries.begin() + (csr.row_ptr[at(before)] - csr.row_ptr[0]));
+      };
+      const auto row_of = [&](std::int64_t node, int r) { return rows[at(node * size + r)]; };
+      form_pattern(
+          nodes->own(), nodes->local_count(),
+          [&](std::int64_t node, auto use) {
+            for (int r = 0; r < size; ++r)
+              if (r == 0 || !as_before(row_of(node, r), row_of(node, r - 1)))
+                each_entry(row_of(node, r), [&](std::int64_t, std::int32_t column, std::int32_t) { use(column); });
+            use(static_cast<std::int32_t>(node));  // a diagonal block in any case
+          },
+          out);
+      const std::int64_t entries = out.block_entries();
+      require_host_memory(out.start.back() * entries * 8, "the rows of multigrid's finest level");
+      out.value.resize(at(out.start.back() * entries));
+      csr.values.visit([&](const auto& values) {
+        parallel_ranges(out.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+          std::vector<double*> block(at(nodes->local_count()));
+          for (std::int64_t i = begin; i < end; ++i) {
+            std::fill_n(out.block(out.start[at(i)]), (out.start[at(i) + 1] - out.start[at(i)]) * entries, 0.0);
+            for (std::int64_t k = out.start[at(i)]; k < out.start[at(i) + 1]; ++k)
+              block[at(out.column[at(k)])] = out.block(k);
+            for (int r = 0; r < size; ++r) {
+              each_entry(row_of(i, r), [&](std::int64_t k, std::int32_t column, std::int32_t c) {
+                block[at(column)][r * size + c] = values[at(k)];
+              });
+              if (is_held[at(row_of(i, r))] != 0) block[at(i)][r * size + r] = 1;
+            }
+          }
         });
-      }
+      });
     });
   });
   return out;
