@@ -73,6 +73,15 @@ void require_takes(const MethodEntry& method, const SolverOptions& options) {
   require_flexible(method, options);
 }
 
+bool takes(const MethodEntry& method, const SolverOptions& options) {
+  try {
+    require_takes(method, options);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 void require_symmetric_enough(const MethodEntry& method, const SolverOptions& o, const Product& product) {
   if (method.demands == Demands::nothing || is_known_symmetric(product, o)) return;
   Context& context = product.matrix().context();
@@ -184,8 +193,13 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
     if (chooses_preconditioner && positive_diagonal_ && named->demands == Demands::nothing)
       symmetric_positive = is_known_symmetric(*product_, options_) || probe_symmetry(*product_, stream).symmetric;
   }
-  if (chooses_preconditioner) choices_ = choose_solvers(matrix, options_, *named, symmetric_positive);
-  else choices_ = {{named, options_.preconditioner, "", 0}};
+  if (chooses_preconditioner) {
+    choices_ = choose_solvers(matrix, options_, *named, symmetric_positive);
+    const auto unfit = [&](const SolverChoice& choice) {
+      return choice.method != named && !takes(*choice.method, options_);
+    };
+    choices_.erase(std::remove_if(choices_.begin(), choices_.end(), unfit), choices_.end());
+  } else choices_ = {{named, options_.preconditioner, "", 0}};
   take_first_possible(0);
 }
 
@@ -364,7 +378,15 @@ SolveResult Solver::solve_by_choices(const DistributedVector& b, DistributedVect
     const std::string why = headway.is_stuck()
                                 ? fmt::format("the residual was not halved in {} iterations", headway.patience())
                                 : std::string(reason_of(all));
-    take_first_possible(choice_ + 1);
+    const std::size_t before = choice_;
+    try {
+      take_first_possible(choice_ + 1);
+    } catch (const AgreedError& error) {
+      if (error.kind() == ErrorKind::rank_lost) throw;
+      all.fall_backs.push_back(fmt::format("{}{}; nothing else can be made: {}", ended, why, error.what()));
+      take(before);
+      return all;
+    }
     choices_[choice_].why = ended + why;
     all.fall_backs.push_back(fmt::format("{}{}; {} with {} {}", ended, why, options_.solver, options_.preconditioner,
                                          headway.is_stuck() ? "went on" : "began anew"));

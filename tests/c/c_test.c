@@ -226,6 +226,7 @@ static void solves(shardmat_context* context) {
   options.divergence_tolerance = 0.5;
   REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "divergence_tolerance must be above 1");
   options.divergence_tolerance = 0;
+  options.solver = "cg";
   options.settings = "rtol=1e-9 gram_schmidt=modified,restart=7";
   REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "gram_schmidt is of no use with the solver cg");
   options.settings = "rtol=1e-9 gram_schmidt=modified,restart=7 solver=gmres";

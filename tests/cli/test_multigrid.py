@@ -111,7 +111,8 @@ class Multigrid(CliTest):
         solve = ("solve", BEAM, "--preconditioner", "multigrid", "--backend", "host")
         for ranks in (0, 2):
             self.fail_with(INPUT, *solve, "--coordinates", "short.npy", says=["short.npy", "1000"], ranks=ranks)
-        self.fail_with(USAGE, "solve", BEAM, "--coordinates", "short.npy", says=["coordinates", "the preconditioner multigrid"])
+        self.fail_with(USAGE, "solve", BEAM, "--preconditioner", "jacobi", "--coordinates", "short.npy",
+                       says=["coordinates", "the preconditioner multigrid"])
         modes = rigid_modes(grid_points())
         for name, wrong, says in (("few", modes[3:], ["few.npy", "3000"]), ("many", np.ones((3 * N**3, 13)), ["many.npy", "13 columns"]),
                                   ("zero", modes * (np.arange(6) != 3), "near-null vector 4 of 6 is 0"),

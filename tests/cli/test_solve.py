@@ -243,7 +243,7 @@ class Solve(CliTest):
         b = rng.standard_normal((100, 3))
         b[:, 1] *= 1e6
         for method in ("cg", "gmres"):
-            x, report = self.solution(matrix, b, "--rhs", 3, "--solver", method, ranks=2)
+            x, report = self.solution(matrix, b, "--rhs", 3, "--solver", method, "--preconditioner", "none", ranks=2)
             self.assertTrue(report["converged"])
             parts = {part["name"]: part for part in report["parts"]}
             self.assertEqual(list(parts), ["product", "exchange", "sums", "vectors"])
@@ -272,7 +272,7 @@ class Solve(CliTest):
         self.assertEqual(len(report["columns"][0]["history"]), 6)
         self.assertLess(np.linalg.norm(np.ones(144) - laplacian(12) @ x), 12 * 4)
         for variant in ("classic", "single_reduction"):
-            _, report = self.solution(sp.csr_matrix(np.diag([1.0, -2.0, 3.0])), np.ones(3), "--variant", variant, code=NOT_CONVERGED)
+            _, report = self.solution(sp.csr_matrix(np.diag([1.0, -2.0, 3.0])), np.ones(3), "--solver", "cg", "--preconditioner", "none", "--variant", variant, code=NOT_CONVERGED)
             self.assertEqual(report["columns"][0]["reason"], "diverged_indefinite_matrix")
             self.assertEqual(report["solver"]["variant"], variant)
         self.assertNotIn("floor", report["columns"][0])
@@ -312,7 +312,7 @@ class Solve(CliTest):
                 np.testing.assert_allclose(x, exact, rtol=1e-9, atol=1e-9 * np.abs(exact).max())
                 # The other variant may lose such a system (condition 5e10) to rounding, and measuring may choose it.
                 x, report = self.solution(differences, b, "--rtol", 1e-13, "--type", "f32", "--max-iterations", 60000,
-                                          "--variant", "classic", ranks=ranks)
+                                          "--solver", "cg", "--preconditioner", "none", "--variant", "classic", ranks=ranks)
                 self.assertEqual(report["columns"][0]["reason"], "converged_attainable")
                 np.testing.assert_allclose(x, exact, atol=1e-3 * np.abs(exact).max())
         for beam, matrix, b in (("Q4", *cantilever((60, 2), (10, 0.1))), ("Hex8", *cantilever((60, 1, 1), (1, 1, 1)))):
@@ -494,8 +494,8 @@ class Solve(CliTest):
 
     def test_advises_what_helps(self):
         scaled, b = badly_scaled(20), np.ones((400, 2))  # jacobi: 72 iterations, none: thousands
-        options = ["--max-iterations", 1200, "--rhs", 2, "--kernel", "csr_host"]
-        x, report = self.solution(scaled, b, *options, code=NOT_CONVERGED)
+        options, none = ["--max-iterations", 1200, "--rhs", 2, "--kernel", "csr_host", "--solver", "cg"], ["--preconditioner", "none"]
+        x, report = self.solution(scaled, b, *options, *none, code=NOT_CONVERGED)
         advice, history = report["advice"], report["columns"][0]["history"]
         self.assertEqual(advice["preconditioner"], "jacobi")
         self.assertGreaterEqual(advice["instead_of"], 1.3 * advice["iterations"])
@@ -503,7 +503,7 @@ class Solve(CliTest):
         _, tried = self.solution(scaled, b, *options, "--preconditioner", "jacobi")  # the claim, again
         residual = tried["columns"][0]["history"][advice["iterations"]]
         self.assertIs(advice["at_least"], min(history) > residual)
-        again, report = self.solution(scaled, b, *options, "--no-advice", code=NOT_CONVERGED)
+        again, report = self.solution(scaled, b, *options, *none, "--no-advice", code=NOT_CONVERGED)
         self.assertNotIn("advice", report)
         np.testing.assert_array_equal(again, x)
         _, report = self.solution(laplacian(12), np.ones(144), "--max-iterations", 10, ranks=2, code=NOT_CONVERGED)
@@ -524,7 +524,7 @@ class Solve(CliTest):
         write_vector(self.path("short.npy"), np.ones(5))
         write_vector(self.path("nan.npy"), np.full(9, np.nan))
         self.fail_on_every_rank(USAGE, "solve", "wide.h5", says=["2 × 3", "square"])
-        self.fail_on_every_rank(USAGE, "solve", "c.h5", says=["not", "gmres", "--solver"])
+        self.fail_on_every_rank(USAGE, "solve", "c.h5", "--solver", "cg", says=["not", "gmres", "--solver"])
         self.fail_with(INPUT, "solve", "a.h5", "--b", "short.npy", says="short.npy")
         self.fail_on_every_rank(INPUT, "solve", "a.h5", "--b", "nan.npy", "--output", "x.npy", says=["nan.npy", "finite"])
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmress", says="did you mean gmres?")
@@ -533,7 +533,7 @@ class Solve(CliTest):
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--variant", "classic", says=["of no use", "--variant"])
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--residual-norm", "natural", says="--residual-norm")
         for option, value, user in (("--restart", 10, "gmres, fgmres or auto"), ("--gram-schmidt", "modified", "gmres, fgmres or auto"),
-                                    ("--degree", 3, "chebyshev")):
+                                    ("--degree", 3, "chebyshev"), ("--strength", 0.1, "multigrid or auto")):
             self.fail_with(USAGE, "solve", "a.h5", "--solver", "cg", "--preconditioner", "jacobi", option, value,
                            says=["is of no use with the ", f"or take {user} ({option})"])
         self.succeed("solve", "a.h5", "--solver", "auto", "--restart", 10, "--gram-schmidt", "modified")  # it may take gmres

@@ -255,7 +255,7 @@ TEST(Feeders, MonitorsMayEndASolve) {
   GroupMatrix a(context, [&] { return GivenRows{problem.mine(), updatable(), ""}; });
   GroupSolver solver(a, [] {
     SolverOptions options;
-    options.solver = "gmres", options.restart = 2;
+    options.solver = "gmres", options.preconditioner = "none", options.restart = 2;
     options.rtol = 1e-14, options.max_iterations = 100'000'000;
     return options;
   });
