@@ -92,6 +92,37 @@ std::string advice_text(const AdviceTrial& trial) {
       static_cast<double>(a.instead_of) / static_cast<double>(a.iterations));
 }
 
+const SolvedColumn* slowest_of(const SolveResult& result) {
+  const auto found =
+      std::max_element(result.columns.begin(), result.columns.end(),
+                       [](const SolvedColumn& a, const SolvedColumn& b) { return a.iterations < b.iterations; });
+  return found == result.columns.end() ? nullptr : &*found;
+}
+
+/// By how much an iteration reduced the residual, on average; 0 if nothing is known.
+double convergence_factor(const SolvedColumn& column) {
+  if (column.history.size() < 2 || !(column.history.front() > 0) || !(column.history.back() > 0)) return 0;
+  return std::pow(column.history.back() / column.history.front(), 1 / static_cast<double>(column.history.size() - 1));
+}
+
+/// What is known about multigrid without a trial: it is slow here, or was not asked for.
+std::string multigrid_text(const SolveReport& r) {
+  constexpr std::int64_t kSlowOfMultigrid = 60, kSlow = 200, kManyRows = 5000;
+  const SolvedColumn* const column = slowest_of(r.result);
+  if (column == nullptr) return {};
+  if (r.multigrid) {
+    if (column->iterations < kSlowOfMultigrid) return {};
+    const bool blind = r.multigrid->modes.find("no coordinates") != std::string::npos;
+    return fmt::format("an iteration with multigrid reduces the residual to {:.2f} of it only: {}",
+                       convergence_factor(*column),
+                       blind ? "give the coordinates of the nodes"
+                             : "try smoother_degree 3, give the near-null vectors of the problem, or take block_jacobi");
+  }
+  const bool could = r.solver == "cg" && r.backend == "host" && r.rows >= kManyRows && r.result.fall_backs.empty() &&
+                     r.preconditioner_why.empty() && column->iterations >= kSlow;
+  return could ? "multigrid takes 10 to 50 iterations on most such matrices; it was not tried" : "";
+}
+
 /// How the true residuals were computed.
 std::string sums_text(const SolveReport& r) {
   if (r.type == "f64") return "computed anew";
@@ -274,6 +305,7 @@ std::string to_text(const SolveReport& r) {
   t.row("condition", condition_text(r));
   t.row("singular", singular_text(r));
   t.row("advice", advice_text(r.advice));
+  t.row("multigrid", multigrid_text(r));
   if (!r.output.empty()) t.row("written", r.output);
   return t.text();
 }
@@ -288,6 +320,7 @@ std::string to_json(const SolveReport& r) {
                    {"initial_guess", r.initial_guess}}},
                  {"converged", r.result.converged()},
                  {"iterations", r.result.iterations},
+                 {"convergence_factor", number(slowest_of(r.result) ? convergence_factor(*slowest_of(r.result)) : 0)},
                  {"true_residual_type", r.result.why_f32.empty() ? "f64" : "f32"},
                  {"columns", json_of_columns(r.result)}};
   if (r.result.maps_constants_to_zero) j["maps_constants_to_zero"] = true;
