@@ -123,7 +123,7 @@ class Multigrid(CliTest):
         self.fail_with(INPUT, *solve, "--near-null-space", "file:missing.npy", says="missing.npy")
         self.fail_with(USAGE, *solve, "--near-null-space", "file:", says=["file:modes.npy", "--near-null-space"])
         self.fail_with(USAGE, *solve, "--near-null-space", "modes.npy", says="must be auto, rigid or constants")
-        self.fail_with(USAGE, "solve", BEAM, "--near-null-space", "file:few.npy", says="near_null_space is of no use")
+        self.fail_with(USAGE, "solve", BEAM, "--preconditioner", "jacobi", "--near-null-space", "file:few.npy", says="near_null_space is of no use")
         self.fail_with(USAGE, *solve, "--near-null-space", "file:few.npy", "--output", "few.npy", says="the near-null vectors itself")
         self.fail_with(USAGE, "solve", BEAM, "--preconditioner", "jacobi", "--coarse-size", 20, says="coarse_size is of no use")
         self.succeed("partition", BEAM, "beam.h5")

@@ -51,7 +51,7 @@ class OwnSolving final : public Solving {
   SolverOptions options() const {
     SolverOptions options;
     options.solver = request_.solver, options.preconditioner = preconditioner();
-    options.preconditioning.multigrid.coordinates = system_.coordinates();
+    if (options.preconditioner == "multigrid") options.preconditioning.multigrid.coordinates = system_.coordinates();
     options.rtol = request_.rtol, options.max_iterations = request_.most;
     return options;
   }

@@ -101,7 +101,7 @@ GmresTable::Solved GmresTable::solve(Context& context, const std::shared_ptr<con
   load.type = ValueType::f64;
   load.plan.kernel = kernel_of(format.kernel, context.device().backend);
   SolverOptions options;
-  options.solver = "gmres", options.gram_schmidt = GramSchmidt::modified;
+  options.solver = "gmres", options.preconditioner = "none", options.gram_schmidt = GramSchmidt::modified;
   options.rtol = settings_.tolerance, options.restart = settings_.restart,
   options.max_iterations = settings_.most_iterations;
   try {
