@@ -33,7 +33,7 @@ CASES = {
     "batches": "start(lambda: shardmat.Batch.from_scipy([a, a]) @ np.ones(400), 2)",
     "an endless solve": "n = 100_000\nL = shardmat.Matrix.from_scipy(sp.diags([-1.0, 2, -1], [-1, 0, 1], shape=(n, n)))\n"
                         "b = np.random.default_rng(1).random(n)\n"
-                        "def work():\n    L.solve(b, rtol=1e-300, max_iterations=10**9, monitor=lambda n, norms: begun.release())\n"
+                        "def work():\n    L.solve(b, solver='cg', preconditioner='none', rtol=1e-300, max_iterations=10**9, monitor=lambda n, norms: begun.release())\n"
                         "start(work)",
     "the main thread goes on": "import atexit\natexit.register(lambda: A @ x)\nstart(lambda: A @ x, 2)\nA.solve(x, solver='gmres')",
     "a child": "import os\nstart(lambda: A @ x, 2)\nchild = os.fork()\nif child:\n    assert os.waitpid(child, 0)[1] == 0",
@@ -71,7 +71,7 @@ def monitor(iterations, norms):
     if not begun:
         begun.add(open(f"{sys.argv[1]}/begun{comm.rank}", "w"))
 try:
-    A.solve(np.random.default_rng(1).random(last - first), rtol=1e-300, max_iterations=10**9, monitor=monitor)
+    A.solve(np.random.default_rng(1).random(last - first), solver="cg", preconditioner="none", rtol=1e-300, max_iterations=10**9, monitor=monitor)
 except KeyboardInterrupt:
     open(f"{sys.argv[1]}/interrupted{comm.rank}", "w").close()
 except shardmat.NotConvergedError as error:

@@ -276,7 +276,7 @@ def interrupted(context):
                     os.kill(os.getpid(), signal.SIGINT)
 
             try:
-                m.solve(b[first:last], monitor=monitor, max_iterations=10**9, rtol=1e-300, atol=0)
+                m.solve(b[first:last], solver="cg", preconditioner="none", monitor=monitor, max_iterations=10**9, rtol=1e-300, atol=0)
                 came = None
             except BaseException as error:
                 came = error
