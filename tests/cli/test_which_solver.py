@@ -19,8 +19,7 @@ class Page(CliTest):
     def setUp(self):
         super().setUp()
         shutil.copy(DATA / "box.h5", self.path("box.h5"))
-        self.succeed("generate", BEAM, "K.h5")
-        self.succeed("convert", "K.h5", "K.npz")
+        self.succeed("convert", BEAM, "K.npz")
         stiffness = sp.load_npz(self.path("K.npz")).tocsr()
         points = np.stack(np.meshgrid(*[np.arange(8.0)] * 3, indexing="ij"), -1).reshape(-1, 3)[:, ::-1]
         np.save(self.path("xyz.npy"), points)
