@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -65,13 +66,6 @@ NodeRows numbered(const Lists& lists, int row_size, int col_size, std::shared_pt
   return m;
 }
 
-void append(Lists& all, const Lists& more) {
-  for (std::int64_t i = 0; i < more.count(); ++i)
-    all.start.push_back(all.start.back() + more.start[at(i) + 1] - more.start[at(i)]);
-  all.id.insert(all.id.end(), more.id.begin(), more.id.end());
-  all.value.insert(all.value.end(), more.value.begin(), more.value.end());
-}
-
 }  // namespace
 
 std::int64_t NodeRows::find(std::int64_t i, std::int32_t wanted) const {
@@ -103,10 +97,28 @@ NodeRows square_from_lists(const Lists& lists, int size, const std::vector<std::
 }
 
 WithGhostRows::WithGhostRows(const NodeRows& m, const std::shared_ptr<const Nodes>& nodes) : m_(m) {
-  if (nodes->ranks().size() == 1) return;
-  Lists lists = to_lists(m);
-  append(lists, nodes->fetch(lists));
-  all_ = from_lists(lists, m.row_size, m.col_size, nodes, m.cols->starts());
+  Communicator& ranks = nodes->ranks();
+  if (ranks.size() == 1) return;
+  const Lists come = nodes->fetch(to_lists(m));
+  const std::vector<std::int64_t>& starts = m.cols->starts();
+  HostVector<std::int64_t> ghosts;
+  const HostVector<std::int64_t> before = m.cols->ghosts(), more = ghosts_in(come, starts, ranks);
+  std::set_union(before.begin(), before.end(), more.begin(), more.end(), std::back_inserter(ghosts));
+  const auto cols = std::make_shared<const Nodes>(starts, std::move(ghosts), ranks);
+  const NodeRows ghost_rows = numbered(come, m.row_size, m.col_size, nodes, cols);
+  // Own rows stay in order: their columns have the same order among more ghosts.
+  HostVector<std::int32_t> number(at(m.cols->local_count()));
+  std::iota(number.begin(), number.begin() + m.cols->own(), 0);
+  for (std::int64_t g = m.cols->own(); g < m.cols->local_count(); ++g) number[at(g)] = cols->local(m.cols->global(g));
+  NodeRows& all = all_.emplace(NodeRows{m.row_size, m.col_size, nodes, cols, m.start, {}, m.value});
+  all.column.resize(m.column.size());
+  parallel_ranges(m.blocks(), 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k) all.column[at(k)] = number[at(m.column[at(k)])];
+  });
+  for (std::int64_t i = 0; i < ghost_rows.count(); ++i)
+    all.start.push_back(all.start.back() + ghost_rows.start[at(i) + 1] - ghost_rows.start[at(i)]);
+  all.column.insert(all.column.end(), ghost_rows.column.begin(), ghost_rows.column.end());
+  all.value.insert(all.value.end(), ghost_rows.value.begin(), ghost_rows.value.end());
 }
 
 ByColumn by_column(const NodeRows& m) {
