@@ -362,6 +362,7 @@ SolveResult Solver::solve_by_choices(const DistributedVector& b, DistributedVect
   // On a GPU the time decides when the host looks, and no bit may depend on it.
   const bool watches = matrix_.context().device().backend == Backend::host;
   SolveResult all;
+  bool indefinite = false;  // found by a method that cannot go on then
   for (;;) {
     const SolverChoice& choice = choices_[choice_];
     Headway headway(choice.patience);
@@ -378,9 +379,14 @@ SolveResult Solver::solve_by_choices(const DistributedVector& b, DistributedVect
     const std::string why = headway.is_stuck()
                                 ? fmt::format("the residual was not halved in {} iterations", headway.patience())
                                 : std::string(reason_of(all));
+    indefinite = indefinite || std::any_of(all.columns.begin(), all.columns.end(), [](const SolvedColumn& column) {
+                   return column.reason == SolveReason::diverged_indefinite_matrix;
+                 });
     const std::size_t before = choice_;
+    std::size_t next = before + 1;
+    while (indefinite && next + 1 < choices_.size() && choices_[next].method->demands == Demands::positive_definite) ++next;
     try {
-      take_first_possible(choice_ + 1);
+      take_first_possible(next);
     } catch (const AgreedError& error) {
       if (error.kind() == ErrorKind::rank_lost) throw;
       all.fall_backs.push_back(fmt::format("{}{}; nothing else can be made: {}", ended, why, error.what()));
