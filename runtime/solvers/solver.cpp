@@ -163,11 +163,11 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   if (!options_.rtol) options_.rtol = default_rtol(matrix.type());
   options_.product.columns = options.columns;
   look_for_penalty_rows();
-  positive_diagonal_ = (!chooses && !chooses_preconditioner) || options.own_preconditioner ||
-                       (held_->count() > 0 ? penalty_->positive_diagonal : has_positive_diagonal(matrix, stream));
+  const bool positive = (!chooses && !chooses_preconditioner) || options.own_preconditioner ||
+                        (held_->count() > 0 ? penalty_->positive_diagonal : has_positive_diagonal(matrix, stream));
   options_.preconditioning.held = held_.get();
   options_.preconditioning.columns = static_cast<int>(options.columns);
-  options_.preconditioning.absolute = chooses ? !positive_diagonal_ : named->demands == Demands::symmetric;
+  options_.preconditioning.absolute = chooses ? !positive : named->demands == Demands::symmetric;
   options_.preconditioning.mean_free = options.null_space == NullSpace::constant;
   options_.preconditioning.product = options_.product;
   if (options.own_preconditioner && !options.own_preconditioner->capturable) options_.graph = false;
@@ -183,14 +183,14 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
       [&] { passes_ = std::make_unique<krylov::Passes>(matrix.context().device(), static_cast<int>(options.columns)); });
   sum_ = std::make_unique<SumOverRanks>(matrix.context().exchange_context(sum_type(matrix.type()), 1),
                                         static_cast<int>(2 * options.columns));
-  bool symmetric_positive = positive_diagonal_;
+  bool symmetric_positive = positive;
   if (chooses) {
-    const MethodChoice choice = choose_method(*product_, options_, positive_diagonal_);
+    const MethodChoice choice = choose_method(*product_, options_, positive);
     named = choice.method, method_why_ = choice.why;
     symmetric_positive = symmetric_positive && named->demands == Demands::positive_definite;
   } else {
     require_symmetric_enough(*named, options_, *product_);
-    if (chooses_preconditioner && positive_diagonal_ && named->demands == Demands::nothing)
+    if (chooses_preconditioner && positive && named->demands == Demands::nothing)
       symmetric_positive = is_known_symmetric(*product_, options_) || probe_symmetry(*product_, stream).symmetric;
   }
   if (chooses_preconditioner) {

@@ -115,7 +115,6 @@ class Solver {
   std::uint64_t penalty_version_ = 0;  ///< of the values that were looked at
   std::vector<SolverChoice> choices_;
   std::size_t choice_ = 0;  ///< the one that is taken
-  bool positive_diagonal_ = false;
   std::string method_why_;
   std::unique_ptr<Preconditioner> preconditioner_;
   std::unique_ptr<MeanRemover> remove_mean_;  ///< with a null space

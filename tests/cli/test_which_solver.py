@@ -1,4 +1,4 @@
-"""The page "Which solver for my problem": every line of it gives an answer, and the options that it names exist."""
+"""What solve chooses, and the page "Which solver for my problem": every line gives an answer, and the options exist."""
 
 import json
 import re
@@ -7,6 +7,7 @@ import unittest
 
 import numpy as np
 import scipy.sparse as sp
+import scipy.sparse.linalg
 
 from support import DATA, ROOT, CliTest
 
@@ -52,6 +53,40 @@ class Page(CliTest):
 
     def test_is_short(self):
         self.assertLessEqual(len(PAGE.splitlines()), 60)
+
+
+class Choice(CliTest):
+    def solution(self, matrix, b, ranks=0):
+        sp.save_npz(self.path("a.npz"), matrix)
+        np.save(self.path("b.npy"), b)
+        self.succeed("solve", "a.npz", "--b", "b.npy", "--backend", "host", "--output", "x.npy", "--json", "report.json", "--force",
+                     ranks=ranks)
+        return np.load(self.path("x.npy")), json.loads(self.path("report.json").read_text())
+
+    def test_chooses_and_falls_back(self):
+        """A matrix that is not positive definite, though its diagonal is positive: conjugate gradients fail, and MINRES answers."""
+        n = 75
+        line = sp.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(n, n))
+        laplacian, b = sp.csr_matrix(sp.kronsum(line, line)), np.random.default_rng(1).standard_normal(n * n)
+        matrix = sp.csr_matrix(laplacian - 0.02 * sp.identity(n * n))
+        exact = scipy.sparse.linalg.spsolve(matrix.tocsc(), b)
+        for ranks in (1, 2, 3):
+            with self.subTest(ranks=ranks):
+                x, report = self.solution(matrix, b, ranks)
+                self.assertEqual([report["solver"][key] for key in ("name", "preconditioner")], ["minres", "block_jacobi"])
+                falls = report["solver"]["fall_backs"]
+                self.assertIn("cg with multigrid ended after", falls[0])
+                self.assertIn("minres with block_jacobi", falls[-1])
+                self.assertEqual(len(falls), 2)
+                column = report["columns"][0]
+                self.assertEqual(column["reason"], "converged_rtol")
+                self.assertEqual(len(column["history"]), column["iterations"] + 1)
+                np.testing.assert_allclose(x, exact, atol=1e-6 * np.abs(exact).max())
+        _, report = self.solution(laplacian, b)
+        self.assertEqual(report["solver"]["preconditioner"], "multigrid")
+        self.assertNotIn("fall_backs", report["solver"])
+        self.assertLess(report["iterations"], 20)
+        self.assertLess(report["convergence_factor"], 0.5)
 
 
 if __name__ == "__main__":

@@ -209,7 +209,8 @@ void require_sensible(const Options& o) {
   if (!o.coordinates.empty() && o.matrices.size() != 1)
     throw Error(ErrorKind::usage, "coordinates belong to one matrix; name this one", "coordinates");
   if (o.ranks > 0 && launch().size > 1 && !was_started_by_become_ranks())
-    throw Error(ErrorKind::usage, "--ranks starts mpirun itself; leave out mpirun, or leave out --ranks", "ranks");
+    throw Error(ErrorKind::usage,
+                "a number of ranks makes the benchmark start mpirun itself; leave out mpirun, or the number", "ranks");
 }
 
 /// On one process, or in a rank of mpirun.

@@ -71,7 +71,7 @@ void become_ranks(int ranks, int peer_ranks) {
   arguments.push_back(nullptr);
   ::execvp(arguments[0], arguments.data());
   throw Error(ErrorKind::resources,
-              fmt::format("mpirun cannot be started: {}. Install an MPI, or leave out --ranks", std::strerror(errno)),
+              fmt::format("mpirun cannot be started: {}. Install an MPI, or measure on one rank", std::strerror(errno)),
               "ranks");
 }
 

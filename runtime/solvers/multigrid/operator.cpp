@@ -30,8 +30,7 @@ int stored_block(const NodeRows& rows) {
   return 1;
 }
 
-/// Calls write(place) for the place of each block of b × b of a node row: block rows from top to bottom, in each the blocks
-/// from left to right.
+/// Rows cut into blocks of b × b: block rows from top to bottom, in each the blocks from left to right.
 struct Blocks {
   const NodeRows& rows;
   int b;

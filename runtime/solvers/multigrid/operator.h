@@ -32,7 +32,6 @@ class Operator {
   /// As Exchange::wait().
   void wait(Stream& stream) const { exchange_->wait(stream); }
 
-  std::int64_t rows() const { return storage_->rows; }
   std::int64_t x_bytes() const { return x_bytes_; }
   std::int64_t device_bytes() const;
   /// That a product moves at least on this rank.

@@ -70,6 +70,12 @@ struct Fine {
     EXPECT_EQ(space.modes.count, size == 3 ? 6 : size) << space.why;
     modes = std::move(space.modes);
   }
+  StrongGraph couplings() const { return strong_couplings(a, CouplingNorms(a), 0.05); }
+  NodeRows tentative_to(Modes& coarse) const { return tentative(make_aggregates(couplings()), modes, a.rows, coarse); }
+  NodeRows prolongation() const {
+    Modes coarse;
+    return smoothed(tentative_to(coarse), a, inverse_diagonal(a), 0.5);
+  }
 };
 
 TEST(Multigrid, TakesTheRowsOfTheMatrix) {
@@ -91,7 +97,7 @@ TEST(Multigrid, TakesTheRowsOfTheMatrix) {
 
 TEST(Multigrid, AggregatesArePartsOfARank) {
   const Fine fine("elasticity:n=6,clamp=0.2", 3);
-  const StrongGraph graph = strong_couplings(fine.a, CouplingNorms(fine.a), 0.05);
+  const StrongGraph graph = fine.couplings();
   const Aggregates aggregates = make_aggregates(graph);
   ASSERT_EQ(std::ssize(aggregates.of_node), fine.a.count());
   std::set<std::int32_t> seen;
@@ -110,8 +116,7 @@ TEST(Multigrid, ProlongationKeepsTheModes) {
   for (const auto& [specification, size] : {std::pair{"elasticity:n=6,clamp=0.2", 3}, std::pair{"poisson27:n=7", 1}}) {
     const Fine fine(specification, size);
     Modes coarse;
-    const NodeRows t =
-        tentative(make_aggregates(strong_couplings(fine.a, CouplingNorms(fine.a), 0.05)), fine.modes, fine.a.rows, coarse);
+    const NodeRows t = fine.tentative_to(coarse);
     const int m = fine.modes.count;
     for (std::int64_t i = 0; i < t.count(); ++i)
       for (std::int64_t k = t.start[at(i)]; k < t.start[at(i) + 1]; ++k)
@@ -128,10 +133,7 @@ TEST(Multigrid, ProlongationKeepsTheModes) {
 TEST(Multigrid, CoarseMatricesAreTripleProducts) {
   for (const auto& [specification, size] : {std::pair{"elasticity:n=5,clamp=0.2", 3}, std::pair{"poisson27:n=6", 1}}) {
     const Fine fine(specification, size);
-    Modes coarse;
-    const NodeRows t =
-        tentative(make_aggregates(strong_couplings(fine.a, CouplingNorms(fine.a), 0.05)), fine.modes, fine.a.rows, coarse);
-    const NodeRows p = smoothed(t, fine.a, inverse_diagonal(fine.a), 0.5);
+    const NodeRows p = fine.prolongation();
     Galerkin galerkin(fine.a, p);
     const auto a = whole(fine.a), by_rows = whole(p), transpose = whole(transposed(p, by_column(p))),
                found = whole(galerkin(fine.a, p));
@@ -160,10 +162,7 @@ TEST(Multigrid, CoarseMatricesAreTripleProducts) {
 TEST(Multigrid, OperatorsMultiply) {
   for (const auto& [specification, size] : {std::pair{"elasticity:n=5,clamp=0.2", 3}, std::pair{"poisson27:n=6", 1}}) {
     const Fine fine(specification, size);
-    Modes coarse;
-    const NodeRows t =
-        tentative(make_aggregates(strong_couplings(fine.a, CouplingNorms(fine.a), 0.05)), fine.modes, fine.a.rows, coarse);
-    const NodeRows p = smoothed(t, fine.a, inverse_diagonal(fine.a), 0.5);
+    const NodeRows p = fine.prolongation();
     Context& context = fine.made.context;
     for (NodeRows m : {fine.a, p, transposed(p, by_column(p))})
       for (const int columns : {1, 3}) {
