@@ -335,7 +335,7 @@ typedef struct {
   size_t size;
   const char* solver;         /* "cg", "gmres" or another that shardmat_solver_settings() names; NULL: auto */
   const char* preconditioner; /* the same: "jacobi" …; NULL: auto */
-  const char* null_space;     /* "none" or "constant"; NULL: none */
+  const char* null_space;     /* "none", "constant", "rigid" or "auto"; NULL: auto */
   const char* residual_norm;  /* which norm is compared; NULL: unpreconditioned */
   double rtol;                /* of the norm of b; 0: 1e-8, for a matrix in f32 1e-5; less than 0: none */
   double atol;                /* of the residual itself */

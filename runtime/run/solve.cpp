@@ -21,6 +21,7 @@
 #include "runtime/run/node_coordinates.h"
 #include "runtime/run/reported_run.h"
 #include "runtime/solvers/method_choice.h"
+#include "runtime/solvers/solver_settings.h"
 #include "runtime/source/hdf5_on_ranks.h"
 #include "runtime/source/matrix_source.h"
 
@@ -80,7 +81,7 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
     matrix_ = std::make_unique<DistributedMatrix>(source_, context_, load);
     SolverOptions solver = options_.solver;
     solver.columns = columns();
-    if (solver.preconditioner == "multigrid" || solver.preconditioner == kAutomaticPreconditioner) {
+    if (may_use_coordinates(solver)) {
       solver.preconditioning.multigrid.coordinates = find_node_coordinates(*matrix_, *source_.rows, options_.coordinates);
       solver.preconditioning.multigrid.near_null_vectors = near_null_vectors();
     }

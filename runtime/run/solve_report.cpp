@@ -72,7 +72,7 @@ std::string singular_text(const SolveReport& r) {
   if (r.result.maps_more_to_zero)
     return "A maps constant vectors to 0, and others, too (as a structure without supports): hold some unknowns";
   const Spectrum* const s = spectrum_of(r.result);
-  if (s == nullptr || r.result.converged() || r.settings.null_space != NullSpace::none) return {};
+  if (s == nullptr || r.result.converged() || r.result.null_vectors > 0) return {};
   const double rounding = r.type == "f32" ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
   if (std::abs(s->least) > 32 * rounding * s->largest) return {};
   return fmt::format(
@@ -147,7 +147,7 @@ void write_column(Table& t, const SolveReport& r, const SolvedColumn& c) {
 
 /// What was removed from b.
 std::string null_space_text(const SolveReport& r) {
-  if (r.settings.null_space == NullSpace::none) return {};
+  if (r.result.null_vectors == 0) return {};
   const double rounding = r.type == "f32" ? 1e-6 : 1e-12;
   const std::vector<SolvedColumn>& columns = r.result.columns;
   std::int64_t inconsistent = 0;
@@ -156,12 +156,11 @@ std::string null_space_text(const SolveReport& r) {
     inconsistent += c.removed_from_b > rounding * c.norm_of_b;
     most = std::max(most, c.removed_from_b);
   }
-  if (inconsistent == 0) return "constant vectors; b is consistent";
-  return fmt::format(
-      "constant vectors; b was not consistent{}: its mean was removed, of norm {:.3e}{}. x is the answer of "
-      "least squares",
-      columns.size() == 1 ? "" : fmt::format(" in {} of {} columns", inconsistent, columns.size()), most,
-      columns.size() == 1 ? "" : " at most");
+  const std::string& what = r.result.null_space;
+  if (inconsistent == 0) return what + "; b is consistent";
+  return fmt::format("{}; b was not consistent{}: a part of norm {:.3e}{} was removed. x is the answer of least squares",
+                     what, columns.size() == 1 ? "" : fmt::format(" in {} of {} columns", inconsistent, columns.size()),
+                     most, columns.size() == 1 ? "" : " at most");
 }
 
 /// Which rows state known values, and what the residuals are of.
@@ -333,6 +332,8 @@ std::string to_json(const SolveReport& r) {
   if (!r.solver_why.empty()) j["solver"]["why"] = r.solver_why;
   if (!r.preconditioner_why.empty()) j["solver"]["preconditioner_why"] = r.preconditioner_why;
   if (!r.result.fall_backs.empty()) j["solver"]["fall_backs"] = r.result.fall_backs;
+  if (r.result.null_vectors > 0)
+    j["solver"]["null_space_found"] = r.result.null_space, j["solver"]["null_vectors"] = r.result.null_vectors;
   if (r.variant) {
     j["solver"]["variant"] = name(r.variant->variant);
     j["solver"]["variant_why"] = r.variant->why;

@@ -23,6 +23,7 @@
 #include "runtime/solvers/loop/solve_loop.h"
 #include "runtime/solvers/loop/symmetry.h"
 #include "runtime/solvers/method_choice.h"
+#include "runtime/solvers/multigrid/free_modes.h"
 #include "runtime/solvers/solver_settings.h"
 
 namespace shardmat {
@@ -168,17 +169,21 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   options_.preconditioning.held = held_.get();
   options_.preconditioning.columns = static_cast<int>(options.columns);
   options_.preconditioning.absolute = chooses ? !positive : named->demands == Demands::symmetric;
-  options_.preconditioning.mean_free = options.null_space == NullSpace::constant;
+  if (options.null_space == NullSpace::constant) {
+    const NullVectors constants = constant_vectors(matrix);
+    null_space_ = constants.describe();
+    options_.preconditioning.projector = projector_ =
+        std::make_shared<NullSpaceProjector>(matrix, constants, options.columns);
+  }
   options_.preconditioning.product = options_.product;
   if (options.own_preconditioner && !options.own_preconditioner->capturable) options_.graph = false;
   if (!chooses_preconditioner)  // before the host rows may go
     preconditioner_ = make_preconditioner(options_.preconditioner, options_.preconditioning);
-  if (options.null_space == NullSpace::constant) remove_mean_ = std::make_unique<MeanRemover>(matrix, options.columns);
   if (product_ == nullptr) product_ = matrix.product(options_.product);
   product_->hold(held_.get());
   exact_ = std::make_unique<ExactResidual>(matrix, *product_);
   floor_ = std::make_unique<RoundingFloor>(matrix, *product_);
-  if (remove_mean_) require_constant_null_space(*product_, stream);
+  if (projector_) require_constant_null_space(*product_, stream);
   ranks.run_agreed(
       [&] { passes_ = std::make_unique<krylov::Passes>(matrix.context().device(), static_cast<int>(options.columns)); });
   sum_ = std::make_unique<SumOverRanks>(matrix.context().exchange_context(sum_type(matrix.type()), 1),
@@ -195,6 +200,8 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   }
   if (chooses_preconditioner) {
     choices_ = choose_solvers(matrix, options_, *named, symmetric_positive);
+    looks_for_free_modes_ = symmetric_positive && matrix.context().device().backend == Backend::host &&
+                            choices_.front().preconditioner != "jacobi";  // then there are no host rows
     const auto unfit = [&](const SolverChoice& choice) {
       return choice.method != named && !takes(*choice.method, options_);
     };
@@ -231,6 +238,7 @@ void Solver::take(std::size_t index) {
   }
   options_.solver = method.name, options_.preconditioner = choice.preconditioner;
   choice_ = index;
+  look_for_free_modes(method);
   ranks.run_agreed([&] {
     monitor_ = std::make_unique<MonitorMemory>(matrix_.context().device(), static_cast<int>(options_.columns), options_,
                                                method.coefficients);
@@ -285,7 +293,7 @@ void Solver::look_for_penalty_rows() {
                   "the matrix has penalty rows and new values, but its rows are no longer in host memory: penalty rows "
                   "cannot be looked for again. Keep the rows, or make a new matrix",
                   "penalty_rows");
-    if (found.count > 0 && options_.null_space != NullSpace::none)
+    if (found.count > 0 && options_.null_space == NullSpace::constant)
       throw Error(ErrorKind::usage,
                   fmt::format("the matrix has {} penalty row{}, which state known values, so that it has no null space; "
                               "leave the null space out",
@@ -299,7 +307,13 @@ void Solver::look_for_penalty_rows() {
 void Solver::refresh() {
   const ContextScope scope(matrix_.context());
   look_for_penalty_rows();
-  if (remove_mean_) require_constant_null_space(*product_, matrix_.context().stream());
+  Stream& stream = matrix_.context().stream();
+  if (projector_ && options_.null_space == NullSpace::constant) require_constant_null_space(*product_, stream);
+  if (projector_ && options_.null_space != NullSpace::constant && !projector_->are_mapped_to_zero(*product_, stream)) {
+    projector_.reset(), options_.preconditioning.projector.reset(), null_space_.clear();  // something holds the bodies now
+    method_.reset(), preconditioner_.reset();
+    return take(choice_);
+  }
   preconditioner_->refresh(matrix_.context().stream());
   method_->refresh(matrix_.context().stream());
 }
@@ -309,7 +323,7 @@ std::string_view Solver::summed_by() const { return sum_->name(); }
 IterationCosts Solver::costs(std::int64_t iterations) const { return method_->costs(iterations); }
 
 std::int64_t Solver::device_bytes() const {
-  return method_->device_bytes() + (remove_mean_ ? remove_mean_->device_bytes() : 0) + preconditioner_->device_bytes() +
+  return method_->device_bytes() + (projector_ ? projector_->device_bytes() : 0) + preconditioner_->device_bytes() +
          product_->device_bytes() + monitor_->device_bytes();
 }
 
@@ -319,8 +333,47 @@ std::unique_ptr<Preconditioner> Solver::make_preconditioner(const std::string& n
       options_.own_preconditioner
           ? make_own_preconditioner(matrix_, *options_.own_preconditioner, options_.columns, held_.get())
           : find_preconditioner(name).make(matrix_, preconditioning);
-  if (!preconditioning.mean_free) return made;
-  return make_mean_free(std::move(made), matrix_, preconditioning.columns);
+  if (!preconditioning.projector) return made;
+  return make_projected(std::move(made), preconditioning.projector);
+}
+
+/// Finds what A maps to 0, unless that is known, and removes it from what the preconditioner gives.
+void Solver::look_for_free_modes(const MethodEntry& method) {
+  const bool asked = options_.null_space == NullSpace::rigid;
+  if (projector_ || (!asked && options_.null_space != NullSpace::automatic)) return;
+  Stream& stream = matrix_.context().stream();
+  NullVectors looked_up;
+  const NullVectors* found = preconditioner_->null_vectors();
+  if (found == nullptr) {
+    if (!asked && !looks_for_free_modes_) return;
+    MultigridOptions options = options_.preconditioning.multigrid;
+    if (asked && !options.near_null_vectors) options.near_null_space = "rigid";
+    looked_up = multigrid::free_modes(matrix_, options, held_.get());
+    found = &looked_up;
+  }
+  const bool symmetric = found->count == 0 || method.demands != Demands::nothing ||
+                         is_known_symmetric(*product_, options_) || probe_symmetry(*product_, stream).symmetric;
+  matrix_.context().communicator().run_agreed([&] {
+    if (!asked) return;
+    if (found->too_many)
+      throw Error(ErrorKind::usage,
+                  fmt::format("more than {} bodies, or more than {} motions: their null space is not removed. Hold some "
+                              "unknowns of each body, or leave the null space out",
+                              NullVectors::kMostBodies, NullVectors::kMost),
+                  "null_space");
+    if (found->count == 0)
+      throw Error(ErrorKind::usage, "no body can move: A maps none of its motions to 0. Leave the null space out",
+                  "null_space");
+    if (!symmetric)
+      throw Error(ErrorKind::usage,
+                  "this matrix maps motions of bodies to 0, but it is not symmetric: removing them from b would not make "
+                  "the system consistent. Leave the null space out and take gmres",
+                  "null_space");
+  });
+  if (found->count == 0 || !symmetric) return;
+  null_space_ = found->describe();
+  options_.preconditioning.projector = projector_ = std::make_shared<NullSpaceProjector>(matrix_, *found, options_.columns);
+  preconditioner_ = make_projected(std::move(preconditioner_), projector_);
 }
 
 void Solver::require_vectors(const DistributedVector& b, const DistributedVector& x) const {
@@ -330,11 +383,11 @@ void Solver::require_vectors(const DistributedVector& b, const DistributedVector
 
 SolveResult Solver::run(Method& method, const Preconditioner& preconditioner, const SolverOptions& options,
                         const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
-  const MeanRemover* const remove_mean = remove_mean_.get();
   const PenaltyFindings* const penalty = penalty_->count > 0 ? penalty_.get() : nullptr;
   SolveResult result =
-      SolveLoop({method, preconditioner, *product_, *passes_, *sum_, *monitor_, remove_mean, penalty, *exact_, *floor_},
+      SolveLoop({method, preconditioner, *product_, *passes_, *sum_, *monitor_, projector_.get(), penalty, *exact_, *floor_},
                 options, control)(b, x);
+  result.null_space = null_space_, result.null_vectors = projector_ ? projector_->count() : 0;
   result.penalty_rows = penalty_->count, result.penalty_ratio = penalty_->largest_ratio,
   result.penalty_note = penalty_->note;
   return result;
@@ -412,7 +465,7 @@ void Solver::judge_by_rounding(SolveResult& result, const DistributedVector& b, 
   Stream& stream = matrix_.context().stream();
   const bool in_two_norm = options_.residual_norm == ResidualNorm::unpreconditioned;
   std::vector<double> residuals;
-  if (!in_two_norm) residuals = norms_of_residual(*product_, b, x, remove_mean_.get(), stream);
+  if (!in_two_norm) residuals = norms_of_residual(*product_, b, x, projector_.get(), stream);
   const std::vector<double> norms = floor_->norms(x, stream);
   for (std::size_t j = 0; j < result.columns.size(); ++j) {
     SolvedColumn& column = result.columns[j];
@@ -436,7 +489,7 @@ void Solver::look_for_null_space(SolveResult& result) {
   const ConstantsProbe probe = probe_constants(*product_, stream);
   if (!probe.in_null_space()) return;
   result.maps_more_to_zero = maps_parts_to_zero(*product_, probe.allowed, stream);
-  result.maps_constants_to_zero = !result.maps_more_to_zero && options_.null_space == NullSpace::none;
+  result.maps_constants_to_zero = !result.maps_more_to_zero && !projector_;
 }
 
 /// After new values without refresh(): the rows with known values, and what stands in them.

@@ -27,8 +27,9 @@ namespace shardmat {
 class ExactResidual;
 class HeldRows;
 class Method;
+struct MethodEntry;
 struct IterationCosts;
-class MeanRemover;
+class NullSpaceProjector;
 struct MethodInputs;
 class MonitorMemory;
 struct PenaltyFindings;
@@ -104,6 +105,7 @@ class Solver {
                   const DistributedVector& b, DistributedVector& x, const SolveControl& control);
   void judge_by_rounding(SolveResult& result, const DistributedVector& b, const DistributedVector& x);
   void look_for_null_space(SolveResult& result);
+  void look_for_free_modes(const MethodEntry& method);
 
   void look_for_penalty_rows();
   void take_new_penalty_rows();
@@ -117,7 +119,9 @@ class Solver {
   std::size_t choice_ = 0;  ///< the one that is taken
   std::string method_why_;
   std::unique_ptr<Preconditioner> preconditioner_;
-  std::unique_ptr<MeanRemover> remove_mean_;  ///< with a null space
+  std::shared_ptr<const NullSpaceProjector> projector_;  ///< with a null space
+  bool looks_for_free_modes_ = false;                    ///< even if the preconditioner does not
+  std::string null_space_;                               ///< NullVectors::describe()
   std::unique_ptr<Product> product_;
   std::unique_ptr<ExactResidual> exact_;
   std::unique_ptr<RoundingFloor> floor_;

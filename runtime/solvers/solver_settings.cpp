@@ -196,10 +196,10 @@ std::vector<SolverSetting> make_settings() {
           [](O& o, const std::string& text) { o.residual_norm = parse_residual_norm(text); }),
       word(
           "null_space",
-          "constant: A maps constant vectors to 0, as a Laplacian with Neumann conditions only. The mean of b is removed, "
-          "and "
-          "the x of mean 0 is found",
-          {"none", "constant"}, [](const O& o) { return name(o.null_space); },
+          "what A maps to 0; it is removed from b and x. constant: constant vectors, as a Laplacian with Neumann conditions "
+          "only does; rigid: motions of bodies without supports, found from the coordinates of the nodes; auto: either, "
+          "where multigrid finds it",
+          {"none", "constant", "rigid", "auto"}, [](const O& o) { return name(o.null_space); },
           [](O& o, const std::string& text) { o.null_space = parse_null_space(text); }),
       word(
           "penalty_rows",
@@ -259,12 +259,16 @@ void take_settings(const std::string& text, SolverOptions& options) {
   require_used(given, options);
 }
 
+bool may_use_coordinates(const SolverOptions& options) {
+  return options.preconditioner == "multigrid" || options.preconditioner == kAutomaticPreconditioner ||
+         options.null_space == NullSpace::rigid;
+}
+
 void require_good_settings(const SolverOptions& options) {
   SolverOptions copy;
   for (const SolverSetting& setting : solver_settings()) setting.set(copy, setting.get(options));
   const MultigridOptions& multigrid = options.preconditioning.multigrid;
-  const bool may_use = options.preconditioner == "multigrid" || options.preconditioner == kAutomaticPreconditioner;
-  if (may_use || (!multigrid.coordinates && !multigrid.near_null_vectors)) return;
+  if (may_use_coordinates(options) || (!multigrid.coordinates && !multigrid.near_null_vectors)) return;
   throw Error(ErrorKind::usage,
               fmt::format("{} are of no use with the preconditioner {}; leave them out, or take multigrid",
                           multigrid.coordinates ? "coordinates" : "near-null vectors", options.preconditioner),

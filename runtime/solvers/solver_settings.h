@@ -39,7 +39,9 @@ void require_used(const std::vector<const SolverSetting*>& given, const SolverOp
 /// Takes "restart=50 variant=classic": entries apart by spaces or commas, then require_used(). Throws Error(usage), also for
 /// an entry without '=' and for a name that comes twice.
 void take_settings(const std::string& text, SolverOptions& options);
-/// Throws Error(usage) for values that no setting takes, and for coordinates and near-null vectors without multigrid.
+/// Multigrid may be taken, or rigid-body motions are looked for.
+bool may_use_coordinates(const SolverOptions& options);
+/// Throws Error(usage) for values that no setting takes, and for coordinates and near-null vectors that nothing uses.
 void require_good_settings(const SolverOptions& options);
 /// For require_same_on_all_ranks().
 std::vector<Given> all_settings(const SolverOptions& options);

@@ -89,6 +89,57 @@ class Multigrid(CliTest):
         _, note = self.iterations(BEAM, "--near-null-space", "file:one.npy")
         self.assertIn("1 given vector;", note)
 
+    def test_bodies_that_nothing_holds(self):
+        """Three bodies: one held, one that floats, one on a hinge. What A maps to 0 is found and removed."""
+        n = 6
+        self.succeed("convert", f"elasticity:n={n},uniform", "free.npz")
+        free = sp.load_npz(self.path("free.npz")).tocsr()
+        z, y, x = np.meshgrid(*[np.arange(n)] * 3, indexing="ij")
+        points = np.stack([x.ravel(), y.ravel(), z.ravel()], 1).astype(float)
+        held, hinged = free.tolil(), free.tolil()
+        for i in np.flatnonzero(np.repeat(points[:, 2] == 0, 3)):
+            held[i, i] += 10
+        for i in np.flatnonzero(np.repeat((points[:, 1] == 0) & (points[:, 2] == 0), 3)):  # an edge: it can turn about it
+            hinged[i, i] += 10
+        a = sp.block_diag([held, free, hinged]).tocsr()
+        sp.save_npz(self.path("a.npz"), a)
+        np.save(self.path("xyz.npy"), np.concatenate([points, points + [9, 0, 0], points + [0, 9, 3]]))
+        b = np.random.default_rng(7).standard_normal(a.shape[0])
+        np.save(self.path("b.npy"), b)
+        expected, _, rank, _ = np.linalg.lstsq(a.toarray(), b, rcond=1e-10)
+        self.assertEqual(rank, a.shape[0] - 7)
+        consistent = a @ expected
+        for ranks in (1, 2, 3):
+            for options in (("--preconditioner", "multigrid", "--coarse-size", 60), ("--solver", "cg", "--preconditioner", "block_jacobi",
+                                                                                              "--null-space", "rigid"), ()):
+                report = self.json_of("solve", "a.npz", "--backend", "host", "--coordinates", "xyz.npy", "--b", "b.npy", "--rtol", 1e-10, "--output",
+                                      "x.npy", "--force", *options, ranks=ranks)
+                (column,) = report["columns"]
+                self.assertTrue(column["converged"], (options, column))
+                self.assertEqual(report["solver"]["null_vectors"], 7)
+                self.assertIn("7 motions of 2 bodies that nothing holds: 216 nodes from node 216 on, 216 nodes from node 432 on",
+                              report["solver"]["null_space_found"])
+                self.assertAlmostEqual(column["removed_from_b"], np.linalg.norm(b - consistent), places=8)
+                np.testing.assert_allclose(read_vector(self.path("x.npy"), "x"), expected, atol=1e-6 * abs(expected).max())
+        self.fail_with(USAGE, "solve", f"elasticity:n={n},clamp=0.3", "--null-space", "rigid", "--backend", "host", says="no body can move")
+        self.fail_with(USAGE, "solve", "free.npz", "--null-space", "rigid", "--backend", "host", says="need the coordinates of the nodes")
+
+    def test_parts_of_a_laplacian(self):
+        """A Laplacian of two parts maps a constant of each to 0."""
+        self.succeed("convert", "poisson7:n=9,uniform", "held.npz")
+        part = sp.load_npz(self.path("held.npz")).tolil()
+        part.setdiag(part.diagonal() - np.asarray(part.sum(1)).ravel())
+        a = sp.block_diag([part, 3 * part, sp.diags([2.0])]).tocsr()
+        sp.save_npz(self.path("a.npz"), a)
+        b = np.random.default_rng(8).standard_normal(a.shape[0])
+        np.save(self.path("b.npy"), b)
+        expected = np.linalg.lstsq(a.toarray(), b, rcond=1e-10)[0]
+        for ranks in (1, 2, 3):
+            report = self.json_of("solve", "a.npz", "--backend", "host", "--preconditioner", "multigrid", "--coarse-size", 30, "--b", "b.npy", "--rtol", 1e-10,
+                                  "--output", "x.npy", "--force", ranks=ranks)
+            self.assertEqual(report["solver"]["null_space_found"], "constants of 2 parts: 729 nodes from node 0 on, 729 nodes from node 729 on")
+            np.testing.assert_allclose(read_vector(self.path("x.npy"), "x"), expected, atol=1e-7 * abs(expected).max())
+
     def test_report_tells_the_levels(self):
         for ranks in (0, 2):
             report = self.solve(BEAM, "--coarse-size", 30, ranks=ranks)["multigrid"]

@@ -1,4 +1,5 @@
 #include "runtime/run/solve.h"
+#include "runtime/solvers/solver_settings.h"
 
 #include <fmt/format.h>
 
@@ -159,16 +160,16 @@ void finish_options(Options& o) {
   s.load.plan.products = 1000;  // a solve takes hundreds of products: measuring pays
   s.backend = parse_backend_choice(o.backend);
   o.settings->take(s.solver);
-  const std::string& preconditioner = s.solver.preconditioner;
   if (std::string& space = s.solver.preconditioning.multigrid.near_null_space; space.starts_with(kVectorsOf)) {
     s.near_null_vectors = space.substr(kVectorsOf.size());
     if (s.near_null_vectors.empty())
       throw Error(ErrorKind::usage, "file: is followed by the name of a file, as file:modes.npy", "near_null_space");
     space = "auto";
   }
-  if (!s.coordinates.empty() && preconditioner != "multigrid" && preconditioner != kAutomaticPreconditioner)
+  if (!s.coordinates.empty() && !may_use_coordinates(s.solver))
     throw Error(ErrorKind::usage,
-                "coordinates are of no use without the preconditioner multigrid; leave them out, or take it", "coordinates");
+                "coordinates are of no use without the preconditioner multigrid or the null space rigid; leave them out",
+                "coordinates");
   s.solver.graph = !o.no_graph;
   s.control.progress = make_progress_bar();
 }

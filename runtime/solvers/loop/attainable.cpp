@@ -113,7 +113,7 @@ std::vector<double> RoundingFloor::lower_bounds(const DistributedVector& x, std:
 }
 
 std::vector<double> norms_of_residual(const Product& product, const DistributedVector& b, const DistributedVector& x,
-                                      const MeanRemover* project, Stream& stream) {
+                                      const NullSpaceProjector* project, Stream& stream) {
   DistributedVector r(product.matrix(), VectorLayout::rows, b.type(), b.columns());
   copy_on_device(r.view().data, b.view().data, product.y_bytes(), stream);
   product.multiply(-1, x.view(), 1, r.view(), stream);

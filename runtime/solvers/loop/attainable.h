@@ -16,7 +16,7 @@
 
 namespace shardmat {
 
-class MeanRemover;
+class NullSpaceProjector;
 
 /// A residual of at most this times ‖ |A|·|x| ‖ cannot be told from 0: two units in the last place, 4.4e-16 in f64 and
 /// 2.4e-7 in f32.
@@ -46,6 +46,6 @@ class RoundingFloor {
 
 /// ‖b − A·x‖₂ of each column; `project`, if any, is called with b − A·x first. Overwrites the product's x(). Waits.
 std::vector<double> norms_of_residual(const Product& product, const DistributedVector& b, const DistributedVector& x,
-                                      const MeanRemover* project, Stream& stream);
+                                      const NullSpaceProjector* project, Stream& stream);
 
 }  // namespace shardmat

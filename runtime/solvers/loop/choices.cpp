@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kVariants{"auto", "classic", "single_reduction"};
 constexpr std::array<std::string_view, 2> kGramSchmidt{"classical", "modified"};
 constexpr std::array<std::string_view, 3> kNorms{"unpreconditioned", "preconditioned", "natural"};
-constexpr std::array<std::string_view, 2> kNullSpaces{"none", "constant"};
+constexpr std::array<std::string_view, 4> kNullSpaces{"none", "constant", "rigid", "auto"};
 constexpr std::array<std::string_view, 3> kPenaltyRows{"keep", "known", "auto"};
 
 template <class E, std::size_t N>

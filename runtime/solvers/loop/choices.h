@@ -45,9 +45,11 @@ ResidualNorm parse_residual_norm(std::string_view text);
 /// The vectors that a matrix, and its transpose, maps to 0.
 enum class NullSpace {
   none,
-  constant,  ///< multiples of (1, …, 1)
+  constant,   ///< multiples of (1, …, 1)
+  rigid,      ///< rigid-body motions of connected bodies without supports
+  automatic,  ///< what multigrid finds when it is set up: constants or rigid-body motions of connected bodies
 };
-/// "none", "constant".
+/// "none", "constant", "rigid", "auto".
 std::string_view name(NullSpace space);
 NullSpace parse_null_space(std::string_view text);
 

@@ -8,40 +8,52 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
+#include "kernels/base/text.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/vector_operations.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/solvers/loop/basis_passes.h"
 #include "runtime/solvers/loop/random_entries.h"
 #include "runtime/solvers/loop/symmetry.h"
 
 namespace shardmat {
 namespace {
 
-class MeanFree final : public Preconditioner {
+class Projected final : public Preconditioner {
  public:
-  MeanFree(std::unique_ptr<Preconditioner> inner, const DistributedMatrix& matrix, std::int64_t columns)
-      : inner_(std::move(inner)), remove_mean_(matrix, columns) {}
+  Projected(std::unique_ptr<Preconditioner> inner, std::shared_ptr<const NullSpaceProjector> project)
+      : inner_(std::move(inner)), project_(std::move(project)) {}
 
   void refresh(Stream& stream) override { inner_->refresh(stream); }
-  void project(const Dense& r, Stream& stream) const override { remove_mean_(r, stream); }
+  void project(const Dense& r, Stream& stream) const override { (*project_)(r, stream); }
   void expect(double norm) const override { inner_->expect(norm); }
   std::int64_t usual_iterations() const override { return inner_->usual_iterations(); }
   void apply(const Dense& r, const Dense& z, Stream& stream) const override {
     inner_->apply(r, z, stream);
-    remove_mean_(z, stream);
+    (*project_)(z, stream);
   }
   std::int64_t apply_bytes() const override {
-    const std::int64_t inner = inner_->apply_bytes(), vector = remove_mean_.device_bytes();
-    return inner == 0 ? 0 : inner + 5 * vector;  // the mean: two vectors; its removal: three
+    const std::int64_t inner = inner_->apply_bytes(), basis = project_->device_bytes();
+    return inner == 0 ? 0 : inner + 2 * basis + 3 * basis / project_->count();
   }
-  std::int64_t device_bytes() const override { return inner_->device_bytes() + remove_mean_.device_bytes(); }
+  std::int64_t device_bytes() const override { return inner_->device_bytes() + project_->device_bytes(); }
   std::string describe() const override { return inner_->describe(); }
+  const MultigridReport* multigrid() const override { return inner_->multigrid(); }
+  const NullVectors* null_vectors() const override { return inner_->null_vectors(); }
 
  private:
   std::unique_ptr<Preconditioner> inner_;
-  MeanRemover remove_mean_;
+  std::shared_ptr<const NullSpaceProjector> project_;
 };
+
+/// ConstantsProbe::allowed.
+double allowed_residue(const Product& product, Stream& stream) {
+  const DistributedMatrix& matrix = product.matrix();
+  return (sum_type(matrix.type()) == ValueType::f64 ? 1e-10 : 1e-5) * sum_of_magnitudes(product, stream) /
+         std::sqrt(static_cast<double>(matrix.rows()));
+}
 
 }  // namespace
 
@@ -64,8 +76,7 @@ ConstantsProbe probe_constants(const Product& product, Stream& stream) {
     return value;
   };
   ConstantsProbe probe;
-  probe.allowed = (type == ValueType::f64 ? 1e-10 : 1e-5) * sum_of_magnitudes(product, stream) /
-                  std::sqrt(static_cast<double>(matrix.rows()));
+  probe.allowed = allowed_residue(product, stream);
   ones.fill(1, stream);
   product.multiply(1, ones.view(), 0, y.view(), stream);
   probe.of_rows = std::sqrt(product_with(y));
@@ -131,53 +142,112 @@ void require_constant_null_space(const Product& product, Stream& stream) {
   });
 }
 
-MeanRemover::MeanRemover(const DistributedMatrix& matrix, std::int64_t columns)
-    : rows_(static_cast<double>(std::max<std::int64_t>(1, matrix.rows()))),
-      ones_(matrix, VectorLayout::rows, sum_type(matrix.type()), columns),
-      sum_(matrix.context().exchange_context(sum_type(matrix.type()), 1), static_cast<int>(2 * columns)) {
+std::string NullVectors::describe() const {
+  constexpr std::size_t kNamed = 4;
+  if (bodies.empty() || (constants && bodies.size() == 1)) return "constant vectors";
+  std::string text = constants
+                         ? fmt::format("constants of {} parts: ", bodies.size())
+                         : fmt::format("{} of {}: ", human_count(count, "motion"),
+                                       bodies.size() == 1 ? "a body that nothing holds"
+                                                          : fmt::format("{} bodies that nothing holds", bodies.size()));
+  for (std::size_t i = 0; i < std::min(kNamed, bodies.size()); ++i)
+    text += fmt::format("{}{} from node {} on", i == 0 ? "" : ", ", human_count(bodies[i].nodes, "node"),
+                        human_count(bodies[i].first_node));
+  return text + (bodies.size() > kNamed ? ", …" : "");
+}
+
+NullVectors constant_vectors(const DistributedMatrix& matrix) {
+  NullVectors ones;
+  ones.count = 1, ones.constants = true;
+  ones.of_own.assign(static_cast<std::size_t>(matrix.y_rows()->local_rows()), 1.0);
+  return ones;
+}
+
+NullSpaceProjector::NullSpaceProjector(const DistributedMatrix& matrix, const NullVectors& vectors, std::int64_t columns)
+    : map_(matrix.y_rows()),
+      type_(sum_type(matrix.type())),
+      count_(vectors.count),
+      columns_(columns),
+      apart_(map_->local_rows() * columns),
+      sum_(matrix.context().exchange_context(type_, 1), static_cast<int>((vectors.count + 1) * columns)) {
   Context& context = matrix.context();
   context.communicator().run_agreed([&] {
-    dots_.emplace(context.device(), columns);
-    sums_ = Buffer(context.device(), static_cast<std::size_t>(2 * columns) * sizeof(double));
+    passes_.emplace(context.device(), static_cast<int>(columns));
+    const std::int64_t values = count_ * apart_;
+    require_memory(context.device(), values * static_cast<std::int64_t>(size_of(type_)), "the null space");
+    basis_ = Buffer(context.device(), static_cast<std::size_t>(values) * size_of(type_));
+    sums_ = Buffer(context.device(), static_cast<std::size_t>((count_ + 1) * columns) * sizeof(double));
+    HostVector<double> basis(static_cast<std::size_t>(values));
+    for (std::int64_t row = 0; row < map_->local_rows(); ++row)
+      for (std::int64_t v = 0; v < count_; ++v)
+        std::fill_n(basis.data() + v * apart_ + row * columns, columns,
+                    vectors.of_own[static_cast<std::size_t>(map_->place(static_cast<std::size_t>(row)) * count_ + v)]);
+    to_device(basis_.data(), basis, type_, context.stream());
     fill_bytes(sums_.data(), 0, sums_.bytes(), context.stream());
   });
-  ones_.fill(1, context.stream());
 }
 
-void MeanRemover::sum(const Dense& x, const Dense& y, double* result, Stream& stream) const {
-  dots_->compute(ones_.type(), ones_.local_rows(), x.data, y.data, result, stream);
-}
-
-void MeanRemover::operator()(const Dense& vector, Stream& stream) const {
-  sum(vector, ones_.view(), sums_.as<double>(), stream);
+/// Sums of products with the basis, and of squares.
+void NullSpaceProjector::sum(const Dense& vector, Stream& stream) const {
+  dispatch(type_, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    BasisPasses<T>(*passes_, map_->context().device(), map_->local_rows(), apart_)
+        .dots(basis_.as<T>(), count_, static_cast<T*>(vector.data), sums_.as<double>(), stream);
+  });
   sum_(sums_.as<double>(), stream);
-  combine(ones_.type(), ones_.local_rows(), ones_.columns(), {-1 / rows_, sums_.as<double>()}, ones_.view().data, {1},
-          vector.data, stream);
 }
 
-MeanRemover::Measures MeanRemover::measure(const Product& product, const DistributedVector& vector, Stream& stream) const {
-  const auto columns = static_cast<std::size_t>(ones_.columns());
-  sum(vector.view(), vector.view(), sums_.as<double>(), stream);
-  sum(vector.view(), ones_.view(), sums_.as<double>() + columns, stream);
-  sum_(sums_.as<double>(), stream);
+void NullSpaceProjector::operator()(const Dense& vector, Stream& stream) const {
+  sum(vector, stream);
+  const double square = static_cast<double>(std::max<std::int64_t>(1, map_->size()));  // of a vector of the basis
+  dispatch(type_, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    BasisPasses<T>(*passes_, map_->context().device(), map_->local_rows(), apart_)
+        .add(basis_.as<T>(), count_, -1 / square, sums_.as<double>(), nullptr, static_cast<T*>(vector.data), stream);
+  });
+}
+
+NullSpaceProjector::Measures NullSpaceProjector::measure(const Product& product, const DistributedVector& vector,
+                                                         Stream& stream) const {
+  sum(vector.view(), stream);
   product.wait(stream);
-  std::vector<double> sums(2 * columns);
+  const auto columns = static_cast<std::size_t>(columns_), count = static_cast<std::size_t>(count_);
+  std::vector<double> sums((count + 1) * columns);
   copy_to_host(sums.data(), sums_.data(), sums_.bytes(), stream);
   Measures measures;
   for (std::size_t j = 0; j < columns; ++j) {
-    measures.norms.push_back(std::sqrt(sums[j]));
-    measures.means.push_back(sums[columns + j] / rows_);
+    double removed = 0;
+    for (std::size_t v = 0; v < count; ++v) removed += sums[v * columns + j] * sums[v * columns + j];
+    measures.norms.push_back(std::sqrt(sums[count * columns + j]));
+    measures.removed.push_back(std::sqrt(removed / static_cast<double>(std::max<std::int64_t>(1, map_->size()))));
   }
   return measures;
 }
 
-std::int64_t MeanRemover::device_bytes() const {
-  return ones_.local_rows() * ones_.columns() * static_cast<std::int64_t>(size_of(ones_.type()));
+bool NullSpaceProjector::are_mapped_to_zero(const Product& product, Stream& stream) const {
+  const DistributedMatrix& matrix = product.matrix();
+  DistributedVector y(matrix, VectorLayout::rows, type_, columns_);
+  Buffer squares = matrix.context().communicator().run_agreed(
+      [&] { return Buffer(matrix.context().device(), static_cast<std::size_t>(columns_) * sizeof(double)); });
+  VectorSums sums(matrix.context(), columns_);
+  const double allowed = allowed_residue(product, stream);
+  bool all = true;
+  for (int v = 0; v < count_ && all; ++v) {
+    Dense x = y.view();
+    x.data = static_cast<std::byte*>(basis_.data()) + static_cast<std::size_t>(v * apart_) * size_of(type_);
+    product.multiply(1, x, 0, y.view(), stream);
+    sums.dot(y, y, squares.as<double>(), stream);
+    product.wait(stream);
+    double square = 0;
+    copy_to_host(&square, squares.data(), sizeof square, stream);
+    all = std::sqrt(square) <= allowed;
+  }
+  return all;
 }
 
-std::unique_ptr<Preconditioner> make_mean_free(std::unique_ptr<Preconditioner> preconditioner,
-                                               const DistributedMatrix& matrix, std::int64_t columns) {
-  return std::make_unique<MeanFree>(std::move(preconditioner), matrix, columns);
+std::unique_ptr<Preconditioner> make_projected(std::unique_ptr<Preconditioner> preconditioner,
+                                               std::shared_ptr<const NullSpaceProjector> projector) {
+  return std::make_unique<Projected>(std::move(preconditioner), std::move(projector));
 }
 
 }  // namespace shardmat

@@ -1,4 +1,5 @@
-// Singular systems whose matrix maps constant vectors to 0, as Laplacians with Neumann conditions only and those of graphs.
+// Singular systems: matrices that map constant vectors to 0, as Laplacians with Neumann conditions only and those of graphs,
+// or the motions of bodies without supports.
 //
 // Threads: as DistributedMatrix. Everything is collective unless it says otherwise.
 #pragma once
@@ -10,10 +11,11 @@
 #include <vector>
 
 #include "comm/exchange/sum_over_ranks.h"
-#include "kernels/vector.h"
+#include "kernels/krylov/step.h"
 #include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/product.h"
 #include "runtime/solvers/loop/choices.h"
+#include "runtime/solvers/loop/null_vectors.h"
 #include "runtime/solvers/loop/preconditioner.h"
 
 namespace shardmat {
@@ -37,35 +39,45 @@ ConstantsProbe probe_constants(const Product& product, Stream& stream);
 /// same on all ranks.
 bool maps_parts_to_zero(const Product& product, double allowed, Stream& stream);
 
-/// Removes the mean of each column: projects on the vectors that are orthogonal to constant ones.
-class MeanRemover {
+/// P: removes what lies in the null space from each column of a vector.
+class NullSpaceProjector {
  public:
-  /// For vectors of the matrix's rows and sum_type(). Takes another vector of device memory and checks it first; the same
-  /// error on all ranks.
-  MeanRemover(const DistributedMatrix& matrix, std::int64_t columns);
+  /// For vectors of the matrix's rows and sum_type(). Takes device memory for the vectors, once for each of `columns`, and
+  /// checks it first; the same error on all ranks.
+  NullSpaceProjector(const DistributedMatrix& matrix, const NullVectors& vectors, std::int64_t columns);
 
   /// In stream order. `vector`: this rank's rows, row-major. After a first call, calls can be recorded in a Graph.
   void operator()(const Dense& vector, Stream& stream) const;
-  /// Norms and means of the columns of a vector. Waits; the same on all ranks.
+  /// 2-norms of the columns of a vector, and of what lies in the null space. Waits; the same on all ranks.
   struct Measures {
-    std::vector<double> norms, means;
+    std::vector<double> norms, removed;
   };
   Measures measure(const Product& product, const DistributedVector& vector, Stream& stream) const;
+  /// True if A maps all vectors to 0 up to rounding, as ConstantsProbe says. Overwrites the product's x(). Waits; the same
+  /// on all ranks.
+  bool are_mapped_to_zero(const Product& product, Stream& stream) const;
+  int count() const { return count_; }
   /// Not collective.
-  std::int64_t device_bytes() const;
+  std::int64_t device_bytes() const { return static_cast<std::int64_t>(basis_.bytes()); }
 
  private:
-  void sum(const Dense& x, const Dense& y, double* result, Stream& stream) const;
+  void sum(const Dense& vector, Stream& stream) const;
 
-  double rows_;  ///< of all ranks
-  DistributedVector ones_;
-  mutable std::optional<ColumnDots> dots_;
+  const std::shared_ptr<const RowMap> map_;
+  ValueType type_;
+  int count_;
+  std::int64_t columns_, apart_;  ///< values of a vector of the basis
+  Buffer basis_;
+  std::optional<krylov::Passes> passes_;
   mutable SumOverRanks sum_;
-  Buffer sums_;  ///< two a column
+  Buffer sums_;  ///< of each vector of the basis, then the square of the vector: one a column
 };
 
-/// z = P·M·r for a preconditioner M, where P removes the means: on vectors without a mean it is symmetric if M is.
-std::unique_ptr<Preconditioner> make_mean_free(std::unique_ptr<Preconditioner> preconditioner,
-                                               const DistributedMatrix& matrix, std::int64_t columns);
+/// Constant vectors.
+NullVectors constant_vectors(const DistributedMatrix& matrix);
+
+/// z = P·M·r for a preconditioner M: on vectors without a part in the null space it is symmetric if M is.
+std::unique_ptr<Preconditioner> make_projected(std::unique_ptr<Preconditioner> preconditioner,
+                                               std::shared_ptr<const NullSpaceProjector> projector);
 
 }  // namespace shardmat

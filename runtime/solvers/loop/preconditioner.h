@@ -18,7 +18,9 @@ namespace shardmat {
 
 class DistributedMatrix;
 class HeldRows;
+class NullSpaceProjector;
 struct MultigridReport;
+struct NullVectors;
 
 /// Threads: one thread at a time uses a preconditioner. Collective functions say so.
 class Preconditioner {
@@ -47,14 +49,16 @@ class Preconditioner {
   virtual std::string describe() const { return {}; }
   /// The levels of multigrid; null: M is not multigrid. Valid until refresh().
   virtual const MultigridReport* multigrid() const { return nullptr; }
+  /// Vectors that A maps to 0, if the preconditioner looked for them. Valid until refresh().
+  virtual const NullVectors* null_vectors() const { return nullptr; }
 };
 
 struct PreconditionerOptions {
-  int columns = 1;                 ///< right-hand sides of apply()
-  int node_block_size = 0;         ///< of block_jacobi: unknowns a node, 1 to 6; 0: block_jacobi_size()
-  int degree = 4;                  ///< of the chebyshev polynomial: products an application
-  bool absolute = false;           ///< takes magnitudes, so that M is positive definite
-  bool mean_free = false;          ///< constant vectors are in the null space: M is applied to vectors without a mean
+  int columns = 1;          ///< right-hand sides of apply()
+  int node_block_size = 0;  ///< of block_jacobi: unknowns a node, 1 to 6; 0: block_jacobi_size()
+  int degree = 4;           ///< of the chebyshev polynomial: products an application
+  bool absolute = false;    ///< takes magnitudes, so that M is positive definite
+  std::shared_ptr<const NullSpaceProjector> projector{};  ///< M is applied to vectors without a part in the null space
   const HeldRows* held = nullptr;  ///< M works on vectors that are 0 there, and is that of the other rows and columns
   MultigridOptions multigrid;      ///< of multigrid
   ProductOptions product;          ///< of products that the preconditioner makes; their columns are those above

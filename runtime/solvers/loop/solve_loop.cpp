@@ -58,7 +58,7 @@ SolveLoop::SolveLoop(const SolveParts& parts, const SolverOptions& options, cons
       passes_(parts.passes),
       sum_(parts.sum),
       monitor_(parts.monitor),
-      remove_mean_(parts.remove_mean),
+      projector_(parts.projector),
       options_(options),
       control_(control),
       stream_(parts.product.matrix().context().stream()),
@@ -75,14 +75,14 @@ SolveResult SolveLoop::operator()(const DistributedVector& b, DistributedVector&
   const Timer timer;
   b_ = &b;
   x_ = &x;
-  if (remove_mean_ != nullptr) remove_means(b, x);
   if (penalty_ != nullptr) take_known_values(b, x);
+  if (projector_ != nullptr) remove_null_space(*b_, x);
   measure(*b_, x);
   clear_where_b_is_zero(x);
   if (control_.true_residuals) true_residual_.emplace(product_, passes_, sum_);
   while (start()) iterate();
-  if (remove_mean_ != nullptr) {  // what rounding left
-    (*remove_mean_)(x.view(), stream_);
+  if (projector_ != nullptr) {  // what rounding left
+    (*projector_)(x.view(), stream_);
     product_.wait(stream_);
   }
   if (known_x_) {
@@ -104,22 +104,22 @@ std::vector<double> SolveLoop::to_host(const double* values) const {
   return copy;
 }
 
-void SolveLoop::remove_means(const DistributedVector& b, DistributedVector& x) {
-  const MeanRemover& remove_mean = *remove_mean_;
-  remove_mean(x.view(), stream_);
-  const MeanRemover::Measures before = remove_mean.measure(product_, b, stream_);
+void SolveLoop::remove_null_space(const DistributedVector& b, DistributedVector& x) {
+  const NullSpaceProjector& project = *projector_;
+  project(x.view(), stream_);
+  NullSpaceProjector::Measures before = project.measure(product_, b, stream_);
   std::vector<double> squares;
   for (const double norm : before.norms) squares.push_back(norm * norm);
   refuse_tiny(b, squares);
-  DistributedVector& without = mean_free_b_.emplace(b.map(), b.type(), b.columns());
+  DistributedVector& without = projected_b_.emplace(b.map(), b.type(), b.columns());
   copy_on_device(without.view().data, b.view().data, product_.y_bytes(), stream_);
-  remove_mean(without.view(), stream_);
-  const MeanRemover::Measures after = remove_mean.measure(product_, without, stream_);
+  project(without.view(), stream_);
+  const NullSpaceProjector::Measures after = project.measure(product_, without, stream_);
   std::vector<double> factors;
   for (std::size_t j = 0; j < columns_.size(); ++j) {
-    result_.columns[j].removed_from_b = std::abs(before.means[j]) * std::sqrt(static_cast<double>(b.rows()));
-    constexpr double kRoundoffs = 8;
-    factors.push_back(after.norms[j] <= kRoundoffs * unit_roundoff(b.type()) * before.norms[j] ? 0 : 1);  // b is constant
+    result_.columns[j].removed_from_b = before.removed[j];
+    const double roundoffs = 8.0 * project.count();  // what is left of a b that lies in the null space
+    factors.push_back(after.norms[j] <= roundoffs * unit_roundoff(b.type()) * before.norms[j] ? 0 : 1);
   }
   scale(without, factors);
   b_ = &without;

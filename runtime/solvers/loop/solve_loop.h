@@ -25,8 +25,8 @@ struct SolveParts {
   const krylov::Passes& passes;
   SumOverRanks& sum;  ///< of two values a column
   MonitorMemory& monitor;
-  const MeanRemover* remove_mean;  ///< null without a null space
-  const PenaltyFindings* penalty;  ///< null without penalty rows; the product holds them
+  const NullSpaceProjector* projector;  ///< null without a null space
+  const PenaltyFindings* penalty;       ///< null without penalty rows; the product holds them
   const ExactResidual& exact;
   const RoundingFloor& floor;
 };
@@ -50,8 +50,8 @@ class SolveLoop {
     RitzValues ritz;
   };
 
-  /// Takes a copy of b without its means.
-  void remove_means(const DistributedVector& b, DistributedVector& x);
+  /// Takes a copy of b without its part in the null space.
+  void remove_null_space(const DistributedVector& b, DistributedVector& x);
   /// Takes a copy of b without what the known values of penalty rows make of it, and zeros these rows there and in x.
   void take_known_values(const DistributedVector& b, DistributedVector& x);
   /// Finds the norms of b and whether x is zero.
@@ -97,7 +97,7 @@ class SolveLoop {
   const krylov::Passes& passes_;
   SumOverRanks& sum_;
   MonitorMemory& monitor_;
-  const MeanRemover* remove_mean_;
+  const NullSpaceProjector* projector_;
   const SolverOptions& options_;
   const SolveControl& control_;
   Stream& stream_;
@@ -107,7 +107,7 @@ class SolveLoop {
   std::int64_t next_pauses_;  ///< iterations at which find_pauses() looks; short solves do without
   Guess guess_ = Guess::any;
   const PenaltyFindings* penalty_;
-  std::optional<DistributedVector> mean_free_b_, known_x_, reduced_b_;
+  std::optional<DistributedVector> projected_b_, known_x_, reduced_b_;
   const ExactResidual& exact_;
   const RoundingFloor& floor_;
   bool pauses_;                                             ///< the norm of the options is that of the floor

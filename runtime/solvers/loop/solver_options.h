@@ -37,10 +37,10 @@ struct SolverOptions {
   /// measuring.
   CgVariant variant = CgVariant::automatic;
   ResidualNorm residual_norm = ResidualNorm::unpreconditioned;
-  /// constant: A maps constant vectors to 0. Then the mean of each column is removed from b, from x and from the result of
-  /// the preconditioner. A b whose mean is not 0 is solved in the sense of least squares. Tolerances refer to b without its
-  /// mean.
-  NullSpace null_space = NullSpace::none;
+  /// What A maps to 0. It is removed from b, from x and from the result of the preconditioner. A b with a part in it is
+  /// solved in the sense of least squares, and tolerances refer to b without that part. automatic: looked for by multigrid,
+  /// and for small matrices if the preconditioner is chosen; else as none.
+  NullSpace null_space = NullSpace::automatic;
   /// Rows that state a known value by a huge diagonal. Their x is b_i / a_ii; the method works on the other rows and
   /// columns, with b − A·x of the known values. Norms and residuals are those of the other rows.
   PenaltyRows penalty_rows = PenaltyRows::automatic;
@@ -74,8 +74,8 @@ struct Spectrum {
 struct SolvedColumn {
   SolveReason reason = SolveReason::diverged_iterations;
   std::int64_t iterations = 0;
-  /// In the norm of the options. With a null space: of b without its mean. With penalty rows: of b − A·x of their known
-  /// values, in the other rows.
+  /// In the norm of the options. With a null space: of b without its part there. With penalty rows: of b − A·x of their
+  /// known values, in the other rows.
   double norm_of_b = 0;
   double removed_from_b = 0;  ///< 2-norm of what was removed from b, because it lies in the null space
   double residual = 0;        ///< as the method updated it
@@ -96,6 +96,8 @@ struct SolvedColumn {
 
 struct SolveResult {
   std::vector<SolvedColumn> columns;
+  int null_vectors = 0;    ///< dimension of the null space that was removed
+  std::string null_space;  ///< NullVectors::describe()
   double seconds = 0;
   std::int64_t iterations = 0;  ///< of the column that took most
   bool graph = false;           ///< iterations were replayed from a CUDA graph

@@ -10,8 +10,6 @@
 namespace shardmat::multigrid {
 namespace {
 
-/// A mode v is free if |A·v| is below this share of the largest diagonal entry times |v|.
-constexpr double kFree = 1e-9;
 /// A pivot that has lost all but this share of its diagonal entry is none.
 constexpr double kLost = 1e-13;
 
@@ -66,25 +64,18 @@ HostVector<double> gathered(const Modes& modes, const Nodes& nodes) {
   return all;
 }
 
-void stiffen_free_modes(HostVector<double>& a, std::int64_t n, const HostVector<double>& modes, int count) {
+/// Adds largest diagonal entry · v·vᵀ / vᵀ·v for each of `count` vectors.
+void stiffen(HostVector<double>& a, std::int64_t n, const HostVector<double>& vectors, int count) {
   double largest = 0;
   for (std::int64_t i = 0; i < n; ++i) largest = std::max(largest, a[at(i * n + i)]);
-  std::vector<int> free;
-  std::vector<double> reaches;
-  for (int m = 0; m < count; ++m) {
-    double force = 0, reach = 0;
-    for (std::int64_t i = 0; i < n; ++i) {
-      double sum = 0;
-      for (std::int64_t j = 0; j < n; ++j) sum += a[at(i * n + j)] * modes[at(j * count + m)];
-      force = std::max(force, std::abs(sum)), reach = std::max(reach, std::abs(modes[at(i * count + m)]));
-    }
-    if (reach > 0 && force <= kFree * largest * reach) free.push_back(m), reaches.push_back(reach);
-  }
-  for (std::size_t f = 0; f < free.size(); ++f)
+  for (int v = 0; v < count; ++v) {
+    double square = 0;
+    for (std::int64_t i = 0; i < n; ++i) square += vectors[at(i * count + v)] * vectors[at(i * count + v)];
+    if (square == 0) continue;  // of a body that coarser levels do not have
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j)
-        a[at(i * n + j)] +=
-            largest / (reaches[f] * reaches[f]) * modes[at(i * count + free[f])] * modes[at(j * count + free[f])];
+        a[at(i * n + j)] += largest / square * vectors[at(i * count + v)] * vectors[at(j * count + v)];
+  }
 }
 
 /// In place, by Gauss and Jordan without exchanges: A is symmetric and positive but for directions that are left out.
@@ -116,16 +107,16 @@ void invert(HostVector<double>& a, std::int64_t n) {
 
 }  // namespace
 
-NodeRows dense_inverse(const NodeRows& a, const Modes& modes) {
+NodeRows dense_inverse(const NodeRows& a, const Modes& free) {
   const Nodes& nodes = *a.rows;
   Communicator& ranks = nodes.ranks();
   const std::int64_t size = a.row_size, n = nodes.all() * size;
   HostVector<double> dense = gathered(a);
-  const HostVector<double> all_modes = gathered(modes, nodes);
+  const HostVector<double> vectors = gathered(free, nodes);
   Lists lists;
   lists.each = size * size;
   ranks.run_agreed([&] {
-    stiffen_free_modes(dense, n, all_modes, modes.count);
+    stiffen(dense, n, vectors, free.count);
     invert(dense, n);
     const std::int64_t first = nodes.first() * size;
     for (std::int64_t i = 0; i < nodes.own(); ++i) {

@@ -8,8 +8,8 @@
 
 namespace shardmat::multigrid {
 
-/// The rows of A⁻¹ that this rank has of A. Every rank holds all of A meanwhile, dense. Along modes that A maps to 0 (of a
-/// floating body) v·vᵀ is added before; other directions without stiffness are left out.
-NodeRows dense_inverse(const NodeRows& a, const Modes& modes);
+/// The rows of A⁻¹ that this rank has of A. Every rank holds all of A meanwhile, dense. Along each vector v
+/// of `free`, which A maps to 0, v·vᵀ is added before; other directions without stiffness are left out. Collective.
+NodeRows dense_inverse(const NodeRows& a, const Modes& free);
 
 }  // namespace shardmat::multigrid

@@ -1,5 +1,6 @@
 #include "runtime/solvers/multigrid/galerkin.h"
 
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -17,19 +18,6 @@ NodeRows brought_home(NodeRows c, const std::shared_ptr<const Nodes>& rows) {
     return c;
   }
   return square_from_lists(rows->bring_home(to_lists(c)), c.row_size, rows->starts(), ranks);
-}
-
-void mend_diagonal(NodeRows& c) {
-  const int m = c.row_size;
-  for (std::int64_t i = 0; i < c.count(); ++i) {
-    const std::int64_t k = c.find(i, static_cast<std::int32_t>(i));
-    if (k < 0) continue;
-    double* const d = c.block(k);
-    double trace = 0;
-    for (int r = 0; r < m; ++r) trace += d[r * m + r];
-    for (int r = 0; r < m; ++r)
-      if (d[r * m + r] == 0) d[r * m + r] = trace > 0 ? trace / m : 1;
-  }
 }
 
 /// Terms of row i of A·B.
@@ -100,9 +88,37 @@ NodeRows Galerkin::operator()(const NodeRows& a, const NodeRows& p) {
         c);
   });
   ap_.value = {};
-  NodeRows coarse = brought_home(std::move(c), p.cols);
-  mend_diagonal(coarse);
-  return coarse;
+  return brought_home(std::move(c), p.cols);
+}
+
+void mend_diagonal(NodeRows& coarse, const NodeRows& t, const NodeRows& a) {
+  constexpr double kNoise = 1e-13;
+  const int s = t.row_size, m = t.col_size;
+  HostVector<double> scale(at(coarse.count() * m), 0.0);  // of the terms that a diagonal entry is a sum of
+  for (std::int64_t i = 0; i < t.count(); ++i) {
+    const std::int64_t diagonal = t.start[at(i)] < t.start[at(i) + 1] ? a.find(i, static_cast<std::int32_t>(i)) : -1;
+    if (diagonal < 0) continue;
+    const std::int64_t k = t.start[at(i)];
+    for (int r = 0; r < s; ++r)
+      for (int c = 0; c < m; ++c)
+        scale[at(std::int64_t{t.column[at(k)]} * m + c)] +=
+            t.block(k)[r * m + c] * t.block(k)[r * m + c] * std::abs(a.block(diagonal)[r * s + r]);
+  }
+  for (std::int64_t i = 0; i < coarse.count(); ++i) {
+    const std::int64_t k = coarse.find(i, static_cast<std::int32_t>(i));
+    if (k < 0) continue;
+    double* const d = coarse.block(k);
+    double trace = 0;
+    for (int r = 0; r < m; ++r) {
+      if (std::abs(d[r * m + r]) > kNoise * scale[at(i * m + r)]) {
+        trace += d[r * m + r];
+        continue;
+      }
+      for (int c = 0; c < m; ++c) d[r * m + c] = d[c * m + r] = 0;
+    }
+    for (int r = 0; r < m; ++r)
+      if (d[r * m + r] == 0) d[r * m + r] = trace > 0 ? trace / m : 1;
+  }
 }
 
 }  // namespace shardmat::multigrid

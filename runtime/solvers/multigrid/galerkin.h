@@ -18,8 +18,7 @@ class Galerkin {
  public:
   /// Collective.
   Galerkin(const NodeRows& a, const NodeRows& p);
-  /// A diagonal entry of 0, of a mode that an aggregate cannot carry, becomes the mean of its node's. REQUIRES: patterns as
-  /// those of the constructor. Collective.
+  /// REQUIRES: patterns as those of the constructor. Collective.
   NodeRows operator()(const NodeRows& a, const NodeRows& p);
   const ByColumn& columns() const { return columns_; }
 
@@ -27,5 +26,10 @@ class Galerkin {
   ByColumn columns_;  ///< of P
   NodeRows ap_, c_;   ///< patterns; c_ has the rows of all columns of P
 };
+
+/// Where T = `t` made the coarse matrix of `a` with a diagonal entry of 0 up to rounding, it becomes the mean of its node's,
+/// or 1, and the couplings in the node are cut: of a mode that an aggregate cannot carry, or of a body that nothing holds.
+/// Not collective.
+void mend_diagonal(NodeRows& coarse, const NodeRows& t, const NodeRows& a);
 
 }  // namespace shardmat::multigrid

@@ -9,6 +9,7 @@
 #include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/multigrid/aggregate.h"
 #include "runtime/solvers/multigrid/coarse.h"
+#include "runtime/solvers/multigrid/free_modes.h"
 #include "runtime/solvers/multigrid/galerkin.h"
 #include "runtime/solvers/multigrid/near_null_space.h"
 #include "runtime/solvers/multigrid/prolong.h"
@@ -37,7 +38,7 @@ void keep_pattern(NodeRows& rows) { rows.value = {}; }
 }  // namespace
 
 Hierarchy::Hierarchy(DistributedMatrix& matrix, const MultigridOptions& options, const HeldRows* held, int columns)
-    : context_(matrix.context()), options_(options), columns_(columns) {
+    : context_(matrix.context()), options_(options), type_(matrix.type()), columns_(columns) {
   const Timer timer;
   context_.communicator().run_agreed([&] { passes_.emplace(context_.device(), columns); });
   order_rows(*matrix.y_rows());
@@ -74,11 +75,20 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
     NodeRows p = smoothed(t, a, inverse, kDamping / radius);
     Galerkin galerkin(a, p);
     NodeRows next = galerkin(a, p);
+    mend_diagonal(next, t, a);
     if (!last && nonzeros(next) > left) continue;
     modes = std::move(next_modes);
     coarsenings_.push_back({std::move(t), std::move(p), std::move(galerkin)});
     return next;
   }
+}
+
+/// What the last level has of the null vectors: on the way down the modes keep them.
+Modes Hierarchy::free_on_last_level(int size) const {
+  if (!coarsenings_.empty()) size = coarsenings_.front().tentative.row_size;
+  Modes free{size, null_vectors_.count, null_vectors_.of_own};
+  for (const Coarsening& way : coarsenings_) free = restricted(way.tentative, free);
+  return free;
 }
 
 void Hierarchy::build(NodeRows a) {
@@ -87,6 +97,7 @@ void Hierarchy::build(NodeRows a) {
   report_ = {};
   auto [modes, why] = near_null_space(a, options_);
   report_.modes = why;
+  null_vectors_ = free_modes(a, modes, allowed_force(type_));
   const double first = nonzeros(a);
   double all = 0;
   for (;;) {
@@ -99,7 +110,7 @@ void Hierarchy::build(NodeRows a) {
     report_.levels.push_back({unknowns, static_cast<std::int64_t>(here_nonzeros), 0});
     std::optional<NodeRows> next;
     if (unknowns <= options_.coarse_size) {
-      here.set_inverse(dense_inverse(a, modes));
+      here.set_inverse(dense_inverse(a, free_on_last_level(a.row_size)));
     } else {
       const double radius = here.find_radius(stream);
       report_.levels.back().radius = radius;
@@ -111,7 +122,6 @@ void Hierarchy::build(NodeRows a) {
     here.set_transfer(coarsenings_.back().p, coarsenings_.back().galerkin.columns());
     a = std::move(*next);
   }
-  last_modes_ = std::move(modes);
   report_.operator_complexity = first > 0 ? all / first : 1;
   report_.bytes = context_.communicator().all_reduce(device_bytes(), Reduction::sum);
 }
@@ -130,7 +140,7 @@ void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
     const HostVector<double> inverse = inverse_diagonal(a);
     levels_[l]->update(a, inverse);
     if (l == coarsenings_.size()) {
-      if (levels_[l]->is_solved()) levels_[l]->update_inverse(dense_inverse(a, last_modes_));
+      if (levels_[l]->is_solved()) levels_[l]->update_inverse(dense_inverse(a, free_on_last_level(a.row_size)));
       else levels_[l]->set_smoother(levels_[l]->find_radius(context_.stream()), options_.smoother_degree);
       break;
     }
@@ -141,7 +151,9 @@ void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
       way.p = smoothed(way.tentative, a, inverse, kDamping / radius);
       levels_[l]->update_transfer(way.p, way.galerkin.columns());
     }
-    a = way.galerkin(a, way.p);
+    NodeRows next = way.galerkin(a, way.p);
+    mend_diagonal(next, way.tentative, a);
+    a = std::move(next);
   }
   report_.seconds = timer.seconds();
 }

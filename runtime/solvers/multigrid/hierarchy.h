@@ -13,6 +13,7 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/held_rows.h"
 #include "runtime/solvers/loop/multigrid_options.h"
+#include "runtime/solvers/loop/null_vectors.h"
 #include "runtime/solvers/multigrid/galerkin.h"
 #include "runtime/solvers/multigrid/level.h"
 #include "runtime/solvers/multigrid/prolong.h"
@@ -34,6 +35,8 @@ class Hierarchy {
   /// `scale` meanwhile, so that the type of the hierarchy holds it.
   void apply(const Dense& r, const Dense& z, double scale, Stream& stream) const;
   const MultigridReport& report() const { return report_; }
+  /// What A maps to 0; looked for when the hierarchy was made, or made anew.
+  const NullVectors& null_vectors() const { return null_vectors_; }
   std::int64_t device_bytes() const;
   std::int64_t cycle_bytes() const;
 
@@ -46,19 +49,21 @@ class Hierarchy {
   void build(NodeRows a);
   void order_rows(const RowMap& map);
   void cycle(Stream& stream) const;
+  Modes free_on_last_level(int size) const;
   /// The next level of `a`; nothing if its nodes do not form aggregates. `left`: nonzeros that the level may have.
   std::optional<NodeRows> coarsen(const NodeRows& a, const HostVector<double>& inverse, double radius, Modes& modes,
                                   double left);
 
   Context& context_;
   MultigridOptions options_;
+  ValueType type_;  ///< of the matrix
   int columns_;
   std::vector<std::unique_ptr<Level>> levels_;
   std::vector<Coarsening> coarsenings_;
   NodeRows first_pattern_;  ///< of the first level
-  Modes last_modes_;        ///< of the last level
   Buffer rows_;             ///< of the matrix, in the order of the nodes; empty: they lie so
   std::optional<krylov::Passes> passes_;
+  NullVectors null_vectors_;
   MultigridReport report_;
 };
 

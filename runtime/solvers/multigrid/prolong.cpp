@@ -76,6 +76,19 @@ NodeRows tentative(const Aggregates& aggregates, const Modes& modes, const std::
   return t;
 }
 
+Modes restricted(const NodeRows& t, const Modes& v) {
+  const int s = t.row_size, m = t.col_size;
+  Modes out{m, v.count, HostVector<double>(at(t.cols->own() * m * v.count), 0.0)};
+  for (std::int64_t i = 0; i < t.count(); ++i)
+    for (std::int64_t k = t.start[at(i)]; k < t.start[at(i) + 1]; ++k)
+      for (int r = 0; r < s; ++r)
+        for (int c = 0; c < m; ++c)
+          for (int e = 0; e < v.count; ++e)
+            out.value[at((std::int64_t{t.column[at(k)]} * m + c) * v.count + e)] +=
+                t.block(k)[r * m + c] * v.value[at((i * s + r) * v.count + e)];
+  return out;
+}
+
 NodeRows smoothed(const NodeRows& t, const NodeRows& a, const HostVector<double>& inverse, double omega) {
   NodeRows p = multiply(a, *WithGhostRows(t, a.cols));
   const int s = p.row_size, m = p.col_size;

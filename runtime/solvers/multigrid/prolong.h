@@ -23,6 +23,9 @@ struct Modes {
 NodeRows tentative(const Aggregates& aggregates, const Modes& modes, const std::shared_ptr<const Nodes>& nodes,
                    Modes& coarse_modes);
 
+/// Tᵀ·V: what of some vectors the coarse nodes have. All of them, if T's modes span them in each aggregate.
+Modes restricted(const NodeRows& t, const Modes& v);
+
 /// P = T − omega·D⁻¹·A·T (Vaněk, Mandel, Brezina). `inverse`: D⁻¹, a block a row. Collective.
 NodeRows smoothed(const NodeRows& t, const NodeRows& a, const HostVector<double>& inverse, double omega);
 

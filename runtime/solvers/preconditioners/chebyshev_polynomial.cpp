@@ -72,9 +72,9 @@ class ChebyshevPolynomial final : public Preconditioner {
 
  private:
   void find_interval(Stream& stream) {
-    std::unique_ptr<Preconditioner> mean_free;
-    if (options_.mean_free) mean_free = make_mean_free(make_jacobi(matrix_, options_), matrix_, options_.columns);
-    const Preconditioner& scaling = mean_free ? *mean_free : *jacobi_;
+    std::unique_ptr<Preconditioner> projected;
+    if (options_.projector) projected = make_projected(make_jacobi(matrix_, options_), options_.projector);
+    const Preconditioner& scaling = projected ? *projected : *jacobi_;
     largest_ = estimate_spectrum(*product_, scaling, kLanczosSteps, "preconditioner", stream).largest;
   }
 

@@ -35,7 +35,8 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
     inner: of multigrid: the type of its values, "f32" or "f64". "f32".
     refresh: of multigrid: what new values change: "keep" (the matrices of all levels), "smooth" (also the prolongations) or
         "anew" (the aggregates, too). "keep".
-    null_space: "none", or "constant" for a matrix with A·1 = 0.
+    null_space: "none", "constant" for a matrix with A·1 = 0, "rigid" for bodies that nothing holds (needs coordinates), "auto"
+        (default): what multigrid finds.
     residual_norm: "unpreconditioned" or "preconditioned", for the test of convergence.
     assume_symmetric: True skips the test that cg, minres and chebyshev make.
     variant: of cg: "auto", "classic", or "single_reduction" with one sum over the ranks an iteration.
