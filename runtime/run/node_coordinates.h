@@ -18,4 +18,7 @@ namespace shardmat {
 std::shared_ptr<const NodeCoordinates> find_node_coordinates(const DistributedMatrix& matrix, const RowSource& source,
                                                              const std::string& file);
 
+/// This rank's nodes in the middle of edges, as the source of the matrix knows them; null: it does not. Collective.
+std::shared_ptr<const MidEdgeNodes> find_mid_edge_nodes(const DistributedMatrix& matrix, const RowSource& source);
+
 }  // namespace shardmat

@@ -84,6 +84,7 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
     if (may_use_coordinates(solver)) {
       solver.preconditioning.multigrid.coordinates = find_node_coordinates(*matrix_, *source_.rows, options_.coordinates);
       solver.preconditioning.multigrid.near_null_vectors = near_null_vectors();
+      solver.preconditioning.multigrid.mid_edges = find_mid_edge_nodes(*matrix_, *source_.rows);
     }
     const Timer timer;
     solver_ = std::make_unique<Solver>(*matrix_, solver);

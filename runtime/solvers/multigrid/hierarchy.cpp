@@ -42,7 +42,9 @@ Hierarchy::Hierarchy(DistributedMatrix& matrix, const MultigridOptions& options,
   const Timer timer;
   context_.communicator().run_agreed([&] { passes_.emplace(context_.device(), columns); });
   order_rows(*matrix.y_rows());
-  build(take_nodes(matrix, static_cast<int>(block_jacobi_size(matrix)), held, context_.stream()));
+  const auto size = static_cast<int>(block_jacobi_size(matrix));
+  mid_edges_ = number_mid_edges(options.mid_edges.get(), *matrix.y_rows(), size, context_.communicator());
+  build(take_nodes(matrix, size, held, context_.stream()));
   report_.seconds = timer.seconds();
 }
 
@@ -83,6 +85,16 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
   }
 }
 
+NodeRows Hierarchy::drop_middles(const NodeRows& a, Modes& modes) {
+  MidEdgeTransfer to = drop_mid_edges(a, modes, mid_edges_);
+  Galerkin galerkin(a, to.p);
+  NodeRows next = galerkin(a, to.p);
+  mend_diagonal(next, to.corners, a);
+  modes = std::move(to.modes);
+  coarsenings_.push_back({std::move(to.corners), std::move(to.p), std::move(galerkin), false});
+  return next;
+}
+
 /// What the last level has of the null vectors: on the way down the modes keep them.
 Modes Hierarchy::free_on_last_level(int size) const {
   if (!coarsenings_.empty()) size = coarsenings_.front().tentative.row_size;
@@ -115,7 +127,10 @@ void Hierarchy::build(NodeRows a) {
       const double radius = here.find_radius(stream);
       report_.levels.back().radius = radius;
       here.set_smoother(radius, options_.smoother_degree);
-      if (std::ssize(levels_) < options_.levels) next = coarsen(a, inverse, radius, modes, kMostComplexity * first - all);
+      if (std::ssize(levels_) < options_.levels) {
+        if (levels_.size() == 1 && mid_edges_.any) next = drop_middles(a, modes);
+        else next = coarsen(a, inverse, radius, modes, kMostComplexity * first - all);
+      }
     }
     if (levels_.size() == 1) keep_pattern(a), first_pattern_ = std::move(a);
     if (!next) break;
@@ -147,7 +162,7 @@ void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
     Coarsening& way = coarsenings_[l];
     const double radius = levels_[l]->find_radius(context_.stream());
     levels_[l]->set_smoother(radius, options_.smoother_degree);
-    if (options_.refresh == "smooth") {
+    if (options_.refresh == "smooth" && way.is_smoothed) {
       way.p = smoothed(way.tentative, a, inverse, kDamping / radius);
       levels_[l]->update_transfer(way.p, way.galerkin.columns());
     }

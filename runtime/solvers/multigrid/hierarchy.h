@@ -16,6 +16,7 @@
 #include "runtime/solvers/loop/null_vectors.h"
 #include "runtime/solvers/multigrid/galerkin.h"
 #include "runtime/solvers/multigrid/level.h"
+#include "runtime/solvers/multigrid/mid_edges.h"
 #include "runtime/solvers/multigrid/prolong.h"
 #include "runtime/solvers/multigrid/report.h"
 
@@ -45,11 +46,14 @@ class Hierarchy {
   struct Coarsening {
     NodeRows tentative, p;
     Galerkin galerkin;
+    bool is_smoothed = true;  ///< p is smoothed(tentative)
   };
   void build(NodeRows a);
   void order_rows(const RowMap& map);
   void cycle(Stream& stream) const;
   Modes free_on_last_level(int size) const;
+  /// A next level without nodes in the middle of edges.
+  NodeRows drop_middles(const NodeRows& a, Modes& modes);
   /// The next level of `a`; nothing if its nodes do not form aggregates. `left`: nonzeros that the level may have.
   std::optional<NodeRows> coarsen(const NodeRows& a, const HostVector<double>& inverse, double radius, Modes& modes,
                                   double left);
@@ -61,7 +65,8 @@ class Hierarchy {
   std::vector<std::unique_ptr<Level>> levels_;
   std::vector<Coarsening> coarsenings_;
   NodeRows first_pattern_;  ///< of the first level
-  Buffer rows_;             ///< of the matrix, in the order of the nodes; empty: they lie so
+  MidEdges mid_edges_;
+  Buffer rows_;  ///< of the matrix, in the order of the nodes; empty: they lie so
   std::optional<krylov::Passes> passes_;
   NullVectors null_vectors_;
   MultigridReport report_;
