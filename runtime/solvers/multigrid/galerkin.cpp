@@ -10,55 +10,43 @@
 namespace shardmat::multigrid {
 namespace {
 
-/// Rows of coarse nodes that lie on other ranks go there; all ranks add what they get to their own.
-NodeRows brought_home(NodeRows c, const std::shared_ptr<const Nodes>& rows) {
-  Communicator& ranks = rows->ranks();
-  if (ranks.size() == 1) {
-    c.rows = c.cols = rows;
-    return c;
-  }
-  return square_from_lists(rows->bring_home(to_lists(c)), c.row_size, rows->starts(), ranks);
-}
-
 /// Terms of row i of A·B.
-auto terms_of(const NodeRows& a, const NodeRows& b) {
+auto terms_of(const NodeRows& a, const WithGhostRows& b) {
   return [&](std::int64_t i, auto use) SHARDMAT_INLINE_LAMBDA {
-    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k) {
-      const std::int64_t j = a.column[at(k)];
-      for (std::int64_t l = b.start[at(j)]; l < b.start[at(j) + 1]; ++l) use(b.column[at(l)], a.block(k), b.block(l));
-    }
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k)
+      b.each_block(a.column[at(k)],
+                   [&](std::int32_t column, const double* block) SHARDMAT_INLINE_LAMBDA { use(column, a.block(k), block); });
   };
 }
 
-NodeRows pattern_of_product(const NodeRows& a, const NodeRows& b, Columns order) {
-  NodeRows out{a.row_size, b.col_size, a.rows, b.cols, {}, {}, {}};
-  form_pattern(a.count(), b.cols->local_count(), terms_of(a, b), out, order);
+NodeRows pattern_of_product(const NodeRows& a, const WithGhostRows& b, Columns order) {
+  NodeRows out{a.row_size, b.col_size(), a.rows, b.cols(), {}, {}, {}};
+  form_pattern(a.count(), b.cols()->local_count(), terms_of(a, b), out, order);
   return out;
 }
 
 }  // namespace
 
-void multiply_values(const NodeRows& a, const NodeRows& b, NodeRows& product) {
-  with_sizes(a.row_size, b.col_size, [&]<int kS, int kM>(Known<kS>, Known<kM>) {
-    const int s = a.row_size, m = b.col_size;
+void multiply_values(const NodeRows& a, const WithGhostRows& b, NodeRows& product) {
+  with_sizes(a.row_size, b.col_size(), [&]<int kS, int kM>(Known<kS>, Known<kM>) {
+    const int s = a.row_size, m = b.col_size();
     form_values(
-        b.cols->local_count(), terms_of(a, b),
+        b.cols()->local_count(), terms_of(a, b),
         [s, m](const double* x, const double* y, double* sum)
             SHARDMAT_INLINE_LAMBDA { add_product<kS, kM>(x, y, sum, s, m); },
         product);
   });
 }
 
-NodeRows multiply(const NodeRows& a, const NodeRows& b) {
+NodeRows multiply(const NodeRows& a, const WithGhostRows& b) {
   NodeRows product = pattern_of_product(a, b, Columns::ascending);
   multiply_values(a, b, product);
   return product;
 }
 
-Galerkin::Galerkin(const NodeRows& a, const NodeRows& p) : columns_(by_column(p)) {
-  const WithGhostRows all_p(p, a.cols);
-  ap_ = pattern_of_product(a, *all_p, Columns::as_they_come);
-  c_ = NodeRows{p.col_size, p.col_size, nullptr, ap_.cols, {}, {}, {}};
+Galerkin::Galerkin(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p) : columns_(by_column(p)) {
+  ap_ = pattern_of_product(a, all_p, Columns::as_they_come);
+  c_ = NodeRows{p.col_size, p.col_size, p.cols, ap_.cols, {}, {}, {}};
   const auto each = [&](std::int64_t g, auto use) {
     for (std::int64_t t = columns_.start[at(g)]; t < columns_.start[at(g) + 1]; ++t) {
       const std::int64_t i = columns_.row[at(t)];
@@ -68,9 +56,8 @@ Galerkin::Galerkin(const NodeRows& a, const NodeRows& p) : columns_(by_column(p)
   form_pattern(p.cols->local_count(), ap_.cols->local_count(), each, c_);
 }
 
-NodeRows Galerkin::operator()(const NodeRows& a, const NodeRows& p) {
-  const WithGhostRows all_p(p, a.cols);
-  multiply_values(a, *all_p, ap_);
+NodeRows Galerkin::operator()(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p) {
+  multiply_values(a, all_p, ap_);
   const auto each = [&](std::int64_t g, auto use) SHARDMAT_INLINE_LAMBDA {
     for (std::int64_t t = columns_.start[at(g)]; t < columns_.start[at(g) + 1]; ++t) {
       const std::int64_t i = columns_.row[at(t)];
@@ -88,7 +75,7 @@ NodeRows Galerkin::operator()(const NodeRows& a, const NodeRows& p) {
         c);
   });
   ap_.value = {};
-  return brought_home(std::move(c), p.cols);
+  return brought_home(std::move(c), true);
 }
 
 void mend_diagonal(NodeRows& coarse, const NodeRows& t, const NodeRows& a) {

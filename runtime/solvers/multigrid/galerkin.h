@@ -8,18 +8,18 @@
 
 namespace shardmat::multigrid {
 
-/// A·B. B's rows are those of A's columns, ghosts included (WithGhostRows). Not collective.
-NodeRows multiply(const NodeRows& a, const NodeRows& b);
+/// A·B; B has the rows of A's columns. Not collective.
+NodeRows multiply(const NodeRows& a, const WithGhostRows& b);
 /// The same, into a matrix that has the pattern of the product.
-void multiply_values(const NodeRows& a, const NodeRows& b, NodeRows& product);
+void multiply_values(const NodeRows& a, const WithGhostRows& b, NodeRows& product);
 
 /// Pᵀ·A·P for matrices of one pattern.
 class Galerkin {
  public:
-  /// Collective.
-  Galerkin(const NodeRows& a, const NodeRows& p);
+  /// `all_p`: with the rows of A's columns. Not collective.
+  Galerkin(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p);
   /// REQUIRES: patterns as those of the constructor. Collective.
-  NodeRows operator()(const NodeRows& a, const NodeRows& p);
+  NodeRows operator()(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p);
   const ByColumn& columns() const { return columns_; }
 
  private:

@@ -75,8 +75,9 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
     Modes next_modes;
     NodeRows t = tentative(aggregates, modes, a.rows, next_modes);
     NodeRows p = smoothed(t, a, inverse, kDamping / radius);
-    Galerkin galerkin(a, p);
-    NodeRows next = galerkin(a, p);
+    const WithGhostRows all_p(p, a.cols);
+    Galerkin galerkin(a, p, all_p);
+    NodeRows next = galerkin(a, p, all_p);
     mend_diagonal(next, t, a);
     if (!last && nonzeros(next) > left) continue;
     modes = std::move(next_modes);
@@ -87,8 +88,9 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
 
 NodeRows Hierarchy::drop_middles(const NodeRows& a, Modes& modes) {
   MidEdgeTransfer to = drop_mid_edges(a, modes, mid_edges_);
-  Galerkin galerkin(a, to.p);
-  NodeRows next = galerkin(a, to.p);
+  const WithGhostRows all_p(to.p, a.cols);
+  Galerkin galerkin(a, to.p, all_p);
+  NodeRows next = galerkin(a, to.p, all_p);
   mend_diagonal(next, to.corners, a);
   modes = std::move(to.modes);
   coarsenings_.push_back({std::move(to.corners), std::move(to.p), std::move(galerkin), false});
@@ -166,7 +168,7 @@ void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
       way.p = smoothed(way.tentative, a, inverse, kDamping / radius);
       levels_[l]->update_transfer(way.p, way.galerkin.columns());
     }
-    NodeRows next = way.galerkin(a, way.p);
+    NodeRows next = way.galerkin(a, way.p, WithGhostRows(way.p, a.cols));
     mend_diagonal(next, way.tentative, a);
     a = std::move(next);
   }

@@ -52,14 +52,12 @@ HostVector<std::int64_t> numbers_of(const HostVector<std::int64_t>& ids, const H
   HostVector<std::int64_t> number_of(at(directory.local_count()), -1);
   for (std::size_t i = 0; i < own_ids.size(); ++i)
     number_of[at(directory.local(own_ids[i]))] = first + static_cast<std::int64_t>(i);
-  Lists lists;
-  for (const std::int64_t number : number_of) {
-    if (number >= 0) lists.id.push_back(number);
-    lists.start.push_back(std::ssize(lists.id));
-  }
-  const Lists home = directory.bring_home(lists);
-  HostVector<std::int64_t> of_own(at(home.count()));
-  for (std::size_t i = 0; i < of_own.size(); ++i) of_own[i] = home.id[at(home.start[i])];
+  Lists of_ghosts;
+  for (std::int64_t g = directory.own(); g < directory.local_count(); ++g)
+    of_ghosts.id.push_back(number_of[at(g)]), of_ghosts.start.push_back(std::ssize(of_ghosts.id));
+  const Lists come = directory.send_home(of_ghosts);
+  HostVector<std::int64_t> of_own(number_of.begin(), number_of.begin() + directory.own());
+  for (std::size_t i = 0; i < directory.wanted().size(); ++i) of_own[at(directory.wanted()[i])] = come.id[i];
   const Looked<std::int64_t> found(starts, ids, of_own, ranks);
   HostVector<std::int64_t> numbers;
   for (const std::int64_t id : ids) numbers.push_back(found.of(id));

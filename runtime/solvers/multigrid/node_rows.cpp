@@ -8,6 +8,7 @@
 
 #include "kernels/base/parallel.h"
 #include "runtime/solvers/multigrid/blocks.h"
+#include "runtime/solvers/multigrid/form_rows.h"
 
 namespace shardmat::multigrid {
 namespace {
@@ -66,22 +67,32 @@ NodeRows numbered(const Lists& lists, int row_size, int col_size, std::shared_pt
   return m;
 }
 
+void add_row_to(Lists& lists, const NodeRows& m, std::int64_t i) {
+  const std::int64_t begin = m.start[at(i)], end = m.start[at(i) + 1];
+  for (std::int64_t k = begin; k < end; ++k) lists.id.push_back(m.cols->global(m.column[at(k)]));
+  lists.value.insert(lists.value.end(), m.block(begin), m.block(end));
+  lists.start.push_back(std::ssize(lists.id));
+}
+
+/// The local numbers that the nodes of `before` have in `after`, or 0: not among its ghosts.
+HostVector<std::int32_t> renumbered(const Nodes& before, const Nodes& after) {
+  HostVector<std::int32_t> number(at(before.local_count()));
+  std::iota(number.begin(), number.begin() + before.own(), 0);
+  const HostVector<std::int64_t>& ghosts = after.ghosts();
+  for (std::int64_t g = before.own(); g < before.local_count(); ++g) {
+    const auto found = std::lower_bound(ghosts.begin(), ghosts.end(), before.global(g));
+    const bool is_there = found != ghosts.end() && *found == before.global(g);
+    number[at(g)] = is_there ? static_cast<std::int32_t>(after.own() + (found - ghosts.begin())) : 0;
+  }
+  return number;
+}
+
 }  // namespace
 
 std::int64_t NodeRows::find(std::int64_t i, std::int32_t wanted) const {
   const auto begin = column.begin() + start[at(i)], end = column.begin() + start[at(i) + 1];
   const auto found = std::lower_bound(begin, end, wanted);
   return found != end && *found == wanted ? found - column.begin() : -1;
-}
-
-Lists to_lists(const NodeRows& m) {
-  Lists lists;
-  lists.each = m.block_entries();
-  lists.start = m.start;
-  lists.id.resize(m.column.size());
-  for (std::size_t k = 0; k < m.column.size(); ++k) lists.id[k] = m.cols->global(m.column[k]);
-  lists.value = m.value;
-  return lists;
 }
 
 NodeRows from_lists(const Lists& lists, int row_size, int col_size, std::shared_ptr<const Nodes> rows,
@@ -96,29 +107,77 @@ NodeRows square_from_lists(const Lists& lists, int size, const std::vector<std::
   return numbered(lists, size, size, nodes, nodes);
 }
 
-WithGhostRows::WithGhostRows(const NodeRows& m, const std::shared_ptr<const Nodes>& nodes) : m_(m) {
+WithGhostRows::WithGhostRows(const NodeRows& m, const std::shared_ptr<const Nodes>& nodes) : own_(m), cols_(m.cols) {
   Communicator& ranks = nodes->ranks();
   if (ranks.size() == 1) return;
-  const Lists come = nodes->fetch(to_lists(m));
+  Lists wanted;
+  wanted.each = m.block_entries();
+  for (const std::int32_t node : nodes->wanted()) add_row_to(wanted, m, node);
+  const Lists come = nodes->fetch(wanted);
   const std::vector<std::int64_t>& starts = m.cols->starts();
   HostVector<std::int64_t> ghosts;
-  const HostVector<std::int64_t> before = m.cols->ghosts(), more = ghosts_in(come, starts, ranks);
+  const HostVector<std::int64_t>&before = m.cols->ghosts(), more = ghosts_in(come, starts, ranks);
   std::set_union(before.begin(), before.end(), more.begin(), more.end(), std::back_inserter(ghosts));
+  cols_ = std::make_shared<const Nodes>(starts, std::move(ghosts), ranks);
+  of_ghosts_ = numbered(come, m.row_size, m.col_size, nodes, cols_);
+  number_ = renumbered(*m.cols, *cols_);
+}
+
+NodeRows brought_home(NodeRows m, bool square) {
+  const Nodes& rows = *m.rows;
+  Communicator& ranks = rows.ranks();
+  const std::int64_t own = rows.own(), entries = m.block_entries();
+  if (ranks.size() == 1) {
+    m.rows = std::make_shared<const Nodes>(rows.starts(), HostVector<std::int64_t>(), ranks);
+    if (square) m.cols = m.rows;
+    return m;
+  }
+  Lists of_ghosts;
+  of_ghosts.each = entries;
+  for (std::int64_t g = own; g < m.count(); ++g) add_row_to(of_ghosts, m, g);
+  const Lists come = rows.send_home(of_ghosts);
+  const std::vector<std::int64_t>& starts = m.cols->starts();
+  // The ghosts that are still columns, and those that came.
+  HostVector<char> used(at(m.cols->local_count()), 0);
+  for (std::int64_t k = 0; k < m.start[at(own)]; ++k) used[at(m.column[at(k)])] = 1;
+  HostVector<std::int64_t> still, ghosts;
+  for (std::int64_t g = m.cols->own(); g < m.cols->local_count(); ++g)
+    if (used[at(g)] != 0) still.push_back(m.cols->global(g));
+  const HostVector<std::int64_t> more = ghosts_in(come, starts, ranks);
+  std::set_union(still.begin(), still.end(), more.begin(), more.end(), std::back_inserter(ghosts));
   const auto cols = std::make_shared<const Nodes>(starts, std::move(ghosts), ranks);
-  const NodeRows ghost_rows = numbered(come, m.row_size, m.col_size, nodes, cols);
-  // Own rows stay in order: their columns have the same order among more ghosts.
-  HostVector<std::int32_t> number(at(m.cols->local_count()));
-  std::iota(number.begin(), number.begin() + m.cols->own(), 0);
-  for (std::int64_t g = m.cols->own(); g < m.cols->local_count(); ++g) number[at(g)] = cols->local(m.cols->global(g));
-  NodeRows& all = all_.emplace(NodeRows{m.row_size, m.col_size, nodes, cols, m.start, {}, m.value});
-  all.column.resize(m.column.size());
-  parallel_ranges(m.blocks(), 1 << 14, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t k = begin; k < end; ++k) all.column[at(k)] = number[at(m.column[at(k)])];
+  const HostVector<std::int32_t> number = renumbered(*m.cols, *cols);
+  // What came of each row.
+  HostVector<std::int64_t> first(at(own + 1), 0), which(rows.wanted().size());
+  for (const std::int32_t node : rows.wanted()) ++first[at(node) + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  HostVector<std::int64_t> next(first.begin(), first.end() - 1);
+  for (std::size_t i = 0; i < which.size(); ++i) which[at(next[at(rows.wanted()[i])]++)] = static_cast<std::int64_t>(i);
+  NodeRows out{m.row_size, m.col_size, nullptr, cols, {}, {}, {}};
+  out.rows = square ? cols : std::make_shared<const Nodes>(rows.starts(), HostVector<std::int64_t>(), ranks);
+  const auto each_block = [&](std::int64_t i, auto use) {
+    for (std::int64_t k = m.start[at(i)]; k < m.start[at(i) + 1]; ++k) use(number[at(m.column[at(k)])], m.block(k));
+    for (std::int64_t w = first[at(i)]; w < first[at(i) + 1]; ++w)
+      for (std::int64_t k = come.start[at(which[at(w)])]; k < come.start[at(which[at(w)]) + 1]; ++k)
+        use(cols->local(come.id[at(k)]), come.value.data() + k * entries);
+  };
+  form_pattern(own, cols->local_count(), each_block, out);
+  out.value.resize(at(out.start.back() * entries));
+  parallel_ranges(own, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      double* const to = out.block(out.start[at(i)]);
+      if (first[at(i)] == first[at(i) + 1]) {  // its columns keep their order
+        std::copy(m.block(m.start[at(i)]), m.block(m.start[at(i) + 1]), to);
+        continue;
+      }
+      std::fill_n(to, (out.start[at(i) + 1] - out.start[at(i)]) * entries, 0.0);
+      each_block(i, [&](std::int32_t column, const double* block) {
+        double* const sum = out.block(out.find(i, column));
+        for (std::int64_t e = 0; e < entries; ++e) sum[e] += block[e];
+      });
+    }
   });
-  for (std::int64_t i = 0; i < ghost_rows.count(); ++i)
-    all.start.push_back(all.start.back() + ghost_rows.start[at(i) + 1] - ghost_rows.start[at(i)]);
-  all.column.insert(all.column.end(), ghost_rows.column.begin(), ghost_rows.column.end());
-  all.value.insert(all.value.end(), ghost_rows.value.begin(), ghost_rows.value.end());
+  return out;
 }
 
 ByColumn by_column(const NodeRows& m) {
@@ -162,16 +221,7 @@ NodeRows transposed(const NodeRows& m, const ByColumn& columns) {
         for (int r = 0; r < m.row_size; ++r) values[at(to * entries + c * m.row_size + r)] = from[r * m.col_size + c];
     }
   });
-  const auto rows_of_result = std::make_shared<const Nodes>(m.cols->starts(), HostVector<std::int64_t>(), m.cols->ranks());
-  if (m.cols->ranks().size() == 1)
-    return {m.col_size, m.row_size, rows_of_result, m.rows, columns.start, columns.row, std::move(values)};
-  Lists lists;
-  lists.each = entries;
-  lists.start = columns.start;
-  lists.id.resize(columns.row.size());
-  for (std::size_t k = 0; k < lists.id.size(); ++k) lists.id[k] = m.rows->global(columns.row[k]);
-  lists.value = std::move(values);
-  return from_lists(m.cols->bring_home(lists), m.col_size, m.row_size, rows_of_result, m.rows->starts());
+  return brought_home({m.col_size, m.row_size, m.cols, m.rows, columns.start, columns.row, std::move(values)}, false);
 }
 
 HostVector<double> inverse_diagonal(const NodeRows& m) {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "kernels/base/host_vector.h"
+#include "kernels/host/lanes.h"
 #include "runtime/solvers/multigrid/nodes.h"
 
 namespace shardmat::multigrid {
@@ -29,8 +30,6 @@ struct NodeRows {
   std::int64_t find(std::int64_t i, std::int32_t column) const;
 };
 
-/// The rows as lists of columns with global numbers.
-Lists to_lists(const NodeRows& m);
 /// Lists with global columns as rows; `starts`: of the nodes of the columns. Columns may be in any order; where one comes
 /// twice in a row, its blocks are added in the order in which they come. Collective.
 NodeRows from_lists(const Lists& lists, int row_size, int col_size, std::shared_ptr<const Nodes> rows,
@@ -38,18 +37,41 @@ NodeRows from_lists(const Lists& lists, int row_size, int col_size, std::shared_
 /// As from_lists(), with the columns of a square matrix.
 NodeRows square_from_lists(const Lists& lists, int size, const std::vector<std::int64_t>& starts, Communicator& ranks);
 
-/// The rows of `m`, then those of the ghosts of `nodes`, which has the rows of `m` and may have other ghosts. The columns
-/// have further ghosts; the first m.count() rows keep their order. On one rank it is `m` itself, which must stay.
+/// The rows of `m`, which must stay, and those of the ghosts of `nodes`, which has the rows of `m` and may have other
+/// ghosts.
 class WithGhostRows {
  public:
   /// Collective.
   WithGhostRows(const NodeRows& m, const std::shared_ptr<const Nodes>& nodes);
-  const NodeRows& operator*() const { return all_ ? *all_ : m_; }
+  /// The columns of all these rows: those of `m`, and further ghosts.
+  const std::shared_ptr<const Nodes>& cols() const { return cols_; }
+  int col_size() const { return own_.col_size; }
+
+  /// Calls use(column, block) for each block of row i of `nodes`. Columns of own rows are ascending.
+  template <class Use>
+  SHARDMAT_INLINE void each_block(std::int64_t i, const Use& use) const {
+    const bool is_own = i < own_.count();
+    const NodeRows& rows = is_own ? own_ : of_ghosts_;
+    if (!is_own) i -= own_.count();
+    const std::int64_t begin = rows.start[at(i)], end = rows.start[at(i) + 1];
+    if (is_own && !number_.empty()) {
+      for (std::int64_t k = begin; k < end; ++k) use(number_[at(rows.column[at(k)])], rows.block(k));
+    } else {
+      for (std::int64_t k = begin; k < end; ++k) use(rows.column[at(k)], rows.block(k));
+    }
+  }
 
  private:
-  const NodeRows& m_;
-  std::optional<NodeRows> all_;
+  const NodeRows& own_;
+  NodeRows of_ghosts_;
+  std::shared_ptr<const Nodes> cols_;
+  HostVector<std::int32_t> number_;  ///< in cols_, of the columns of `m`; empty: the same
 };
+
+/// Rows of all nodes of m.rows, ghosts included: those of ghosts go to their ranks and are added to the rows there, in the
+/// order of the ranks. The columns may get other ghosts. `square`: the result has the same nodes as rows and columns.
+/// Collective.
+NodeRows brought_home(NodeRows m, bool square);
 
 /// Where the blocks of each column stand, in ascending order of their rows. Columns are own ones and ghosts.
 struct ByColumn {

@@ -119,46 +119,18 @@ void Nodes::fetch_bytes(const void* own, void* ghosts, std::size_t item_bytes) c
   ranks_->finish(transfer);
 }
 
-Lists Nodes::fetch(const Lists& of_own) const {
-  Lists packed;
-  packed.each = of_own.each;
-  for (const std::int32_t node : wanted_) {
-    const std::int64_t begin = of_own.start[at(node)], end = of_own.start[at(node) + 1];
-    packed.id.insert(packed.id.end(), of_own.id.begin() + begin, of_own.id.begin() + end);
-    packed.value.insert(packed.value.end(), of_own.value.begin() + begin * of_own.each,
-                        of_own.value.begin() + end * of_own.each);
-    packed.start.push_back(std::ssize(packed.id));
-  }
+Lists Nodes::fetch(const Lists& of_wanted) const {
   std::vector<ListRun> out, in;
   for (const Neighbour& n : neighbours_)
     out.push_back({n.rank, n.first_wanted, n.wanted}), in.push_back({n.rank, n.first_ghost, n.ghosts});
-  return exchange(packed, out, in, *ranks_);
+  return exchange(of_wanted, out, in, *ranks_);
 }
 
-Lists Nodes::bring_home(const Lists& lists) const {
-  const std::int64_t entries = lists.each, cut = lists.start[at(own())];
-  Lists of_ghosts, all;
-  of_ghosts.each = all.each = entries;
-  for (std::int64_t g = own(); g < lists.count(); ++g) of_ghosts.start.push_back(lists.start[at(g) + 1] - cut);
-  of_ghosts.id.assign(lists.id.begin() + cut, lists.id.end());
-  of_ghosts.value.assign(lists.value.begin() + cut * entries, lists.value.end());
+Lists Nodes::send_home(const Lists& of_ghosts) const {
   std::vector<ListRun> out, in;
   for (const Neighbour& n : neighbours_)
     out.push_back({n.rank, n.first_ghost, n.ghosts}), in.push_back({n.rank, n.first_wanted, n.wanted});
-  const Lists come = exchange(of_ghosts, out, in, *ranks_);
-  std::vector<std::vector<std::int64_t>> of_node(at(own()));
-  for (std::size_t i = 0; i < wanted_.size(); ++i) of_node[at(wanted_[i])].push_back(static_cast<std::int64_t>(i));
-  const auto add = [&](const Lists& from, std::int64_t i) {
-    all.id.insert(all.id.end(), from.id.begin() + from.start[at(i)], from.id.begin() + from.start[at(i) + 1]);
-    all.value.insert(all.value.end(), from.value.begin() + from.start[at(i)] * entries,
-                     from.value.begin() + from.start[at(i) + 1] * entries);
-  };
-  for (std::int64_t a = 0; a < own(); ++a) {
-    add(lists, a);
-    for (const std::int64_t i : of_node[at(a)]) add(come, i);
-    all.start.push_back(std::ssize(all.id));
-  }
-  return all;
+  return exchange(of_ghosts, out, in, *ranks_);
 }
 
 }  // namespace shardmat::multigrid

@@ -55,11 +55,12 @@ class Nodes {
     fetch_bytes(of_own.data(), of_ghosts.data(), static_cast<std::size_t>(each) * sizeof(T));
     return of_ghosts;
   }
-  /// The lists of the ghosts; `of_own`: those of this rank's nodes. Collective.
-  Lists fetch(const Lists& of_own) const;
-  /// `lists`: of this rank's nodes, then of its ghosts. Sends those of the ghosts to their ranks. Returns the lists of this
-  /// rank's nodes, each followed by what other ranks had of it, in the order of the ranks. Collective.
-  Lists bring_home(const Lists& lists) const;
+  /// The lists of the ghosts; `of_wanted`: those of wanted(). Collective.
+  Lists fetch(const Lists& of_wanted) const;
+  /// Sends the lists of the ghosts to their ranks. Returns what came: a list for each of wanted(). Collective.
+  Lists send_home(const Lists& of_ghosts) const;
+  /// This rank's nodes that are ghosts of other ranks, in the order of these ranks; one comes as often as ranks need it.
+  const std::vector<std::int32_t>& wanted() const { return wanted_; }
 
  private:
   /// Nodes in common with another rank.

@@ -90,7 +90,7 @@ Modes restricted(const NodeRows& t, const Modes& v) {
 }
 
 NodeRows smoothed(const NodeRows& t, const NodeRows& a, const HostVector<double>& inverse, double omega) {
-  NodeRows p = multiply(a, *WithGhostRows(t, a.cols));
+  NodeRows p = multiply(a, WithGhostRows(t, a.cols));
   const int s = p.row_size, m = p.col_size;
   const std::int64_t entries = p.block_entries();
   parallel_ranges(p.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {

@@ -102,7 +102,9 @@ TEST(MidEdges, RefuseWhatIsWrong) {
     return error_of(kind, [&] { Solver(mesh.system.at.matrix, mesh.options); });
   };
   using List = HostVector<std::int64_t>;
-  ASSERT_FALSE(mesh.middles->of_own.empty());
+  if (world().rank() + 1 == world().size()) {
+    EXPECT_GE(std::ssize(mesh.middles->of_own), 6);
+  }
   EXPECT_NE(refused(ErrorKind::input, [](List& of) { of.pop_back(); }).find("three numbers"), std::string::npos);
   EXPECT_NE(refused(ErrorKind::input, [](List& of) { of[0] = 1 << 20; }).find("none of this rank's nodes"),
             std::string::npos);
