@@ -37,6 +37,8 @@ class MeanFree final : public Preconditioner {
   }
   std::int64_t device_bytes() const override { return inner_->device_bytes() + remove_mean_.device_bytes(); }
   std::string describe() const override { return inner_->describe(); }
+  const MultigridReport* multigrid() const override { return inner_->multigrid(); }
+  const multigrid::Hierarchy* hierarchy() const override { return inner_->hierarchy(); }
 
  private:
   std::unique_ptr<Preconditioner> inner_;

@@ -19,6 +19,9 @@ namespace shardmat {
 class DistributedMatrix;
 class HeldRows;
 struct MultigridReport;
+namespace multigrid {
+class Hierarchy;
+}
 
 /// Threads: one thread at a time uses a preconditioner. Collective functions say so.
 class Preconditioner {
@@ -47,6 +50,7 @@ class Preconditioner {
   virtual std::string describe() const { return {}; }
   /// The levels of multigrid; null: M is not multigrid. Valid until refresh().
   virtual const MultigridReport* multigrid() const { return nullptr; }
+  virtual const multigrid::Hierarchy* hierarchy() const { return nullptr; }
 };
 
 struct PreconditionerOptions {

@@ -34,6 +34,8 @@ class Hierarchy {
   /// `scale` meanwhile, so that the type of the hierarchy holds it.
   void apply(const Dense& r, const Dense& z, double scale, Stream& stream) const;
   const MultigridReport& report() const { return report_; }
+  /// From level + 1 to a level with a next one; the first one's nodes are in the order of the source. Valid until refresh().
+  const NodeRows& prolongation(std::int64_t level) const { return coarsenings_[at(level)].p; }
   std::int64_t device_bytes() const;
   std::int64_t cycle_bytes() const;
 
