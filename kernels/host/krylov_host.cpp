@@ -18,15 +18,16 @@ constexpr std::int64_t kRowsAtOnce = 256;  // of several columns, so that a colu
 template <class Step, class Index>
 SHARDMAT_INLINE Sums<Step::kSums> sum_column(const Step& step, const typename Step::Factors& factors, std::int64_t begin,
                                              std::int64_t end, int column, Index stride) {
-  static_assert(Step::kSums <= 2 || Step::kSums == 8);
+  static_assert(Step::kSums <= 3 || Step::kSums == 8);
   double s0 = 0, s1 = 0, s2 = 0, s3 = 0, s4 = 0, s5 = 0, s6 = 0, s7 = 0;
 #pragma omp simd reduction(+ : s0, s1, s2, s3, s4, s5, s6, s7)
   for (std::int64_t i = begin; i < end; ++i) {
     const Sums<Step::kSums> sums = step.entry(factors, {i, i * stride + column, column});
     if constexpr (Step::kSums > 0) s0 += sums.of[0];
     if constexpr (Step::kSums > 1) s1 += sums.of[1];
-    if constexpr (Step::kSums > 2) s2 += sums.of[2], s3 += sums.of[3], s4 += sums.of[4], s5 += sums.of[5];
-    if constexpr (Step::kSums > 2) s6 += sums.of[6], s7 += sums.of[7];
+    if constexpr (Step::kSums > 2) s2 += sums.of[2];
+    if constexpr (Step::kSums > 3) s3 += sums.of[3], s4 += sums.of[4], s5 += sums.of[5];
+    if constexpr (Step::kSums > 3) s6 += sums.of[6], s7 += sums.of[7];
   }
   const double found[] = {s0, s1, s2, s3, s4, s5, s6, s7};
   Sums<Step::kSums> all;

@@ -1,6 +1,9 @@
 // Conjugate gradients (Hestenes and Stiefel 1952; Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., Alg. 9.1) in
 // two passes an iteration: the residual with its sums; x and the direction. They read and write 8 n values (10 n with a
 // diagonal preconditioner); p·q takes 2 n more where the product does not sum it (curvature_steps.h).
+//
+// The flexible variant takes beta = −z·q / p·q in place of r·z / (r·z before): as q is A·p, the next direction is conjugate
+// to p whatever z is (Golub and Ye, Inexact preconditioned conjugate gradient method with inner-outer iteration, 1999).
 #pragma once
 
 #include "kernels/krylov/residual.h"
@@ -14,6 +17,11 @@ struct CgScalars {
   double* squares;  ///< of the norm. REQUIRES: squares == rz + columns, because one call sums both over the ranks
   double* rz_before;
   double* alpha;
+  double* zq = nullptr;  ///< z·q, of the flexible variant alone. REQUIRES: zq == squares + columns, for the same reason
+
+  SHARDMAT_BOTH double beta(int column) const {
+    return zq != nullptr ? -zq[column] / pq[column] : rz[column] / rz_before[column];
+  }
 };
 
 template <class T, Scaling kScaling>
@@ -60,6 +68,24 @@ struct CgResidual {
   }
 };
 
+/// The sums of the flexible variant: r·z, the square of the norm, and z·q.
+template <class T>
+struct CgFlexibleSums {
+  CgVectors<T, Scaling::separate> v;
+  static constexpr int kSums = 3;
+  using Factors = Works;
+  SHARDMAT_BOTH Factors factors(int) const { return {true}; }
+  SHARDMAT_BOTH Sums<3> entry(const Factors&, const Place& place) const {
+    const double r = static_cast<double>(v.r[place.at]), z = static_cast<double>(v.z[place.at]);
+    return {{r * z, square(v.norm, r, z), z * static_cast<double>(v.q[place.at])}};
+  }
+  SHARDMAT_BOTH void finish(int column, const Sums<3>& sums) const {
+    v.scalars.rz[column] = sums.of[0];
+    v.scalars.squares[column] = sums.of[1];
+    v.scalars.zq[column] = sums.of[2];
+  }
+};
+
 /// p = z: the first direction.
 template <class T, Scaling kScaling>
 struct CgFirstDirection {
@@ -86,7 +112,7 @@ struct CgDirection {
   };
   SHARDMAT_BOTH Factors factors(int column) const {
     const CgScalars& s = v.scalars;
-    return {v.monitor.goes_on(column), static_cast<T>(s.alpha[column]), static_cast<T>(s.rz[column] / s.rz_before[column])};
+    return {v.monitor.goes_on(column), static_cast<T>(s.alpha[column]), static_cast<T>(s.beta(column))};
   }
   SHARDMAT_BOTH Sums<0> entry(const Factors& f, const Place& place) const {
     const T p = v.p[place.at];
@@ -96,7 +122,7 @@ struct CgDirection {
   }
   SHARDMAT_BOTH void finish(int column, const Sums<0>&) const {
     if (!v.monitor.goes_on(column)) return;
-    v.monitor.note_coefficients(column, v.scalars.alpha[column], v.scalars.rz[column] / v.scalars.rz_before[column]);
+    v.monitor.note_coefficients(column, v.scalars.alpha[column], v.scalars.beta(column));
     v.monitor.note(column, sqrt(v.scalars.squares[column]));
     if (v.monitor.goes_on(column) && !(v.scalars.rz[column] > 0))
       v.monitor.stop(column, Reason::diverged_indefinite_preconditioner);
@@ -109,6 +135,7 @@ struct CgDirection {
   MAKE(CgResidual<T, Scaling::none>)           \
   MAKE(CgResidual<T, Scaling::diagonal>)       \
   MAKE(CgResidual<T, Scaling::separate>)       \
+  MAKE(CgFlexibleSums<T>)                      \
   MAKE(CgFirstDirection<T, Scaling::none>)     \
   MAKE(CgFirstDirection<T, Scaling::diagonal>) \
   MAKE(CgFirstDirection<T, Scaling::separate>) \

@@ -2,7 +2,7 @@
 // One source serves both backends: a step is a small struct whose functions run on the host and on a GPU.
 //
 //   struct Step {
-//     static constexpr int kSums = 2;            // dot products that the pass sums: 0 … 2 or 8; on GPUs 16 and 32, too
+//     static constexpr int kSums = 2;            // dot products that the pass sums: 0 … 3 or 8; on GPUs 16 and 32, too
 //     struct Factors { bool works; T alpha; };   // what the scalars on the device give for a column
 //     static constexpr bool kBackward = true;    // optional: from the last entry to the first
 //     static constexpr bool kForGpus = true;     // optional: the host has no instance

@@ -116,8 +116,10 @@ module shardmat
   ! monitor: c_funloc of a function of a module, with the interface shardmat_monitor.
   ! coordinates: c_loc of coordinates(dimensions, nodes) of the nodes of this rank's rows, for multigrid; near_null_vectors: of
   ! vectors(near_null_count, own_rows).
+  ! apply: a preconditioner of the program, c_funloc of a function of a module with the interface shardmat_apply.
+  ! watch: gets x after each iteration; the interface is shardmat_watch.
   type, bind(c) :: shardmat_solver_options
-    integer(c_size_t) :: size_ = 176
+    integer(c_size_t) :: size_ = 208
     type(c_ptr) :: solver = c_null_ptr, preconditioner = c_null_ptr, null_space = c_null_ptr, residual_norm = c_null_ptr
     real(c_double) :: rtol = 0, atol = 0
     integer(c_int64_t) :: max_iterations = 0, restart = 0
@@ -131,6 +133,10 @@ module shardmat
     integer(c_int64_t) :: nodes = 0
     integer(c_int32_t) :: dimensions = 0, near_null_count = 0
     type(c_ptr) :: near_null_vectors = c_null_ptr
+    type(c_funptr) :: apply = c_null_funptr
+    type(c_ptr) :: apply_user = c_null_ptr
+    integer(c_int) :: apply_is_linear = 0
+    type(c_funptr) :: watch = c_null_funptr
   end type
 
   ! levels: 0 where the preconditioner is not multigrid.
@@ -144,9 +150,10 @@ module shardmat
 
   ! radius: 0 where the level is solved exactly.
   type, bind(c) :: shardmat_multigrid_level
-    integer(c_size_t) :: size_ = 32
+    integer(c_size_t) :: size_ = 48
     integer(c_int64_t) :: unknowns = 0, nonzeros = 0
     real(c_double) :: radius = 0
+    integer(c_int64_t) :: prolongation_rows = 0, prolongation_entries = 0
   end type
 
   type, bind(c) :: shardmat_solve_result
@@ -170,6 +177,25 @@ module shardmat
       integer(c_int64_t), value :: iterations, columns
       real(c_double), intent(in) :: numbers(*)
       integer(c_int) :: stop
+    end function
+
+    ! x%values are those of a real array (columns, own_rows). Returns 0 to go on.
+    function shardmat_watch(user, iterations, x) bind(c) result(stop)
+      import :: c_int, c_int64_t, c_ptr, shardmat_dense
+      type(c_ptr), value :: user
+      integer(c_int64_t), value :: iterations
+      type(shardmat_dense), intent(in), target :: x
+      integer(c_int) :: stop
+    end function
+
+    ! z = M*r of this rank's rows: r%values and z%values are those of real arrays (columns, own_rows) of the matrix's sum_type.
+    ! Returns shardmat_ok; another status ends the solve on all ranks, and problem may say why, with c_null_char behind it.
+    function shardmat_apply(user, r, z, problem) bind(c) result(status)
+      import :: c_char, c_int, c_ptr, shardmat_dense
+      type(c_ptr), value :: user
+      type(shardmat_dense), intent(in), target :: r, z
+      character(kind=c_char), intent(inout) :: problem(*)
+      integer(c_int) :: status
     end function
   end interface
 
@@ -443,6 +469,14 @@ module shardmat
       integer(c_int) :: status
     end function
 
+    ! z = M*r: the preconditioner alone. r and z as b and x of shardmat_solver_solve().
+    function shardmat_solver_precondition(solver, r, z) bind(c) result(status)
+      import :: c_int, c_ptr, shardmat_dense
+      type(c_ptr), value :: solver
+      type(shardmat_dense), intent(in), target :: r, z
+      integer(c_int) :: status
+    end function
+
     ! The norms of the residuals of a column, which counts from 0: at most `capacity` of them in norms(capacity). `count`: how
     ! many there are, one more than iterations.
     function shardmat_solver_history(solver, column, norms, capacity, count) bind(c) result(status)
@@ -468,6 +502,16 @@ module shardmat
       type(c_ptr), value :: solver
       integer(c_int64_t), value :: level
       type(shardmat_multigrid_level), intent(inout), target :: info
+      integer(c_int) :: status
+    end function
+
+    ! row_ptr(prolongation_rows + 1), columns(prolongation_entries), values(prolongation_entries); columns count from 0.
+    function shardmat_solver_get_prolongation(solver, level, row_ptr, columns, values) bind(c) result(status)
+      import :: c_double, c_int, c_int64_t, c_ptr
+      type(c_ptr), value :: solver
+      integer(c_int64_t), value :: level
+      integer(c_int64_t), intent(inout) :: row_ptr(*), columns(*)
+      real(c_double), intent(inout) :: values(*)
       integer(c_int) :: status
     end function
 

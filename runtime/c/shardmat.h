@@ -349,7 +349,9 @@ typedef struct {
    * to go on; anything else on any rank ends the solve. Must not call functions of this context. */
   int (*monitor)(void* user, int64_t iterations, const double* norms, int64_t columns);
   void* user;
-  const char* variant; /* of cg: "classic", "single_reduction" (one sum over the ranks an iteration), "auto"; NULL: auto */
+  /* Of cg: "classic", "single_reduction" (one sum over the ranks an iteration), "flexible" (the preconditioner may be a
+   * little unsymmetric, or change), "auto"; NULL: auto. */
+  const char* variant;
   double divergence_tolerance; /* ends when the residual is above this times the larger of |b| and the first one; 0: 1e5 */
   /* Rows that state a known value b_i / a_ii by a diagonal above 1e8 times all else. "auto": x is that value there, and the
    * method solves for the other rows, if such rows matter little to others; "known": all of them, and a matrix without any
@@ -367,6 +369,19 @@ typedef struct {
    * numbers, in the order of the rows. near_null_count: 1 to 12 on all ranks; 0: none are given. */
   int32_t near_null_count;
   const double* near_null_vectors;
+  /* A preconditioner of the program, in place of `preconditioner`, which must be NULL: z = M*r of this rank's rows, in the
+   * order in which it gave them. r and z are own_rows × columns, row-major, in host memory, of the matrix's sum_type; z
+   * holds anything before. Called on all ranks; may use other matrices of this context, and not the solver that calls. NULL,
+   * on all ranks or on none: none. Not in a context with feeders. Returns SHARDMAT_OK. Any other status on any rank ends the
+   * solve on all ranks with this status; `problem`, room for 256 characters that begins with 0, may say why. "cg" (whose
+   * variant is then "flexible") and "fgmres" take an M that changes from one call to the next. apply_is_linear: 1: M is
+   * always the same linear map, which every solver takes. */
+  int (*apply)(void* user, const shardmat_dense* r, const shardmat_dense* z, char* problem);
+  void* apply_user;
+  int apply_is_linear;
+  /* Called on every rank after each iteration, if not NULL, with `user` and the x so far: this rank's rows, laid out as r of
+   * apply(). Returns as monitor(). This takes one more product an iteration. Not in a context with feeders. */
+  int (*watch)(void* user, int64_t iterations, const shardmat_dense* x);
 } shardmat_solver_options;
 
 /* The options of solvers, a line each: name, what its values do, and its default. Valid for ever. */
@@ -404,6 +419,9 @@ int shardmat_solver_refresh(shardmat_solver* solver);
  * copied. `results`: NULL, or one for each column, each with its `size` set. Collective. */
 int shardmat_solver_solve(shardmat_solver* solver, const shardmat_dense* b, const shardmat_dense* x,
                           shardmat_solve_result* results);
+/* z = M*r: the preconditioner alone, which shardmat_solver_create() has set up. r and z as b and x of
+ * shardmat_solver_solve(). Collective. */
+int shardmat_solver_precondition(shardmat_solver* solver, const shardmat_dense* r, const shardmat_dense* z);
 /* The norms of a column's residuals in the last solve: at the start, then after each iteration. Writes at most `capacity`
  * and sets *count to how many there are. */
 int shardmat_solver_history(shardmat_solver* solver, int64_t column, double* norms, int64_t capacity, int64_t* count);
@@ -422,11 +440,19 @@ typedef struct {
   size_t size;
   int64_t unknowns, nonzeros; /* of all ranks; stored zeros of blocks count */
   double radius; /* of D^-1 * A (D: the blocks on the diagonal), as the smoother takes it; 0: the level is solved exactly */
+  /* Of the prolongation from the next level to this one: this rank's rows and entries. 0: there is no next level, or the
+   * context has feeders. */
+  int64_t prolongation_rows, prolongation_entries;
 } shardmat_multigrid_level;
 
 int shardmat_solver_get_multigrid(shardmat_solver* solver, shardmat_multigrid_info* info);
 /* `level`: 0, the finest, to levels - 1. */
 int shardmat_solver_get_level(shardmat_solver* solver, int64_t level, shardmat_multigrid_level* info);
+/* This rank's rows of the prolongation P from level + 1 to `level`, compressed: row_ptr has prolongation_rows + 1 entries,
+ * columns (unknowns of level + 1, over all ranks) and values have prolongation_entries. The rows of level 0 lie as the
+ * matrix has them, and the matrix of level + 1 is P'*A*P, but for zeros on its diagonal. */
+int shardmat_solver_get_prolongation(shardmat_solver* solver, int64_t level, int64_t* row_ptr, int64_t* columns,
+                                     double* values);
 
 /* Makes a solver for one column, solves, and forgets it: b and x are own_rows entries of sum_type in host memory. */
 int shardmat_solve(shardmat_matrix* matrix, const shardmat_solver_options* options, const void* b, void* x,

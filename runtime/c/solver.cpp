@@ -1,4 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -6,12 +9,14 @@
 
 #include "runtime/c/handles.h"
 #include "runtime/shared_gpu/own_nodes.h"
+#include "runtime/solvers/multigrid/hierarchy.h"
 #include "runtime/solvers/solver_settings.h"
 
 struct shardmat_solver {
   shardmat::c::Tag<shardmat::c::Kind::solver> tag;
   std::shared_ptr<shardmat::c::MatrixState> matrix;
   shardmat::c::Monitor monitor;
+  int (*watch)(void*, std::int64_t, const shardmat_dense*) = nullptr;
   shardmat::SolveResult last;
   // What works with the matrix goes first.
   std::optional<shardmat::GroupSolver> solver;
@@ -40,6 +45,32 @@ void take_nodes(const shardmat_solver_options& given, const GroupMatrix& matrix,
         given.near_null_count, {given.near_null_vectors, given.near_null_vectors + own_rows * given.near_null_count}});
 }
 
+shardmat_dense of_program(const ConstDense& view) {
+  return {const_cast<void*>(view.data),
+          view.rows,
+          view.columns,
+          view.columns,
+          0,
+          view.type == ValueType::f32 ? SHARDMAT_F32 : SHARDMAT_F64,
+          0};
+}
+
+OwnPreconditioner preconditioner_of(const shardmat_solver_options& given) {
+  OwnPreconditioner made =
+      host_preconditioner([apply = given.apply, user = given.apply_user](const ConstDense& r, const Dense& z) {
+        const shardmat_dense from = of_program(r), to = of_program(z);
+        std::array<char, 257> problem{};
+        const int status = apply(user, &from, &to, problem.data());
+        if (status == SHARDMAT_OK) return;
+        problem.back() = 0;
+        const bool known = status >= SHARDMAT_INTERNAL && status <= SHARDMAT_VERIFICATION && status != SHARDMAT_RANK_LOST;
+        throw Error(known ? static_cast<ErrorKind>(status) : ErrorKind::internal,
+                    problem[0] != 0 ? problem.data() : fmt::format("the preconditioner of the program returned {}", status));
+      });
+  made.linear = given.apply_is_linear != 0;
+  return made;
+}
+
 SolverOptions solver_options(const shardmat_solver_options& given) {
   require(std::isfinite(given.rtol), "rtol is not finite");
   require(given.columns >= 0, "the number of columns is negative");
@@ -59,6 +90,7 @@ SolverOptions solver_options(const shardmat_solver_options& given) {
   if (given.degree != 0) options.preconditioning.degree = given.degree;
   options.assume_symmetric = given.assume_symmetric != 0;
   if (given.columns != 0) options.columns = given.columns;
+  if (given.apply != nullptr) options.own_preconditioner = preconditioner_of(given);
   if (given.settings != nullptr) take_settings(given.settings, options);
   return options;
 }
@@ -68,12 +100,26 @@ std::vector<Given> listed(const shardmat_solver_options& given) {
   const SolverOptions options = solver_options(given);
   std::vector<Given> all = all_settings(options);
   all.push_back(option("columns", static_cast<double>(options.columns)));
+  all.push_back(option("apply", given.apply != nullptr ? 1 : 0));
+  all.push_back(option("watch", given.watch != nullptr ? 1 : 0));
+  all.push_back(option("apply_is_linear", given.apply_is_linear != 0 ? 1 : 0));
   return all;
 }
 
-SolveControl control(Monitor& monitor) {
+SolveControl control(shardmat_solver& solver) {
   SolveControl made;
-  if (monitor.call == nullptr) return made;
+  Monitor& monitor = solver.monitor;
+  if (solver.watch != nullptr) {
+    made.true_residuals = true;
+    made.watch = [&solver, memory = HostVector<char>()](std::int64_t iterations, const DistributedVector& x) mutable {
+      memory.resize(static_cast<std::size_t>(x.own_rows() * x.columns()) * size_of(x.type()));
+      const Dense own{memory.data(), x.own_rows(), x.columns(), x.columns(), DenseOrder::row_major, x.type(), Device{}};
+      x.own(own, x.context().stream());
+      const shardmat_dense view = of_program(own);
+      if (solver.watch(solver.monitor.user, iterations, &view) != 0) solver.monitor.ended = true;
+    };
+  }
+  if (monitor.call == nullptr && solver.watch == nullptr) return made;
   made.monitor = [&](std::int64_t iterations, const std::vector<double>& norms, const std::vector<double>&) {
     monitor(iterations, norms);
   };
@@ -105,6 +151,7 @@ std::unique_ptr<shardmat_solver> make(const std::shared_ptr<MatrixState>& matrix
     const shardmat_solver_options known = read_struct(given, "shardmat_solver_options");
     made->monitor.call = known.monitor;
     made->monitor.user = known.user;
+    made->watch = known.watch;
     SolverOptions options = solver_options(known);
     take_nodes(known, *matrix->matrix, options.preconditioning.multigrid);
     return options;
@@ -120,9 +167,17 @@ bool solve(shardmat_solver& solver, const std::function<Dense()>& b, const std::
         require(results == nullptr || results->size >= sizeof results->size, "shardmat_solve_result.size is not set");
         return b();
       },
-      x, control(solver.monitor));
+      x, control(solver));
   write_results(solver.last, results);
   return solver.last.converged();
+}
+
+/// Null: there is no such level with a next one, or the context has feeders.
+const multigrid::NodeRows* prolongation(const shardmat_solver& solver, std::int64_t level) {
+  if (solver.matrix->context->context.has_feeders()) return nullptr;
+  const multigrid::Hierarchy* const of = solver.solver->solver()->preconditioner().hierarchy();
+  if (of == nullptr || level < 0 || level + 1 >= std::ssize(of->report().levels)) return nullptr;
+  return &of->prolongation(level);
 }
 
 /// SHARDMAT_NOT_CONVERGED in place of SHARDMAT_OK.
@@ -173,6 +228,14 @@ int shardmat_solver_solve(shardmat_solver* solver, const shardmat_dense* b, cons
   return status_of(status, converged, solver);
 }
 
+int shardmat_solver_precondition(shardmat_solver* solver, const shardmat_dense* r, const shardmat_dense* z) {
+  if (!is_handle(solver)) return no_handle(solver, "the solver");
+  return in_context(solver->matrix->context, [&] {
+    ContextState& context = *solver->matrix->context;
+    solver->solver->precondition([&] { return dense(r, "r", context); }, [&] { return dense(z, "z", context); });
+  });
+}
+
 int shardmat_solver_history(shardmat_solver* solver, int64_t column, double* norms, int64_t capacity, int64_t* count) {
   if (!is_handle(solver)) return no_handle(solver, "the solver");
   return in_context(solver->matrix->context, [&] {
@@ -201,8 +264,33 @@ int shardmat_solver_get_level(shardmat_solver* solver, int64_t level, shardmat_m
     const MultigridReport* const report = solver->solver->multigrid();
     require(report != nullptr && level >= 0 && level < std::ssize(report->levels), "there is no such level of multigrid");
     const LevelReport& found = report->levels[static_cast<std::size_t>(level)];
-    write_struct(info, {0, found.unknowns, found.nonzeros, found.radius},
+    const multigrid::NodeRows* const p = prolongation(*solver, level);
+    write_struct(info,
+                 {0, found.unknowns, found.nonzeros, found.radius, p == nullptr ? 0 : p->count() * p->row_size,
+                  p == nullptr ? 0 : p->blocks() * p->block_entries()},
                  "there is no shardmat_multigrid_level with its size set");
+  });
+}
+
+int shardmat_solver_get_prolongation(shardmat_solver* solver, int64_t level, int64_t* row_ptr, int64_t* columns,
+                                     double* values) {
+  if (!is_handle(solver)) return no_handle(solver, "the solver");
+  return in_context(solver->matrix->context, [&] {
+    const multigrid::NodeRows* const p = prolongation(*solver, level);
+    require(p != nullptr, "there is no prolongation to such a level of multigrid, or the context has feeders");
+    require(row_ptr != nullptr && (p->blocks() == 0 || (columns != nullptr && values != nullptr)),
+            "there is nowhere to put the prolongation");
+    row_ptr[0] = 0;
+    for (std::int64_t i = 0; i < p->count(); ++i)
+      for (int r = 0; r < p->row_size; ++r) {
+        for (std::int64_t k = p->start[multigrid::at(i)]; k < p->start[multigrid::at(i + 1)]; ++k)
+          for (int c = 0; c < p->col_size; ++c) {
+            *columns++ = p->cols->global(p->column[multigrid::at(k)]) * p->col_size + c;
+            *values++ = p->block(k)[r * p->col_size + c];
+          }
+        const std::int64_t entries = p->start[multigrid::at(i + 1)] - p->start[multigrid::at(i)];
+        row_ptr[1] = row_ptr[0] + entries * p->col_size, ++row_ptr;
+      }
   });
 }
 

@@ -52,6 +52,14 @@ GroupSolver::GroupSolver(GroupMatrix& matrix, const std::function<SolverOptions(
   options_ = context.ranks().run_agreed(give);
   MultigridOptions& multigrid = options_.preconditioning.multigrid;
   require_own_nodes(multigrid, matrix);
+  context.ranks().run_agreed([&] {
+    if (context.has_feeders() && options_.own_preconditioner)
+      throw Error(
+          ErrorKind::usage,
+          "a preconditioner of the program needs a context in which every rank works on its own rows: feeders, which "
+          "share the device of another rank, sleep during a solve. Refuse feeders, and start a rank for each device",
+          "apply");
+  });
   if (!context.has_feeders()) {
     make();
     return;
@@ -116,6 +124,43 @@ void GroupSolver::refresh() {
       }));
 }
 
+void GroupSolver::precondition_own(const ConstDense& r, const Dense& z) {
+  Stream& stream = matrix_.context().stream();
+  b_->set_own(r, stream);
+  solver_->precondition(*b_, *x_);
+  x_->own(z, stream);
+}
+
+void GroupSolver::precondition(const std::function<ConstDense()>& r, const std::function<Dense()>& z) {
+  GroupContext& context = matrix_.context();
+  ConstDense from;
+  Dense to;
+  const auto take = [&] {
+    from = r(), to = z();
+    require_shape("r", from, matrix_.own_rows(), options_.columns, context.device());
+    require_shape("z", to, matrix_.own_rows(), options_.columns, context.device());
+  };
+  if (!context.has_feeders()) {
+    context.ranks().run_agreed(take);
+    return precondition_own(from, to);
+  }
+  HandOver over(context, context.stream());
+  context.group().call(
+      "the preconditioner",
+      [&] {
+        take();
+        over.give("r", from, sum_type(matrix_.type()));
+        over.give_and_take("z", to, sum_type(matrix_.type()), false);
+        return over.operands();
+      },
+      [&](std::span<const GroupOperand> all) {
+        over.gather(all);
+        precondition_own(over.whole(0), over.whole(1));
+        over.give_back();
+        return std::string();
+      });
+}
+
 SolveResult GroupSolver::run(const ConstDense& b, const Dense& x, const SolveControl& control) {
   Stream& stream = matrix_.context().stream();
   b_->set_own(b, stream);
@@ -134,6 +179,10 @@ SolveResult GroupSolver::solve(const std::function<ConstDense()>& b, const std::
     context.ranks().run_agreed([&] { from = b(), to = x(); });
     return run(from, to, control);
   }
+  context.ranks().run_agreed([&] {
+    if (control.watch)
+      throw Error(ErrorKind::usage, "x can be watched only in a context without feeders; refuse feeders", "watch");
+  });
   SolveNews news(options_.columns, control);
   HandOver over(context, context.stream());
   return news.checked(result_of(context.group().call(

@@ -13,6 +13,7 @@
 #include "runtime/context/context.h"
 #include "runtime/context/context_scope.h"
 #include "runtime/matrix/held_rows.h"
+#include "runtime/matrix/vector_operations.h"
 #include "runtime/solvers/loop/attainable.h"
 #include "runtime/solvers/loop/cg_variant.h"
 #include "runtime/solvers/loop/headway.h"
@@ -24,6 +25,7 @@
 #include "runtime/solvers/loop/symmetry.h"
 #include "runtime/solvers/method_choice.h"
 #include "runtime/solvers/multigrid/free_modes.h"
+#include "runtime/solvers/multigrid/hierarchy.h"
 #include "runtime/solvers/solver_settings.h"
 
 namespace shardmat {
@@ -46,9 +48,10 @@ void require_flexible(const MethodEntry& method, const SolverOptions& o) {
     throw Error(ErrorKind::usage,
                 fmt::format("both {} and a preconditioner of the program are given; take one of them", o.preconditioner),
                 "preconditioner");
-  if (!method.flexible)
+  if (!method.flexible && !method.variants && !o.own_preconditioner->linear)
     throw Error(ErrorKind::usage,
-                fmt::format("{} needs a preconditioner that stays the same, and one of the program may change; take fgmres",
+                fmt::format("{} needs a preconditioner that stays the same, and one of the program may change; take cg or "
+                            "fgmres, or say that it is linear",
                             method.name),
                 "solver");
 }
@@ -136,6 +139,7 @@ void append(SolveResult result, SolveResult& all) {
 std::vector<Given> listed(const SolverOptions& o) {
   std::vector<Given> all = all_settings(o);
   all.push_back(given_number("own_preconditioner", o.own_preconditioner ? 1 : 0));
+  all.push_back(given_number("linear", o.own_preconditioner && o.own_preconditioner->linear ? 1 : 0));
   all.push_back(given_number("columns", static_cast<double>(o.columns)));
   all.push_back(given_number("graph", o.graph));
   return all;
@@ -343,7 +347,8 @@ void Solver::look_for_free_modes(const MethodEntry& method) {
   if (projector_ || (!asked && options_.null_space != NullSpace::automatic)) return;
   Stream& stream = matrix_.context().stream();
   NullVectors looked_up;
-  const NullVectors* found = preconditioner_->null_vectors();
+  const multigrid::Hierarchy* const hierarchy = preconditioner_->hierarchy();
+  const NullVectors* found = hierarchy != nullptr ? &hierarchy->null_vectors() : nullptr;
   if (found == nullptr) {
     if (!asked && !looks_for_free_modes_) return;
     MultigridOptions options = options_.preconditioning.multigrid;
@@ -376,9 +381,29 @@ void Solver::look_for_free_modes(const MethodEntry& method) {
   preconditioner_ = make_projected(std::move(preconditioner_), projector_);
 }
 
-void Solver::require_vectors(const DistributedVector& b, const DistributedVector& x) const {
-  b.require_like(*matrix_.y_rows(), options_.columns, sum_type(matrix_.type()), "b");
-  x.require_like(*matrix_.y_rows(), options_.columns, sum_type(matrix_.type()), "x");
+void Solver::require_vectors(const DistributedVector& b, const DistributedVector& x, const char* name_of_b,
+                             const char* name_of_x) const {
+  b.require_like(*matrix_.y_rows(), options_.columns, sum_type(matrix_.type()), name_of_b);
+  x.require_like(*matrix_.y_rows(), options_.columns, sum_type(matrix_.type()), name_of_x);
+}
+
+void Solver::precondition(const DistributedVector& r, DistributedVector& z) {
+  const ContextScope scope(matrix_.context());
+  Stream& stream = matrix_.context().stream();
+  require_vectors(r, z, "r", "z");
+  const auto columns = static_cast<std::size_t>(options_.columns);
+  if (norms_ == nullptr) norms_ = std::make_unique<VectorSums>(matrix_.context(), options_.columns);
+  Buffer on_device;
+  matrix_.context().communicator().run_agreed(
+      [&] { on_device = Buffer(matrix_.context().device(), columns * sizeof(double)); });
+  norms_->norm(r, on_device.as<double>(), stream);
+  product_->wait(stream);
+  std::vector<double> norms(columns);
+  copy_to_host(norms.data(), on_device.data(), on_device.bytes(), stream);
+  stream.synchronize();
+  preconditioner_->expect(*std::max_element(norms.begin(), norms.end()));
+  preconditioner_->apply(r.view(), z.view(), stream);
+  product_->wait(stream);
 }
 
 SolveResult Solver::run(Method& method, const Preconditioner& preconditioner, const SolverOptions& options,

@@ -36,6 +36,7 @@ struct PenaltyFindings;
 struct SolverChoice;
 class RoundingFloor;
 class SumOverRanks;
+class VectorSums;
 namespace krylov {
 class Monitor;
 class Passes;
@@ -60,6 +61,10 @@ class Solver {
   /// host sums true residuals in f64 as long as it has the rows (DistributedMatrix::drop_host_rows()), in one pass at the
   /// end of the solve. If a column did not meet its tolerance, the host forms |A|·|x| (attainable.h).
   SolveResult solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control = {});
+
+  /// z = M·r: the preconditioner alone, set up by the constructor, as an operator of its own. Vectors as of solve().
+  /// Collective.
+  void precondition(const DistributedVector& r, DistributedVector& z);
 
   /// What other preconditioners would do.
   struct Trial {
@@ -95,7 +100,8 @@ class Solver {
   void take(std::size_t choice);
   void take_first_possible(std::size_t choice);
   SolveResult solve_by_choices(const DistributedVector& b, DistributedVector& x, const SolveControl& control);
-  void require_vectors(const DistributedVector& b, const DistributedVector& x) const;
+  void require_vectors(const DistributedVector& b, const DistributedVector& x, const char* name_of_b = "b",
+                       const char* name_of_x = "x") const;
   std::unique_ptr<Preconditioner> make_preconditioner(const std::string& name,
                                                       const PreconditionerOptions& preconditioning) const;
   /// `monitor`: of monitor_, or with fewer iterations.
@@ -127,6 +133,7 @@ class Solver {
   std::unique_ptr<RoundingFloor> floor_;
   std::unique_ptr<krylov::Passes> passes_;
   std::unique_ptr<SumOverRanks> sum_;  ///< of two values a column
+  std::unique_ptr<VectorSums> norms_;  ///< of precondition()
   std::unique_ptr<MonitorMemory> monitor_;
   std::optional<CgChoice> variant_;
   std::unique_ptr<Method> method_;

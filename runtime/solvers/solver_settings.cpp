@@ -184,9 +184,11 @@ std::vector<SolverSetting> make_settings() {
           word(
               "variant",
               "classic: two sums over the ranks an iteration; single_reduction: one, for the price of a further vector to "
-              "read and write; auto measures which is faster (if results must be reproducible, the size of the vectors "
-              "decides)",
-              {"auto", "classic", "single_reduction"}, [](const O& o) { return name(o.variant); },
+              "read and write; flexible: two, for a preconditioner that is a little unsymmetric or changes; auto takes "
+              "flexible with a preconditioner of the program, else it measures which of the others is faster (if results "
+              "must "
+              "be reproducible, the size of the vectors decides)",
+              {"auto", "classic", "single_reduction", "flexible"}, [](const O& o) { return name(o.variant); },
               [](O& o, const std::string& text) { o.variant = parse_cg_variant(text); }),
           "solver", {"cg", std::string(kAutomaticMethod)}),
       word(

@@ -254,6 +254,77 @@ static void solves(shardmat_context* context) {
   shardmat_matrix_destroy(a);
 }
 
+typedef struct {
+  int applied, watched, fails; /* fails: on the last rank: 1: with a text, 2: with a number */
+} calls_of_solve;
+
+/* Half of r, and a little of the row before: not quite symmetric. */
+static int apply_half(void* user, const shardmat_dense* r, const shardmat_dense* z, char* problem) {
+  calls_of_solve* const calls = user;
+  const double* const from = r->data;
+  double* const to = z->data;
+  CHECK(r->columns == 1 && r->type == SHARDMAT_F64 && !r->on_device && problem[0] == 0);
+  for (int64_t i = 0; i < r->rows; ++i) to[i] = from[i] / 2 + (i > 0 ? 0.1 * from[i - 1] : 0);
+  ++calls->applied;
+  if (rank + 1 < ranks || !calls->fails) return SHARDMAT_OK;
+  if (calls->fails == 1) strcpy(problem, "no coarse grid");
+  return calls->fails == 1 ? SHARDMAT_RESOURCES : 99;
+}
+
+static int watch_x(void* user, int64_t iterations, const shardmat_dense* x) {
+  calls_of_solve* const calls = user;
+  CHECK(iterations == ++calls->watched && x->rows == make_rows(48).rows);
+  return 0;
+}
+
+/* The program's own preconditioner, with the iterations watched. */
+static void takes_a_preconditioner(shardmat_context* context, int feeders) {
+  shardmat_matrix* a = make_matrix(context, NULL);
+  const tridiagonal t = make_rows(48);
+  double b[48], x[48] = {0}, z[48];
+  for (int64_t i = 0; i < t.rows; ++i) b[i] = ax_of(t.first + i);
+  calls_of_solve calls = {0};
+  shardmat_solver_options options = {.size = sizeof options,
+                                     .solver = "cg",
+                                     .rtol = 1e-11,
+                                     .apply = apply_half,
+                                     .apply_user = &calls,
+                                     .watch = watch_x,
+                                     .user = &calls};
+  shardmat_solve_result result = {.size = sizeof result};
+  shardmat_solver* solver = NULL;
+  if (feeders) {
+    REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "Refuse feeders");
+    shardmat_matrix_destroy(a);
+    return;
+  }
+  OK(shardmat_solver_create(a, &options, &solver));
+  const shardmat_dense of_b = {b, t.rows, 1, 1, 0, SHARDMAT_F64, 0}, of_x = {x, t.rows, 1, 1, 0, SHARDMAT_F64, 0},
+                       of_z = {z, t.rows, 1, 1, 0, SHARDMAT_F64, 0};
+  OK(shardmat_solver_solve(solver, &of_b, &of_x, &result));
+  for (int64_t i = 0; i < t.rows; ++i) CHECK(fabs(x[i] - x_of(t.first + i)) < 1e-6);
+  CHECK(calls.applied >= result.iterations && calls.watched == result.iterations);
+  OK(shardmat_solver_precondition(solver, &of_b, &of_z));
+  for (int64_t i = 0; i < t.rows; ++i) CHECK(fabs(z[i] - b[i] / 2 - (i > 0 ? 0.1 * b[i - 1] : 0)) < 1e-14);
+  calls.fails = 1;
+  memset(x, 0, sizeof x);
+  REFUSED(shardmat_solver_solve(solver, &of_b, &of_x, &result), SHARDMAT_RESOURCES, "no coarse grid");
+  calls.fails = 2;
+  REFUSED(shardmat_solver_precondition(solver, &of_b, &of_z), SHARDMAT_INTERNAL, "returned 99");
+  shardmat_solver_destroy(solver);
+  calls.fails = 0;
+  options.solver = "bicgstab", options.watch = NULL;
+  REFUSED(shardmat_solve(a, &options, b, x, &result), SHARDMAT_USAGE, "linear");
+  options.apply_is_linear = 1;
+  OK(shardmat_solve(a, &options, b, x, &result));
+  options.preconditioner = "jacobi";
+  REFUSED(shardmat_solve(a, &options, b, x, &result), SHARDMAT_USAGE, "both jacobi and");
+  options.preconditioner = NULL;
+  if (rank == 0) options.apply = NULL;
+  if (ranks > 1) REFUSED(shardmat_solve(a, &options, b, x, &result), SHARDMAT_USAGE, "apply is");
+  shardmat_matrix_destroy(a);
+}
+
 static int64_t iterations_of(shardmat_matrix* a, const char* preconditioner, int node_block_size) {
   const tridiagonal t = make_rows(48);
   double b[48] = {0}, x[48] = {0};
@@ -467,7 +538,7 @@ static int64_t cycles_of(shardmat_matrix* a, const shardmat_solver_options* opti
 }
 
 /* Rigid-body modes take fewer iterations than constants, whether they come from coordinates or as vectors. */
-static void takes_coordinates(shardmat_context* context) {
+static void takes_coordinates(shardmat_context* context, int feeders) {
   if (!on_host()) return;
   shardmat_matrix* a = NULL;
   shardmat_matrix_info info = {.size = sizeof info};
@@ -502,6 +573,33 @@ static void takes_coordinates(shardmat_context* context) {
     CHECK((level.unknowns == kUnknowns) == (l == 0) && level.nonzeros >= level.unknowns);
     CHECK((level.radius > 1) == (l + 1 < about.levels));
   }
+  /* A cycle alone reduces the residual. */
+  static double r[kUnknowns], z[kUnknowns], value[40 * kUnknowns];
+  static int64_t start[kUnknowns + 1], column[40 * kUnknowns];
+  for (int i = 0; i < kUnknowns; ++i) r[i] = 1 + i % 5, z[i] = -1;
+  const shardmat_dense of_r = {r, info.own_rows, 1, 1, 0, SHARDMAT_F64, 0},
+                       of_z = {z, info.own_rows, 1, 1, 0, SHARDMAT_F64, 0};
+  OK(shardmat_solver_precondition(solver, &of_r, &of_z));
+  OK(shardmat_spmv(a, -1, z, 1, r));
+  double sums[2] = {0};
+  for (int64_t i = 0; i < info.own_rows; ++i) sums[0] += r[i] * r[i], sums[1] += (1 + i % 5) * (1 + i % 5);
+#ifdef WITH_MPI
+  MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+#endif
+  CHECK(sums[0] < 0.5 * sums[1]);
+  shardmat_multigrid_level first = {.size = sizeof first}, second = first;
+  OK(shardmat_solver_get_level(solver, 0, &first));
+  OK(shardmat_solver_get_level(solver, 1, &second));
+  if (feeders) {
+    REFUSED(shardmat_solver_get_prolongation(solver, 0, start, column, value), SHARDMAT_USAGE, "feeders");
+  } else {
+    CHECK(first.prolongation_rows == info.own_rows && first.prolongation_entries <= 40 * kUnknowns);
+    OK(shardmat_solver_get_prolongation(solver, 0, start, column, value));
+    CHECK(start[0] == 0 && start[info.own_rows] == first.prolongation_entries);
+    for (int64_t k = 0; k < first.prolongation_entries; ++k) CHECK(column[k] >= 0 && column[k] < second.unknowns);
+  }
+  REFUSED(shardmat_solver_get_prolongation(solver, about.levels - 1, start, column, value), SHARDMAT_USAGE,
+          "no prolongation");
   shardmat_multigrid_level none = {.size = sizeof none};
   REFUSED(shardmat_solver_get_level(solver, about.levels, &none), SHARDMAT_USAGE, "no such level");
   shardmat_solver_destroy(solver);
@@ -654,7 +752,7 @@ static void reads_files(shardmat_context* context) {
   shardmat_matrix_destroy(a);
 }
 
-static void does_everything(shardmat_context* context) {
+static void does_everything(shardmat_context* context, int feeders) {
   shardmat_context_info info = {.size = sizeof info};
   OK(shardmat_context_get_info(context, &info));
   feeder = info.feeder;
@@ -665,7 +763,8 @@ static void does_everything(shardmat_context* context) {
   types_of_all_ranks(context);
   solves(context);
   keeps_nodes_whole(context);
-  takes_coordinates(context);
+  takes_coordinates(context, feeders);
+  takes_a_preconditioner(context, feeders);
   solves_in_f32(context);
   zeroes_rows_and_columns(context);
   takes_penalty_rows(context);
@@ -686,7 +785,7 @@ static void feeds_owners(int owners) {
   shardmat_context_options options = {.size = sizeof options, .backend = "host", .threads = 1, .owners = owners};
   OK(shardmat_context_create_mpi(MPI_COMM_WORLD, &options, &context));
   if (context == NULL) return;
-  does_everything(context);
+  does_everything(context, 1);
   int owner = 0;
   for (int group = 0; group < owners; ++group) owner = owner || rank == ranks * group / owners;
   CHECK(feeder == !owner);
@@ -750,7 +849,7 @@ int main(int argc, char** argv) {
   OK(shardmat_context_create(&options, &context));
 #endif
   if (context == NULL) return 1;
-  does_everything(context);
+  does_everything(context, 0);
 #ifdef WITH_MPI
   shardmat_context_destroy(context);
   for (int owners = 1; on_host() && owners < ranks; ++owners) feeds_owners(owners);

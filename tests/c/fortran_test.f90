@@ -324,7 +324,42 @@ contains
     x = 0
     call ok(shardmat_solve(matrix, b=c_loc(b), x=c_loc(x), solved=solved(1)), 'solve without options')
     call expect(near(x, spread(0.5d0, 1, size(x)), 1d-6), 'solution without options')
+    call takes_a_preconditioner(matrix, b)
     call shardmat_matrix_destroy(matrix)
+  end subroutine
+
+  subroutine takes_a_preconditioner(matrix, b)
+    type(c_ptr), intent(in) :: matrix
+    real(c_double), target, intent(in) :: b(:)
+    real(c_double), target :: x(size(b)), z(size(b))
+    character(kind=c_char, len=3), target :: method = 'cg'//c_null_char
+    integer, target :: applied, watched
+    type(c_ptr) :: solver
+    type(shardmat_solver_options) :: chosen
+    type(shardmat_solve_result) :: solved(1)
+    chosen%solver = c_loc(method)
+    chosen%apply = c_funloc(apply_half)
+    chosen%apply_user = c_loc(applied)
+    chosen%watch = c_funloc(watch_x)
+    chosen%user = c_loc(watched)
+    applied = 0
+    watched = 0
+    if (options%owners > 0) then
+      call refused(shardmat_solver_create(matrix, chosen, solver), shardmat_usage, 'Refuse feeders')
+      return
+    end if
+    call ok(shardmat_solver_create(matrix, chosen, solver), 'own preconditioner')
+    x = 0
+    call ok(shardmat_solver_solve(solver, shardmat_column_major(b), shardmat_column_major(x), solved), 'own preconditioner')
+    call expect(near(x, spread(0.5d0, 1, size(x)), 1d-6), 'solution with an own preconditioner')
+    call expect(applied >= solved(1)%iterations .and. watched == solved(1)%iterations, 'calls')
+    call ok(shardmat_solver_precondition(solver, shardmat_column_major(b), shardmat_column_major(z)), 'precondition')
+    call expect(near(z(3:), b(3:)/2) .and. abs(z(2) - b(2)/2 - b(1)/10) < 1d-14, 'M alone')
+    applied = -1
+    x = 0
+    call refused(shardmat_solver_solve(solver, shardmat_column_major(b), shardmat_column_major(x), solved), &
+                 shardmat_resources, 'full')
+    call shardmat_solver_destroy(solver)
   end subroutine
 
   function iterations_of(matrix, chosen, rows) result(iterations)
@@ -385,6 +420,7 @@ contains
     call ok(shardmat_solver_get_level(solver, 0_c_int64_t, level), 'level')
     call expect(level%unknowns == about%rows .and. level%nonzeros > about%rows .and. level%radius > 1, 'the finest level')
     call refused(shardmat_solver_get_level(solver, made%levels, level), shardmat_usage, 'no such level')
+    call takes_the_prolongation(solver, about%own_rows)
     call shardmat_solver_destroy(solver)
     chosen%nodes = chosen%nodes + 1
     call refused(shardmat_solver_create(matrix, chosen, solver), shardmat_usage, 'nodes of 3 unknowns')
@@ -395,6 +431,24 @@ contains
     chosen%near_null_count = 6
     call expect(abs(iterations_of(matrix, chosen, about%own_rows) - with) <= 1, 'as many iterations with vectors')
     call shardmat_matrix_destroy(matrix)
+  end subroutine
+
+  subroutine takes_the_prolongation(solver, rows)
+    type(c_ptr), intent(in) :: solver
+    integer(c_int64_t), intent(in) :: rows
+    type(shardmat_multigrid_level) :: level
+    integer(c_int64_t), allocatable :: row_ptr(:), columns(:)
+    real(c_double), allocatable :: values(:)
+    call ok(shardmat_solver_get_level(solver, 0_c_int64_t, level), 'level')
+    allocate (row_ptr(level%prolongation_rows + 1), columns(level%prolongation_entries), values(level%prolongation_entries))
+    if (options%owners > 0) then
+      call refused(shardmat_solver_get_prolongation(solver, 0_c_int64_t, row_ptr, columns, values), shardmat_usage, 'feeders')
+      return
+    end if
+    values = 0
+    call ok(shardmat_solver_get_prolongation(solver, 0_c_int64_t, row_ptr, columns, values), 'prolongation')
+    call expect(level%prolongation_rows == rows .and. row_ptr(rows + 1) == level%prolongation_entries, 'rows of P')
+    call expect(minval(columns) >= 0 .and. sum(abs(values)) > 0, 'entries of P')
   end subroutine
 
   ! Every fifth row states a known value by a huge diagonal; x solves the other rows with it.

@@ -224,6 +224,86 @@ def solving(context):
             lambda: poisson.solve(np.ones(poisson.own_shape[0]), monitor=lambda n, norms: 1 // 0 if failing else None))
 
 
+def own_preconditioners(context):
+    """Each rank gives z of its own rows, wherever these lie; what fails on one rank ends the solve on all."""
+    a = sp.csr_matrix(A + A.T)
+    b, mine = a @ X, slice(FIRST, LAST)
+    inverse = (1 / a.diagonal())[mine]
+    for method in (None, "nnz", "rows"):
+        with shardmat.Matrix.from_rows(a[mine], context=context, method=method) as m:
+            if context.info()["backend"] == "host" and len(set(comm.allgather(context.info()["feeder"]))) > 1:
+                refused(ValueError, "feeders", lambda: m.solve(b[mine, 0], solver="cg", M=sp.diags(inverse)))
+                continue
+
+            def jacobi(r):
+                return (inverse * r.T).T + 0.05 * np.roll(r, 1, axis=0) * (len(r) > 1)
+
+            for columns in (1, 3):
+                solver = m.solver("cg", M=jacobi, columns=columns, rtol=1e-10)
+                given = b[mine, 0] if columns == 1 else b[mine]
+                x = X[mine, 0] if columns == 1 else X[mine]
+                np.testing.assert_allclose(solver.solve(given), x, rtol=1e-6)
+                assert len(set(comm.allgather(solver.results[0]["iterations"]))) == 1
+                np.testing.assert_allclose(solver.precondition(given), jacobi(given), rtol=1e-13)
+            x, info = shardmat.gmres(m, b[mine, 0], M=sp.diags(inverse), rtol=1e-10)
+            assert info == 0
+            np.testing.assert_allclose(x, X[mine, 0], rtol=1e-6)
+            norms = []
+            x, info = shardmat.gmres(m, b[mine, 0], rtol=1e-10, callback=norms.append)
+            assert norms[-1] <= 1e-10 < norms[-2], norms
+            seen = []
+            x, info = shardmat.cg(m, b[mine, 0], rtol=1e-10, callback=seen.append)
+            np.testing.assert_allclose(seen[-1], X[mine, 0], rtol=1e-6)
+
+            last = comm.rank == comm.size - 1
+            calls = []
+
+            def fails(r):
+                calls.append(1)
+                return 1 // 0 if last and len(calls) > 3 else r
+
+            for _ in range(2):
+                refused(ZeroDivisionError if last else shardmat.InternalError, "division or modulo by zero",
+                        lambda: m.solve(b[mine, 0], solver="cg", M=fails))
+            refused(ValueError, "dimension mismatch", lambda: m.solve(b[mine, 0], solver="cg", M=sp.eye(3 if last else LAST - FIRST)))
+            refused(Exception, "apply is", lambda: m.solve(b[mine, 0], solver="cg", M=jacobi if last else None))
+            np.testing.assert_allclose(m @ X[mine], b[mine], atol=1e-12)
+
+
+def levels_of_multigrid(context):
+    """Called as pyamg; every rank has its rows of P."""
+    if context.info()["backend"] != "host":
+        return
+    a, xyz = elastic_plate(40, 4)
+    nodes = len(xyz)
+    first, last = nodes * comm.rank // comm.size, nodes * (comm.rank + 1) // comm.size
+    own, b = slice(2 * first, 2 * last), np.ones(2 * nodes)
+    for method in (None, "nnz"):
+        with shardmat.Matrix.from_rows(a[own], context=context, method=method) as m:
+            ml = shardmat.multigrid(m, coordinates=xyz[first:last], coarse_size=30, inner="f64")
+            residuals = []
+            x = np.concatenate(comm.allgather(ml.solve(b[own], tol=1e-6, maxiter=300, residuals=residuals)))
+            assert np.linalg.norm(b - a @ x) <= 1.1e-6 * np.linalg.norm(b), residuals[-1]  # slow: the nodes lie in any order, and so do ranks' aggregates
+            feeders = any(comm.allgather(context.info()["feeder"]))
+            if feeders:
+                refused(ValueError, "feeders", lambda: ml.solve(b[own], accel="cg"))
+                continue
+            x = np.concatenate(comm.allgather(ml.solve(b[own], tol=1e-8, accel="cg", residuals=residuals)))
+            assert np.linalg.norm(b - a @ x) <= 1.1e-8 * np.linalg.norm(b) and len(residuals) < 60, residuals
+            p = ml.levels[0].P
+            assert p.shape[1] == ml.levels[1].unknowns and sum(comm.allgather(p.shape[0])) == a.shape[0]
+            if method is None:
+                p = sp.vstack(comm.allgather(p)).tocsr()
+                modes = rigid_modes(xyz)
+                inside = (xyz[:, 0] > 8) & (xyz[:, 0] < 32)
+                coarse, *_ = np.linalg.lstsq(p.toarray(), modes, rcond=None)
+                close = np.repeat(inside, 2)
+                assert abs(p @ coarse - modes)[close].max() < 0.1 * abs(modes).max()
+                assert ml.levels[1].nonzeros >= (p.T @ a @ p).nnz * 0.9
+            refused(AttributeError, "on one rank only", lambda: ml.levels[0].A)
+            assert "Number of Levels" in str(ml)
+
+
 def files(context):
     m = shardmat.Matrix.from_file("poisson7:n=6", context=context)
     ids = m.row_ids()
@@ -297,6 +377,7 @@ def main():
                 if backend == "host":
                     assert context.info()["feeder"] == (owners > 0 and comm.rank == comm.size - 1)
                 for step in (own_rows, node_blocks, multigrid, different_options, arrays_of_the_context, triplets, boundary_values, solving,
+                             own_preconditioners, levels_of_multigrid,
                              penalty_rows, half_storage, files, errors, interrupted):
                     step(context)
                     if comm.rank == 0:

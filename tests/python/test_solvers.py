@@ -31,17 +31,18 @@ class Solvers(unittest.TestCase):
                  "max_iterations": 7, "restart": 5, "gram_schmidt": "modified", "columns": 2, "node_block_size": 1, "degree": 3, "null_space": "none",
                  "near_null_space": "constants", "strength": 0.1, "smoother_degree": 3, "coarse_size": 20, "levels": 3, "inner": "f64", "refresh": "anew",
                  "residual_norm": "preconditioned", "assume_symmetric": True, "variant": "classic", "penalty_rows": "keep",
-                 "coordinates": np.zeros((60, 3)), "monitor": print}
-        self.assertEqual(sorted(names + ["columns", "coordinates", "monitor"]), sorted(given))
+                 "coordinates": np.zeros((60, 3)), "monitor": print, "watch": print, "M": sp.eye(60)}
+        self.assertEqual(sorted(names + ["M", "columns", "coordinates", "monitor", "watch"]), sorted(given))
         for documented in (shardmat.Solver, m.solve, m.solver):
             self.assertEqual(sorted(re.findall(r"^ *(\w+): ", documented.__doc__, re.M)), sorted(given))
         users = {"restart": {"solver": "gmres"}, "gram_schmidt": {"solver": "fgmres"}, "degree": {"preconditioner": "chebyshev"},
                  "node_block_size": {"preconditioner": "block_jacobi"}}
+        fits = {"M": {"preconditioner": "auto"}}
         users |= dict.fromkeys(("near_null_space", "strength", "smoother_degree", "coarse_size", "levels", "inner", "refresh", "coordinates"),
                                {"preconditioner": "multigrid"})
         for name, value in given.items():
             plain = {"solver": "cg", "preconditioner": "none"}
-            m.solver(**{**plain, **users.get(name, {}), name: value}).close()
+            m.solver(**{**plain, **users.get(name, {}), **fits.get(name, {}), name: value}).close()
             if name in users:
                 with self.assertRaisesRegex(ValueError, f"{name} (is|are) of no use with the .*; leave (it|them) out, or take"):
                     m.solver(**plain, **{name: value})
@@ -167,6 +168,92 @@ class Solvers(unittest.TestCase):
         tall = sp.vstack([a, sp.eye(80)]).tocsr()
         of_tall = shardmat.Matrix.from_scipy(tall)
         np.testing.assert_allclose(spl.lsqr(of_tall, tall @ np.ones(80), atol=1e-12, btol=1e-12)[0], np.ones(80))
+
+
+class OwnPreconditioners(unittest.TestCase):
+    def setUp(self):
+        rng = np.random.default_rng(4)
+        scales = sp.diags(10 ** rng.uniform(-2, 2, 120))
+        self.a = sp.csr_matrix(scales @ (tridiagonal(120) + tridiagonal(120).T + sp.eye(120)) @ scales)
+        self.m, self.b = shardmat.Matrix.from_scipy(self.a), rng.standard_normal(120)
+        self.x = spl.spsolve(self.a.tocsc(), self.b)
+
+    def solved(self, b=None, **options):
+        b = self.b if b is None else b
+        solver = self.m.solver(rtol=1e-10, columns=1 if b.ndim == 1 else b.shape[1], **options)
+        np.testing.assert_allclose(self.a @ solver.solve(b), b, atol=1e-8)
+        return solver.results[0]["iterations"]
+
+    def test_functions_operators_and_matrices(self):
+        inverse = 1 / self.a.diagonal()
+        shapes = []
+
+        def function(r):
+            shapes.append(r.shape)
+            return (r.T * inverse).T
+
+        expected = self.solved(solver="cg", preconditioner="jacobi")
+        self.assertLess(expected, 60)
+        for given in (function, sp.diags(inverse), np.diag(inverse), spl.aslinearoperator(sp.diags(inverse).tocsr())):
+            self.assertLessEqual(abs(self.solved(solver="cg", preconditioner=given) - expected), 2)
+            self.assertLessEqual(abs(self.solved(solver="cg", M=given) - expected), 2)
+            self.solved(solver="fgmres", M=given)
+        columns = np.stack([self.b, 3 * self.b[::-1], self.b ** 2], 1)
+        self.solved(columns, solver="cg", M=function)
+        self.solved(columns, solver="cg", M=sp.diags(inverse))
+        self.assertEqual(set(shapes), {(120,), (120, 3)})
+        for method in ("gmres", "bicgstab", "minres", "chebyshev"):
+            self.solved(solver=method, M=sp.diags(inverse))
+        f32 = shardmat.Matrix.from_scipy(self.a.astype(np.float32))
+        f32.solve(self.b, solver="cg", M=lambda r: (self.assertEqual(r.dtype, np.float32), r * inverse.astype(np.float32))[1])
+
+    def test_flexible_forgives_what_classic_does_not(self):
+        factor = spl.spilu(self.a.tocsc(), drop_tol=1e-3)
+        unsymmetric = sp.csr_matrix(np.diag(self.a.diagonal() ** -0.5) @ (np.eye(120) + 0.4 * np.eye(120, k=1)) @ np.diag(self.a.diagonal() ** -0.5))
+        many = self.m.solver("cg", M=unsymmetric, variant="classic", rtol=1e-10, max_iterations=1000)
+        flexible = self.solved(solver="cg", M=unsymmetric)
+        with self.assertRaises(shardmat.NotConvergedError):
+            many.solve(self.b)
+        self.assertLess(flexible, 200)
+        self.assertLess(self.solved(solver="cg", M=factor.solve), 10)
+
+    def test_what_goes_wrong(self):
+        with self.assertRaisesRegex(ZeroDivisionError, "by zero"):
+            self.m.solve(self.b, solver="cg", M=lambda r: 1 // 0)
+        solver = self.m.solver("cg", M=lambda r: r[:-1])
+        for _ in range(2):
+            with self.assertRaisesRegex(ValueError, r"shape \(119,\) for one of shape \(120,\)"):
+                solver.solve(self.b)
+        with self.assertRaisesRegex(TypeError, "Cannot cast"):
+            self.m.solve(self.b, solver="cg", M=lambda r: r + 1j)
+        with self.assertRaisesRegex(ValueError, "dimension mismatch"):
+            self.m.solve(self.b, solver="cg", M=sp.eye(5))
+        with self.assertRaisesRegex(ValueError, "two words for one thing"):
+            self.m.solve(self.b, preconditioner="jacobi", M=sp.eye(120))
+        with self.assertRaisesRegex(ValueError, "say that it is linear"):
+            self.m.solve(self.b, solver="bicgstab", M=lambda r: r)
+        with self.assertRaises(shardmat.NotConvergedError) as caught:
+            self.m.solve(self.b, solver="cg", M=lambda r: r * np.nan)
+        self.assertNotIn("converged_", caught.exception.results[0]["reason"])
+
+    def test_a_preconditioner_alone(self):
+        solver = self.m.solver("cg", "jacobi", rtol=1e-10)
+        np.testing.assert_allclose(solver.precondition(self.b), self.b / self.a.diagonal(), rtol=1e-14)
+        x, info = spl.cg(self.a, self.b, M=solver.aspreconditioner(), atol=1e-9)
+        self.assertEqual(info, 0)
+        np.testing.assert_allclose(x, self.x, rtol=1e-2, atol=1e-4)
+
+    def test_watch_gets_x(self):
+        for method in ("cg", "minres", "gmres", "bicgstab", "fgmres"):
+            seen = []
+            solver = self.m.solver(method, "jacobi", watch=lambda x: seen.append(x), rtol=1e-10)
+            x = solver.solve(self.b)
+            self.assertEqual(len(seen), solver.results[0]["iterations"], method)
+            np.testing.assert_allclose(seen[-1], x, rtol=1e-7, err_msg=method)
+            norms = [np.linalg.norm(self.b - self.a @ one) for one in seen]
+            np.testing.assert_allclose(norms, solver.results[0]["history"][1:], rtol=1e-3, atol=1e-12, err_msg=method)
+        with self.assertRaisesRegex(shardmat.NotConvergedError, "told to end"):
+            self.m.solve(self.b, solver="cg", watch=lambda x: True)
 
 
 class Graphs(unittest.TestCase):

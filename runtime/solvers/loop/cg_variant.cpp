@@ -51,11 +51,15 @@ Measured measure(const MethodInputs& in) {
 
 int cg_blocks_for(const MethodInputs& in) {
   const bool separate = !in.preconditioner.identity() && !in.preconditioner.is_diagonal();
-  return separate || in.columns() > 1 ? 0 : krylov::cg_blocks(in.context().device());
+  return separate || in.options.variant == CgVariant::flexible || in.columns() > 1
+             ? 0
+             : krylov::cg_blocks(in.context().device());
 }
 
 CgChoice choose_cg_variant(const MethodInputs& in, CgVariant asked, bool by_rule) {
   if (asked != CgVariant::automatic) return {asked, "asked for"};
+  if (in.options.own_preconditioner)
+    return {CgVariant::flexible, "the program's preconditioner may be unsymmetric, or change"};
   Communicator& ranks = in.context().communicator();
   if (ranks.size() == 1) return {CgVariant::classic, "one rank has no sums over the ranks to save"};
   if (GridSums::possible(in.context().exchange_context(in.type(), 1), cg_blocks_for(in)))

@@ -9,7 +9,7 @@ namespace shardmat {
 namespace {
 
 // In the order of the enumerations.
-constexpr std::array<std::string_view, 3> kVariants{"auto", "classic", "single_reduction"};
+constexpr std::array<std::string_view, 4> kVariants{"auto", "classic", "single_reduction", "flexible"};
 constexpr std::array<std::string_view, 2> kGramSchmidt{"classical", "modified"};
 constexpr std::array<std::string_view, 3> kNorms{"unpreconditioned", "preconditioned", "natural"};
 constexpr std::array<std::string_view, 4> kNullSpaces{"none", "constant", "rigid", "auto"};

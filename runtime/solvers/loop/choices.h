@@ -11,13 +11,14 @@
 
 namespace shardmat {
 
-/// Which form of conjugate gradients: the classic one, or the one that sums over the ranks once an iteration.
+/// Which form of conjugate gradients.
 enum class CgVariant {
   automatic,         ///< the faster one, see choose_cg_variant()
   classic,           ///< two sums over the ranks an iteration
   single_reduction,  ///< one sum; its passes read and write a vector more (two with a preconditioner of passes of its own)
+  flexible,          ///< as classic, and a preconditioner may be a little unsymmetric, or change
 };
-/// "auto", "classic", "single_reduction".
+/// "auto", "classic", "single_reduction", "flexible".
 std::string_view name(CgVariant variant);
 CgVariant parse_cg_variant(std::string_view text);
 

@@ -41,7 +41,7 @@ class Projected final : public Preconditioner {
   std::int64_t device_bytes() const override { return inner_->device_bytes() + project_->device_bytes(); }
   std::string describe() const override { return inner_->describe(); }
   const MultigridReport* multigrid() const override { return inner_->multigrid(); }
-  const NullVectors* null_vectors() const override { return inner_->null_vectors(); }
+  const multigrid::Hierarchy* hierarchy() const override { return inner_->hierarchy(); }
 
  private:
   std::unique_ptr<Preconditioner> inner_;

@@ -1,8 +1,8 @@
-// A preconditioner of the program: functions that the solver calls, for methods whose preconditioner may change from one
-// iteration to the next (fgmres).
+// A preconditioner of the program: functions that the solver calls. It may change from one iteration to the next with fgmres
+// and with the flexible variant of cg; other methods take it if it says that it is linear.
 //
 //   shardmat::SolverOptions options;
-//   options.solver = "fgmres";
+//   options.solver = "cg";
 //   options.own_preconditioner.emplace();
 //   options.own_preconditioner->name = "my multigrid";
 //   options.own_preconditioner->apply = [&](const auto& r, const auto& z, shardmat::Stream& stream) { … };
@@ -33,10 +33,17 @@ struct OwnPreconditioner {
   /// its own, not by the solver's. If it throws on some ranks only, where no other rank waits
   /// for them, all ranks throw that error; the solver stays usable.
   std::function<void(const ConstDense& r, const Dense& z, Stream& stream)> apply;
+  /// M is the same linear map in every application: any method takes it.
+  bool linear = false;
   /// `apply` only puts work on the stream, always the same, allocates nothing, waits for nothing and throws nothing: GPUs
   /// may record it in a graph. Otherwise no graph is used, and the ranks agree on errors after each call.
   bool capturable = false;
 };
+
+/// A preconditioner that works in host memory, and knows nothing of devices and row maps: z = M·r of the rows that this rank
+/// gave, in its order (DistributedVector::own()), row-major, a column for each right-hand side, of the matrix's sum_type().
+/// May throw on some ranks only: all ranks throw that error then.
+OwnPreconditioner host_preconditioner(std::function<void(const ConstDense& r, const Dense& z)> apply);
 
 /// `held`: rows in which z becomes 0, or null. Calls set_up. Collective; errors of the functions are thrown by all ranks.
 /// Throws Error(usage) without `apply`.

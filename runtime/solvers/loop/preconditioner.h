@@ -20,7 +20,9 @@ class DistributedMatrix;
 class HeldRows;
 class NullSpaceProjector;
 struct MultigridReport;
-struct NullVectors;
+namespace multigrid {
+class Hierarchy;
+}
 
 /// Threads: one thread at a time uses a preconditioner. Collective functions say so.
 class Preconditioner {
@@ -49,8 +51,7 @@ class Preconditioner {
   virtual std::string describe() const { return {}; }
   /// The levels of multigrid; null: M is not multigrid. Valid until refresh().
   virtual const MultigridReport* multigrid() const { return nullptr; }
-  /// Vectors that A maps to 0, if the preconditioner looked for them. Valid until refresh().
-  virtual const NullVectors* null_vectors() const { return nullptr; }
+  virtual const multigrid::Hierarchy* hierarchy() const { return nullptr; }
 };
 
 struct PreconditionerOptions {

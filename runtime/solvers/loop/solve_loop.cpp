@@ -408,6 +408,14 @@ void SolveLoop::note_true_residuals(std::int64_t taken) {
     const bool iterated = monitor_.iterations(static_cast<int>(j)) == std::ssize(history);
     if (!columns_[j].done && iterated) history.push_back(norms[j]);
   }
+  if (!control_.watch) return;
+  DistributedVector& x = true_residual_->x();
+  if (correction_) axpy({1}, *x_, x, stream_);
+  if (known_x_) axpy({1}, *known_x_, x, stream_);
+  product_.wait(stream_);
+  std::int64_t iterations = 0;
+  for (int j = 0; j < product_.columns(); ++j) iterations = std::max(iterations, monitor_.iterations(j));
+  control_.watch(iterations, x);
 }
 
 void SolveLoop::iterate() {

@@ -20,11 +20,13 @@
 
 namespace shardmat {
 
+class DistributedVector;
+
 struct SolverOptions {
   std::string solver = "auto";          ///< see methods(); "auto": see choose_method()
   std::string preconditioner = "auto";  ///< see preconditioners(); "auto": see choose_solvers()
   PreconditionerOptions preconditioning;
-  /// Replaces `preconditioner`, which must be "none" or "auto". Only for flexible methods (fgmres).
+  /// Replaces `preconditioner`, which must be "none" or "auto". For cg, fgmres, and any method if it is linear.
   std::optional<OwnPreconditioner> own_preconditioner;
   std::optional<double> rtol;  ///< of ‖b‖; none: default_rtol() of the matrix's type
   double atol = 0;             ///< of the residual itself
@@ -61,6 +63,8 @@ struct SolveControl {
   /// ‖b − A·x‖₂ of each column; empty without true_residuals.
   std::function<void(std::int64_t iterations, const std::vector<double>& norms, const std::vector<double>& true_norms)>
       monitor;
+  /// Called on every rank after each iteration with the x so far, if true_residuals is set; has no value on feeders.
+  std::function<void(std::int64_t iterations, const DistributedVector& x)> watch;
   /// Asked on every rank now and then; true on any rank ends the solve.
   std::function<bool()> stop;
 };

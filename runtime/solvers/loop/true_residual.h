@@ -23,6 +23,8 @@ class TrueResidual {
   /// product. Waits; the same on all ranks.
   std::vector<double> operator()(Method& method, std::int64_t taken, const DistributedVector& b, const DistributedVector& x,
                                  Stream& stream);
+  /// The x of the last such call.
+  DistributedVector& x() { return x_; }
   /// ‖v‖₂ of each column. Waits; the same on all ranks.
   std::vector<double> norms(const DistributedVector& v, Stream& stream);
 

@@ -1,5 +1,5 @@
-// Conjugate gradients, the classic variant. Its passes are in kernels/krylov/cg_steps.h; where kernels can sum over the
-// ranks, one launch does all that follows the product (kernels/krylov/cg_iteration.h).
+// Conjugate gradients, the classic and the flexible variant. Their passes are in kernels/krylov/cg_steps.h; where kernels
+// can sum over the ranks, one launch does all that follows the product (kernels/krylov/cg_iteration.h).
 #include "comm/exchange/grid_sums.h"
 #include "comm/exchange/sum_over_ranks.h"
 #include "kernels/krylov/cg_iteration.h"
@@ -19,16 +19,18 @@ class Cg final : public Method {
  public:
   explicit Cg(const MethodInputs& in)
       : in_(in),
-        memory_(in, kScaling == Scaling::separate ? 3 : 2, 5),
+        memory_(in, kScaling == Scaling::separate ? 3 : 2, 6),
         multiply_(in),
         sum_two_(in.context().exchange_context(in.type(), 1), 2 * in.columns()),
+        sum_three_(in.context().exchange_context(in.type(), 1), 3 * in.columns()),
         grid_sums_(in.context().exchange_context(in.type(), 1), cg_blocks_for(in), kCgSums) {
     v_.r = memory_.vector<T>(0);
     v_.q = memory_.vector<T>(1);
     if constexpr (kScaling == Scaling::separate) v_.z = memory_.vector<T>(2);
     v_.scale = static_cast<const T*>(in.preconditioner.diagonal());
     v_.p = static_cast<T*>(in.product.x().data);
-    v_.scalars = {memory_.scalar(0), memory_.scalar(1), memory_.scalar(2), memory_.scalar(3), memory_.scalar(4)};
+    v_.scalars = {memory_.scalar(0), memory_.scalar(1), memory_.scalar(2), memory_.scalar(4), memory_.scalar(5)};
+    if (in.options.variant == CgVariant::flexible) v_.scalars.zq = memory_.scalar(3);
     v_.monitor = in.monitor;
     v_.norm = in.options.residual_norm;
   }
@@ -55,7 +57,12 @@ class Cg final : public Method {
     in_.run(CgResidual<T, kScaling>{v_}, stream);
     if constexpr (kScaling == Scaling::separate) {
       precondition(stream);
-      sum_residual(stream);
+      if (v_.scalars.zq == nullptr) {
+        sum_residual(stream);
+      } else {
+        in_.run(CgFlexibleSums<T>{v_}, stream);
+        sum_three_(v_.scalars.rz, stream);
+      }
     } else {
       sum_two_(v_.scalars.rz, stream);
     }
@@ -65,7 +72,8 @@ class Cg final : public Method {
   IterationCosts costs(std::int64_t) const override {
     constexpr bool kSeparate = kScaling == Scaling::separate, kDiagonal = kScaling == Scaling::diagonal;
     return {1, grid_sums_.blocks() > 0 ? 0.0 : 2.0, kSeparate ? 1.0 : 0.0,
-            in_.pass_bytes((kSeparate ? 10 : 8) + multiply_.vectors_read(), kDiagonal ? 2 : 0)};
+            in_.pass_bytes((kSeparate ? 10 : 8) + (v_.scalars.zq != nullptr ? 1 : 0) + multiply_.vectors_read(),
+                           kDiagonal ? 2 : 0)};
   }
   std::int64_t device_bytes() const override { return memory_.bytes() + multiply_.device_bytes(); }
 
@@ -81,7 +89,7 @@ class Cg final : public Method {
   MethodInputs in_;
   MethodMemory memory_;
   ProductWithDot<T> multiply_;
-  SumOverRanks sum_two_;
+  SumOverRanks sum_two_, sum_three_;
   GridSums grid_sums_;  ///< for passes of an iteration in one launch
   CgVectors<T, kScaling> v_{};
 };
@@ -90,6 +98,10 @@ class Cg final : public Method {
 
 std::unique_ptr<Method> make_cg(const MethodInputs& inputs) {
   if (inputs.options.variant == CgVariant::single_reduction) return make_single_reduction_cg(inputs);
+  if (inputs.options.variant == CgVariant::flexible)  // z is a vector of its own, whatever M is
+    return dispatch(inputs.type(), [&]<class Tag>(Tag) -> std::unique_ptr<Method> {
+      return std::make_unique<Cg<typename Tag::type, Scaling::separate>>(inputs);
+    });
   return make_preconditioned<Cg>(inputs);
 }
 

@@ -38,6 +38,8 @@ class Hierarchy {
   const MultigridReport& report() const { return report_; }
   /// What A maps to 0; looked for when the hierarchy was made, or made anew.
   const NullVectors& null_vectors() const { return null_vectors_; }
+  /// From level + 1 to a level with a next one; the first one's nodes are in the order of the source. Valid until refresh().
+  const NodeRows& prolongation(std::int64_t level) const { return coarsenings_[at(level)].p; }
   std::int64_t device_bytes() const;
   std::int64_t cycle_bytes() const;
 

@@ -34,7 +34,7 @@ class Multigrid final : public Preconditioner {
   std::int64_t apply_bytes() const override { return hierarchy_->cycle_bytes(); }
   std::int64_t device_bytes() const override { return hierarchy_->device_bytes(); }
   const MultigridReport* multigrid() const override { return &hierarchy_->report(); }
-  const NullVectors* null_vectors() const override { return &hierarchy_->null_vectors(); }
+  const multigrid::Hierarchy* hierarchy() const override { return hierarchy_.get(); }
   std::string describe() const override {
     const MultigridReport& report = hierarchy_->report();
     std::string text = fmt::format("{}; {} levels of", report.modes, report.levels.size());

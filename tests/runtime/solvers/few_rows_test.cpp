@@ -37,7 +37,8 @@ void solve_few_rows(const Case& c, int rows, const SolverOptions& options) {
 void every_solver(const Case& c) {
   for (int rows = 1; rows <= 3; ++rows)
     for (const MethodEntry& method : methods())
-      for (const CgVariant variant : {CgVariant::automatic, CgVariant::classic, CgVariant::single_reduction})
+      for (const CgVariant variant :
+           {CgVariant::automatic, CgVariant::classic, CgVariant::single_reduction, CgVariant::flexible})
         for (const PreconditionerEntry& preconditioner : preconditioners())
           for (const std::int64_t columns : {1, 2}) {
             if (preconditioner.name == "multigrid" && c.backend == BackendChoice::cuda) continue;  // the host's

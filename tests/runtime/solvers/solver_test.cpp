@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/matrix/dense_copy.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/preconditioner.h"
@@ -375,6 +376,60 @@ void takes_a_preconditioner_of_the_program(const Case& c) {
   EXPECT_NE(error_of(ErrorKind::usage, [&] { Solver(system.at.matrix, options); }).find("apply"), std::string::npos);
 }
 SHARDMAT_VECTOR_TEST(Solver, TakesAPreconditionerOfTheProgram, takes_a_preconditioner_of_the_program)
+
+/// z is r over the diagonal, and unsymmetric by a third of the entry before: classic directions soon are not conjugate any
+/// more.
+OwnPreconditioner unsymmetric(HostVector<double> diagonal, bool& fails) {
+  return host_preconditioner([diagonal = std::move(diagonal), &fails](const ConstDense& r, const Dense& z) {
+    Stream stream{Device{}};
+    HostVector<double> values = to_host(r.data, r.rows * r.columns, r.type, stream);
+    ASSERT_EQ(values.size(), diagonal.size() * static_cast<std::size_t>(r.columns));
+    const HostVector<double> rs = values;
+    const auto columns = static_cast<std::size_t>(r.columns);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = (rs[i] + (i >= columns ? 0.3 * rs[i - columns] : 0)) / diagonal[i / columns];
+    to_device(z.data, values, z.type, stream);
+    if (fails && world().rank() == world().size() - 1) throw Error(ErrorKind::resources, "no room for a coarse grid");
+  });
+}
+
+void takes_a_preconditioner_in_host_memory(const Case& c) {
+  for (const LocalSort sort : {LocalSort::none, LocalSort::by_length}) {
+    System system(c, "elasticity:n=5,clamp=0.3", 2, sort);
+    const HostVector<double> diagonal = system.at.matrix.diagonal(system.stream()).own(system.stream());
+    bool fails = false;
+    SolverOptions options = options_of("cg", "none", c);
+    options.columns = 2, options.own_preconditioner = unsymmetric(diagonal, fails);
+    const auto iterations = [&](CgVariant variant, std::string_view method) {
+      options.solver = method, options.variant = variant;
+      system.x.fill(0, system.stream());
+      const SolveResult result = Solver(system.at.matrix, options).solve(system.b, system.x);
+      return result.converged() ? result.iterations : options.max_iterations;
+    };
+    const std::int64_t flexible = iterations(CgVariant::automatic, "cg");
+    EXPECT_LT(flexible, 200);
+    EXPECT_LT(flexible, iterations(CgVariant::classic, "cg"));
+    EXPECT_NE(error_of(ErrorKind::usage, [&] { iterations(CgVariant::automatic, "gmres"); }).find("linear"),
+              std::string::npos);
+    options.own_preconditioner->linear = true;
+    for (const char* method : {"gmres", "bicgstab"}) EXPECT_LT(iterations(CgVariant::automatic, method), 200) << method;
+    options.solver = "cg", options.own_preconditioner->linear = false;
+    Solver solver(system.at.matrix, options);
+    DistributedVector z(system.at.matrix, VectorLayout::rows, c.type, 2);
+    solver.precondition(system.b, z);
+    const HostVector<double> rs = system.b.own(system.stream()), zs = z.own(system.stream());
+    for (std::size_t i = 0; i < zs.size(); ++i) {
+      const double expected = (rs[i] + (i >= 2 ? 0.3 * rs[i - 2] : 0)) / diagonal[i / 2];
+      EXPECT_NEAR(zs[i], expected, (c.type == ValueType::f64 ? 1e-15 : 1e-6) * std::abs(expected)) << i;
+    }
+    fails = true;
+    EXPECT_NE(error_of(ErrorKind::resources, [&] { solver.precondition(system.b, z); }).find("coarse grid"),
+              std::string::npos);
+    EXPECT_NE(error_of(ErrorKind::resources, [&] { iterations(CgVariant::flexible, "cg"); }).find("coarse grid"),
+              std::string::npos);
+  }
+}
+SHARDMAT_VECTOR_TEST(Solver, TakesAPreconditionerInHostMemory, takes_a_preconditioner_in_host_memory)
 
 }  // namespace
 }  // namespace shardmat

@@ -61,7 +61,7 @@ inline std::vector<Form> forms() {
   for (const MethodEntry& method : methods()) {
     if (!method.variants) all.push_back({method.name, CgVariant::automatic});
     else
-      for (const CgVariant variant : {CgVariant::classic, CgVariant::single_reduction})
+      for (const CgVariant variant : {CgVariant::classic, CgVariant::single_reduction, CgVariant::flexible})
         all.push_back({method.name, variant});
   }
   return all;

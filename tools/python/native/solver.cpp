@@ -1,4 +1,5 @@
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -10,7 +11,7 @@ namespace {
 class NativeSolver {
  public:
   NativeSolver(const NativeMatrix& matrix, const py::dict& settings)
-      : place_(matrix.place()), monitor_(std::make_unique<Monitor>()) {
+      : place_(matrix.place()), monitor_(std::make_unique<Monitor>()), own_(std::make_unique<Own>()) {
     shardmat_solver_options options{};
     options.size = sizeof options;
     std::string texts;
@@ -18,6 +19,10 @@ class NativeSolver {
     for (const auto& [key, value] : settings) {
       const auto name = key.cast<std::string>();
       if (name == "monitor") monitor_->call = py::reinterpret_borrow<py::object>(value);
+      else if (name == "watch")
+        monitor_->watch = py::reinterpret_borrow<py::object>(value), options.watch = &Monitor::watched;
+      else if (name == "apply") own_->call = py::reinterpret_borrow<py::object>(value), options.apply = &Own::called;
+      else if (name == "apply_is_linear") options.apply_is_linear = value.cast<bool>() ? 1 : 0;
       else if (name == "columns") options.columns = value.cast<std::int64_t>();
       else if (name == "coordinates") coordinates = py::reinterpret_borrow<py::array_t<double>>(value);
       else if (name == "near_null_vectors") vectors = py::reinterpret_borrow<py::array_t<double>>(value);
@@ -34,6 +39,7 @@ class NativeSolver {
     }
     options.monitor = &Monitor::called;
     options.user = monitor_.get();
+    options.apply_user = own_.get();
     columns_ = options.columns == 0 ? 1 : options.columns;
     shardmat_solver* made = nullptr;
     call([&] { return shardmat_solver_create(matrix.get(), &options, &made); });
@@ -42,6 +48,27 @@ class NativeSolver {
 
   void refresh() const {
     call([&] { return shardmat_solver_refresh(handle_.get()); });
+  }
+
+  void precondition(const py::object& r, const py::object& z) const {
+    const View from(r, "r", false, place_), to(z, "z", true, place_);
+    own_->error.reset();
+    const int status = unlocked([&] { return shardmat_solver_precondition(handle_.get(), &from.dense(), &to.dense()); });
+    raise(own_->error);
+    check(status);
+  }
+
+  /// This rank's rows of the prolongation to a level: where they begin, columns, values.
+  py::tuple prolongation(std::int64_t level) const {
+    shardmat_multigrid_level about{};
+    about.size = sizeof about;
+    call([&] { return shardmat_solver_get_level(handle_.get(), level, &about); });
+    py::array_t<std::int64_t> starts(about.prolongation_rows + 1), columns(about.prolongation_entries);
+    py::array_t<double> values(about.prolongation_entries);
+    std::int64_t *const to_starts = starts.mutable_data(), *const to_columns = columns.mutable_data();
+    double* const to_values = values.mutable_data();
+    call([&] { return shardmat_solver_get_prolongation(handle_.get(), level, to_starts, to_columns, to_values); });
+    return py::make_tuple(starts, columns, values);
   }
 
   /// The levels of multigrid; None of another preconditioner.
@@ -75,14 +102,10 @@ class NativeSolver {
     const View from(b, "b", false, place_), to(x, "x", true, place_);
     std::vector<shardmat_solve_result> results(static_cast<std::size_t>(columns_));
     for (auto& result : results) result.size = sizeof result;
-    monitor_->error.reset();
+    monitor_->error.reset(), own_->error.reset();
     const int status =
         unlocked([&] { return shardmat_solver_solve(handle_.get(), &from.dense(), &to.dense(), results.data()); });
-    if (monitor_->error) {
-      py::error_already_set error = std::move(*monitor_->error);
-      monitor_->error.reset();
-      throw error;
-    }
+    raise(monitor_->error), raise(own_->error);
     if (status != SHARDMAT_NOT_CONVERGED) check(status);
     py::list columns;
     for (std::int64_t j = 0; j < columns_; ++j) columns.append(describe(results[static_cast<std::size_t>(j)], j));
@@ -90,27 +113,85 @@ class NativeSolver {
   }
 
  private:
+  static void raise(std::optional<py::error_already_set>& kept) {
+    if (!kept) return;
+    py::error_already_set error = std::move(*kept);
+    kept.reset();
+    throw error;
+  }
+
+  static std::vector<py::ssize_t> shape_of(const shardmat_dense& v) {
+    return v.columns == 1 ? std::vector<py::ssize_t>{v.rows} : std::vector<py::ssize_t>{v.rows, v.columns};
+  }
+  static py::array copy_of(const shardmat_dense& v) { return {dtype_of(v.type), shape_of(v), v.data}; }
+
+  /// A preconditioner of the program. Called by the library without Python's lock.
+  struct Own {
+    static int called(void* user, const shardmat_dense* r, const shardmat_dense* z, char* problem) {
+      if (ends_here()) return SHARDMAT_INTERNAL;
+      auto& self = *static_cast<Own*>(user);
+      const WithLock lock;
+      try {
+        return self.apply(*r, *z);
+      } catch (py::error_already_set& error) {
+        const std::string text =
+            py::str(error.type().attr("__name__")).cast<std::string>() + ": " + py::str(error.value()).cast<std::string>();
+        std::copy_n(text.data(), std::min<std::size_t>(text.size(), 255), problem);
+        const int status = error.matches(PyExc_MemoryError)  ? SHARDMAT_RESOURCES
+                           : error.matches(PyExc_ValueError) ? SHARDMAT_USAGE
+                                                             : SHARDMAT_INTERNAL;
+        self.error.emplace(std::move(error));
+        return status;
+      }
+    }
+    int apply(const shardmat_dense& r, const shardmat_dense& z) const {
+      const py::array given = copy_of(r);
+      const py::object numpy = py::module_::import("numpy"), found = numpy.attr("asarray")(call(given));
+      if (!found.attr("shape").equal(given.attr("shape")))
+        throw_value_error("a preconditioner gave an array of shape " + py::str(found.attr("shape")).cast<std::string>() +
+                          " for one of shape " + py::str(given.attr("shape")).cast<std::string>());
+      const py::array to(dtype_of(z.type), shape_of(z), z.data, py::none());  // a view
+      numpy.attr("copyto")(to, found, "same_kind");
+      return SHARDMAT_OK;
+    }
+    [[noreturn]] static void throw_value_error(const std::string& text) {
+      PyErr_SetString(PyExc_ValueError, text.c_str());
+      throw py::error_already_set();
+    }
+    py::object call;
+    std::optional<py::error_already_set> error;
+  };
+
   /// Called by the library without Python's lock. Also where Ctrl-C ends a solve.
   struct Monitor {
     static int called(void* user, std::int64_t iterations, const double* norms, std::int64_t columns) {
-      if (ends_here()) return 1;
       auto& self = *static_cast<Monitor*>(user);
+      return self.asks([&] {
+        return self.call ? self.call(iterations, std::vector<double>(norms, norms + columns)) : py::object(py::none());
+      });
+    }
+    static int watched(void* user, std::int64_t, const shardmat_dense* x) {
+      auto& self = *static_cast<Monitor*>(user);
+      return self.asks([&] { return self.watch(copy_of(*x)); });
+    }
+    template <class F>
+    int asks(F&& program) {
+      if (ends_here()) return 1;
       const WithLock lock;
-      if (self.error) return 1;
+      if (error) return 1;
       try {
         if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-        if (!self.call) return 0;
-        const py::object wish = self.call(iterations, std::vector<double>(norms, norms + columns));
+        const py::object wish = program();
         return !wish.is_none() && wish.cast<bool>() ? 1 : 0;
-      } catch (py::error_already_set& error) {
-        self.error.emplace(std::move(error));
+      } catch (py::error_already_set& thrown) {
+        error.emplace(std::move(thrown));
       } catch (const py::cast_error&) {
         PyErr_SetString(PyExc_TypeError, "a monitor returns None, or True to end the solve");
-        self.error.emplace();
+        error.emplace();
       }
       return 1;
     }
-    py::object call;
+    py::object call, watch;
     std::optional<py::error_already_set> error;
   };
 
@@ -140,6 +221,7 @@ class NativeSolver {
 
   Place place_;
   std::unique_ptr<Monitor> monitor_;
+  std::unique_ptr<Own> own_;
   std::int64_t columns_ = 1;
   Owned<shardmat_solver, shardmat_solver_destroy> handle_;
 };
@@ -151,6 +233,8 @@ void add_solver(py::module_& module) {
       .def(py::init<const NativeMatrix&, const py::dict&>())
       .def("refresh", &NativeSolver::refresh)
       .def("multigrid", &NativeSolver::multigrid)
+      .def("precondition", &NativeSolver::precondition)
+      .def("prolongation", &NativeSolver::prolongation)
       .def("solve", &NativeSolver::solve);
 }
 

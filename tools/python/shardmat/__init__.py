@@ -10,13 +10,15 @@ from .batch import Batch
 from .context import Context, empty
 from .errors import (Error, InputError, InternalError, NotConvergedError, RankLostError, ResourcesError, UsageError,
                      VerificationError)
+from .krylov import bicgstab, cg, gmres, minres
 from .matrix import Matrix, Product
+from .multigrid import multigrid
 from .pagerank import pagerank
 from .solver import Solver, solver_settings
 
 __all__ = ["Batch", "Context", "Error", "InputError", "InternalError", "Matrix", "NotConvergedError", "Product", "RankLostError",
-           "ResourcesError", "Solver", "UsageError", "VerificationError", "empty", "pagerank", "solver_settings",
-           "version"]
+           "ResourcesError", "Solver", "UsageError", "VerificationError", "bicgstab", "cg", "empty", "gmres", "minres", "multigrid",
+           "pagerank", "solver_settings", "version"]
 
 
 def __getattr__(name):

@@ -11,7 +11,12 @@ from .handle import Handle
 _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", or "auto" (by the matrix).
     preconditioner: "none", "jacobi", "block_jacobi", "chebyshev", "multigrid", or "auto": multigrid for symmetric matrices of
         5,000 rows and more with a positive diagonal, block_jacobi for smaller ones, jacobi if the matrix is not symmetric.
-        Where a choice fails, the next one goes on.
+        Where a choice fails, the next one goes on. Or a preconditioner of the program: z = M(r) for arrays of NumPy with this
+        rank's rows of the residuals, (rows,) or (rows, columns). A function may give other results from one call to the next,
+        for "cg" and "fgmres"; any solver takes a LinearOperator of SciPy, a sparse matrix or an array with this rank's rows
+        and columns. An exception of it ends the solve on all ranks.
+
+    M: another word for the preconditioner.
 
     Options, by keyword:
     rtol: of the norm of b. 1e-8, for a matrix in float32 1e-5.
@@ -39,10 +44,13 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
         (default): what multigrid finds.
     residual_norm: "unpreconditioned" or "preconditioned", for the test of convergence.
     assume_symmetric: True skips the test that cg, minres and chebyshev make.
-    variant: of cg: "auto", "classic", or "single_reduction" with one sum over the ranks an iteration.
+    variant: of cg: "auto", "classic", "single_reduction" with one sum over the ranks an iteration, or "flexible" for a
+        preconditioner that is a little unsymmetric, or changes.
     penalty_rows: rows that state a known value by a diagonal above 1e8 times all else, as FreeFEM's tgv. "auto": they give
         x = b / diagonal, and the others are solved for; "known": all such rows, and one at least; "keep": rows like
         others. ``results`` tell how many; norm_of_b, residual and true_residual are those of the other rows.
+    watch: called after each iteration with the x so far, (rows,) or (rows, columns); True ends the solve. Takes one more
+        product an iteration.
     monitor: called now and then with the iterations and the norm of each column's residual; True ends the solve. Ctrl-C ends
         it, too."""
 
@@ -93,17 +101,39 @@ def _arrays(given, own_rows):
     return arrays
 
 
+def _own_preconditioner(given):
+    """A preconditioner of the program among the options, as the native module takes it. It is removed from `given`."""
+    if given.get("M") is not None:
+        if given.get("preconditioner", "auto") not in ("auto", None):
+            raise ValueError("M and preconditioner are two words for one thing; give one of them")
+        given["preconditioner"] = given["M"]
+    given.pop("M", None)
+    M = given.get("preconditioner")
+    if M is None or isinstance(M, str):
+        return {}
+    del given["preconditioner"]
+    if callable(M) and not hasattr(M, "shape"):
+        return {"apply": M, "apply_is_linear": False}
+    from scipy.sparse.linalg import aslinearoperator
+
+    M = aslinearoperator(M)
+    return {"apply": lambda r: M.matvec(r) if r.ndim == 1 else M.matmat(r), "apply_is_linear": True}
+
+
+_CALLED = ("columns", "monitor", "watch")  # options that are no text
+
+
 def _options(given):
-    """What was given, with all but columns and monitor as text."""
+    """What was given, with all but these as text."""
     known = {name: value for name, value in given.items() if value is not None}
     columns = operator.index(known.get("columns", 1))
     if not 1 <= columns < 2**63:
         raise ValueError(f"columns is {columns}; it must be at least 1")
     names = re.findall(r"^(\w+):", solver_settings(), re.MULTILINE)
     for name in known:
-        if name not in names and name not in ("columns", "monitor"):
+        if name not in names and name not in _CALLED:
             raise TypeError(f"there is no option '{name}' of a solver; help(shardmat.Solver) lists them")
-    return {name: value if name in ("columns", "monitor") else _as_text(name, value) for name, value in known.items()}
+    return {name: value if name in _CALLED else _as_text(name, value) for name, value in known.items()}
 
 
 @lists_options
@@ -116,9 +146,9 @@ class Solver(Handle):
     def __init__(self, matrix, solver="auto", preconditioner="auto", **options):
         self._matrix = matrix
         self._sum_type = matrix.info()["sum_type"]
-        arrays = _arrays(options, matrix.own_shape[0])
-        settings = _options({"solver": solver, "preconditioner": preconditioner, **options})
-        self._native = native().Solver(matrix._open(), {**settings, **arrays})
+        options = {"solver": solver, "preconditioner": preconditioner, **options}
+        special = {**_arrays(options, matrix.own_shape[0]), **_own_preconditioner(options)}
+        self._native = native().Solver(matrix._open(), {**_options(options), **special})
         self.results = []
 
     @property
@@ -135,6 +165,22 @@ class Solver(Handle):
         """
         found = self.multigrid
         return [] if found is None else found["levels"]
+
+    def precondition(self, r):
+        """z = M·r: the preconditioner alone, for this rank's rows. Collective."""
+        import numpy
+
+        r = numpy.ascontiguousarray(real(r, "r"), self._sum_type)
+        z = numpy.empty_like(r)
+        self._open().precondition(r, z)
+        return z
+
+    def aspreconditioner(self):
+        """The preconditioner as a ``scipy.sparse.linalg.LinearOperator`` of this rank's rows, as M of SciPy's solvers and of ours."""
+        from scipy.sparse.linalg import LinearOperator
+
+        rows = self._matrix.own_shape[0]
+        return LinearOperator((rows, rows), matvec=lambda r: self.precondition(r.reshape(-1)), dtype=self._sum_type)
 
     def refresh(self):
         """Takes the new values of the matrix into the preconditioner. Collective."""
