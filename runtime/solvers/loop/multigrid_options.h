@@ -25,9 +25,16 @@ struct NearNullVectors {
   HostVector<double> of_own{};  ///< `count` values for each unknown of this rank, in the order of the source
 };
 
+/// Nodes in the middle of an edge, as quadratic elements have them: three node numbers of the source each, the node and the
+/// ends of its edge. Of this rank's nodes, ascending by the first.
+struct MidEdgeNodes {
+  HostVector<std::int64_t> of_own;
+};
+
 struct MultigridOptions {
   std::shared_ptr<const NodeCoordinates> coordinates;        ///< null: not known
   std::shared_ptr<const NearNullVectors> near_null_vectors;  ///< null: as near_null_space says; else that must be auto
+  std::shared_ptr<const MidEdgeNodes> mid_edges;             ///< null: not known
   std::string near_null_space = "auto";                      ///< auto, rigid or constants
   double strength = 0.05;                                    ///< theta of strong_couplings()
   int smoother_degree = 2;                                   ///< steps before and after a coarse correction
