@@ -74,12 +74,16 @@ class GmshReader {
       p = text_numbers::parse_real(p, false, number);
       std::int64_t binary = 0;
       text_numbers::parse_whole(p, "kind of file", 0, 1, binary);
-      if (binary == 1) throw LineFault{p, "the file is binary, which is not read; write it as text: gmsh FILE -save -setnumber Mesh.Binary 0 -o NEW.msh"};
+      if (binary == 1)
+        throw LineFault{
+            p,
+            "the file is binary, which is not read; write it as text: gmsh FILE -save -setnumber Mesh.Binary 0 -o NEW.msh"};
       return number;
     });
     blocks_ = version >= 4;
     if (version < 2 || (version >= 3 && version != 4.1))
-      lines_.fail(fmt::format("version {} is not read; write version 4.1 or 2.2: gmsh FILE -save -format msh41 -o NEW.msh", version));
+      lines_.fail(fmt::format("version {} is not read; write version 4.1 or 2.2: gmsh FILE -save -format msh41 -o NEW.msh",
+                              version));
   }
 
   const char* parse_place(const char* p, std::array<double, 3>& at) const {

@@ -36,7 +36,7 @@ SolveSystem::SolveSystem(const std::string& matrix, const std::string& coordinat
     : context_(context),
       name_(matrix),
       coordinates_file_(coordinates),
-      source_(open_matrix(matrix, context)),
+      source_(open_matrix(matrix, context, {.keep_unknowns = is_mesh_file(coordinates)})),
       matrix_(source_, context, load_options()),
       node_size_(block_jacobi_size(matrix_)),
       coordinates_(find_node_coordinates(matrix_, *open_nodes(matrix_, *source_.rows, {coordinates, {}, {}}))),

@@ -18,7 +18,8 @@ void add_node_options(const CommandLine& app, NodeFiles& files) {
           "where the nodes lie, for --preconditioner multigrid: a line of 3 numbers for each node (2 in the plane), in "
           "a file that --b of solve takes (dataset /coordinates); or the input or result file of the program that "
           "made the matrix: CalculiX and Abaqus (.inp, .frd), Gmsh (.msh). Generators and shard files have their own")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->common();
   app.in(Topic::input)
       .add_option(
           "--mid-edge-nodes", files.mid_edges,

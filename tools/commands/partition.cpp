@@ -65,7 +65,8 @@ std::function<int()> add_partition(const CommandLine& program) {
           "--near-null-space", options->near_null_space,
           "file:NAME: vectors that the matrix maps to almost 0, for --preconditioner multigrid: a row for each row of "
           "the matrix, a column for each vector, in a file that --b of solve takes (dataset /near_null_vectors)")
-      ->type_name("file:NAME");
+      ->type_name("file:NAME")
+      ->common();
   app.in(Topic::input)
       .add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values")
       ->common();

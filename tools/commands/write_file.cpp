@@ -91,7 +91,8 @@ void add_file_options(const CommandLine& app, FileOptions& options) {
                   "give each part the same number of nonzeros (nnz) or rows. auto: the method that is predicted to be "
                   "faster (default nnz, with --reorder auto: auto)")
       ->check(no_order())
-      ->check(one_of(methods));
+      ->check(one_of(methods))
+      ->common();
   add_node_option(app, options.node_block_size);
   app.in(Topic::computation)
       .add_option(
@@ -121,9 +122,11 @@ void add_file_options(const CommandLine& app, FileOptions& options) {
   app.in(Topic::output)
       .add_flag_callback("--compare", compare, "print the table of --reorder auto and write no file")
       ->excludes(output)
-      ->excludes(reorder);
+      ->excludes(reorder)
+      ->common();
   app.in(Topic::output)
-      .add_flag("--force", options.force, "replace the output file even if it holds something other than a matrix");
+      .add_flag("--force", options.force, "replace the output file even if it holds something other than a matrix")
+      ->common();
   app.in(Topic::input)
       .add_option("--model", options.model,
                   "JSON report of shardmat bench scaling: the machine's speed, which auto and --compare predict with "
