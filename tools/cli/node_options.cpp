@@ -11,7 +11,7 @@
 
 namespace shardmat::tools {
 
-void add_node_options(const CommandLine& app, NodeFiles& files) {
+Option add_node_options(const CommandLine& app, NodeFiles& files) {
   app.in(Topic::input)
       .add_option(
           "--coordinates", files.coordinates,
@@ -20,7 +20,7 @@ void add_node_options(const CommandLine& app, NodeFiles& files) {
           "made the matrix: CalculiX and Abaqus (.inp, .frd), Gmsh (.msh). Generators and shard files have their own")
       ->type_name("FILE")
       ->common();
-  app.in(Topic::input)
+  return app.in(Topic::input)
       .add_option(
           "--mid-edge-nodes", files.mid_edges,
           "the nodes of quadratic elements that lie in the middle of an edge, for --preconditioner multigrid: a line "

@@ -8,8 +8,8 @@
 
 namespace shardmat::tools {
 
-/// Adds --coordinates and --mid-edge-nodes.
-void add_node_options(const CommandLine& app, NodeFiles& files);
+/// Adds --coordinates and --mid-edge-nodes; returns the second, which the short help leaves out.
+Option add_node_options(const CommandLine& app, NodeFiles& files);
 
 /// The FILE of "file:FILE", a value of --near-null-space; empty of other values. Throws Error(usage) if it is missing.
 std::string vectors_file(const std::string& near_null_space);

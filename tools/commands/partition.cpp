@@ -59,7 +59,7 @@ std::function<int()> add_partition(const CommandLine& program) {
   app.add_option("input", options->input, "matrix file (" + known_suffixes() + ")")->required();
   add_file_options(app, options->file);
   add_input_options(app, options->choices);
-  add_node_options(app, options->file.nodes);
+  add_node_options(app, options->file.nodes).common();
   app.in(Topic::input)
       .add_option(
           "--near-null-space", options->near_null_space,

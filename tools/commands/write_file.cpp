@@ -125,8 +125,7 @@ void add_file_options(const CommandLine& app, FileOptions& options) {
       ->excludes(reorder)
       ->common();
   app.in(Topic::output)
-      .add_flag("--force", options.force, "replace the output file even if it holds something other than a matrix")
-      ->common();
+      .add_flag("--force", options.force, "replace the output file even if it holds something other than a matrix");
   app.in(Topic::input)
       .add_option("--model", options.model,
                   "JSON report of shardmat bench scaling: the machine's speed, which auto and --compare predict with "
