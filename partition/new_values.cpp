@@ -57,7 +57,6 @@ class RowsWithValues final : public RowSource {
     return part;
   }
   std::int64_t best_end(std::int64_t begin, std::int64_t end) const override { return pattern_.best_end(begin, end); }
-  std::shared_ptr<const UnknownList> unknowns() const override { return pattern_.unknowns(); }
 
  private:
   const RowSource& pattern_;
@@ -148,6 +147,7 @@ void write_new_values(const std::filesystem::path& output, const std::filesystem
   write.sort_local = stored.wants_local_sort();
   write.node_block_size = stored.node_block_size();
   write.allow_nonfinite = stored.allows_nonfinite();
+  write.nodes = &stored;
   write.progress = options.progress;
   for (const StoredPartition& partition : stored.partitions()) write.partitions.push_back(partition.partition);
 

@@ -23,11 +23,7 @@
 #include "partition/readers/text_numbers.h"
 
 namespace shardmat {
-namespace {
 
-constexpr std::int64_t kMostIndex = std::int64_t{1} << 58;
-
-/// The unknowns of a .dof file, in its order.
 UnknownList read_unknowns(const std::filesystem::path& path, const ReadLimits& limits) {
   const auto source = TextSource::open(path, limits);
   constexpr std::int64_t kShortest = 4;                                                // "1.1\n"
@@ -41,7 +37,7 @@ UnknownList read_unknowns(const std::filesystem::path& path, const ReadLimits& l
     NodeUnknown one{};
     const char* const end = line.data() + line.size();
     const auto [behind, error] = std::from_chars(p, end, one.node);
-    if (error == std::errc{} && *behind == '.' && one.node > 0) {
+    if (error == std::errc{} && *behind == '.' && one.node != 0) {
       const auto [last, wrong] = std::from_chars(behind + 1, end, one.dof);
       if (wrong == std::errc{} && one.dof >= 0 && *first_word(last) == '\n') {
         unknowns.push_back(one);
@@ -54,6 +50,10 @@ UnknownList read_unknowns(const std::filesystem::path& path, const ReadLimits& l
   source->file().require_unchanged();
   return unknowns;
 }
+
+namespace {
+
+constexpr std::int64_t kMostIndex = std::int64_t{1} << 58;
 
 class Calculix final : public TextEntryFormat {
  public:

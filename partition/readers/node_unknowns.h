@@ -1,11 +1,15 @@
-// Finding unknowns by node and degree of freedom. Internal to readers/.
+// Lists of unknowns in files, and finding them by node and degree of freedom. Internal to readers/ and nodes/.
 #pragma once
 
 #include <algorithm>
 
+#include "partition/readers/text_source.h"
 #include "partition/source/unknowns.h"
 
 namespace shardmat {
+
+/// The unknowns of a .dof file, in its order: a line "node.dof" each. Throws Error(input) with file and line.
+UnknownList read_unknowns(const std::filesystem::path& path, const ReadLimits& limits);
 
 /// Sorts by node, then degree of freedom, and removes duplicates.
 inline void sort_unknowns(UnknownList& unknowns) {

@@ -18,7 +18,9 @@
 #include "partition/files/checksum.h"
 #include "partition/hdf5/file.h"
 #include "partition/hdf5/shard_file_format.h"
+#include "partition/nodes/mid_edges.h"
 #include "partition/shard/shard_tables.h"
+#include "partition/shard/summed_table.h"
 
 namespace shardmat {
 
@@ -32,6 +34,8 @@ struct ShardFile::Impl {
   Hdf5File file;
   Hdf5Dataset pointers, indices, values, permutation, unknowns;
   ShardTables tables;
+  SummedTable<double> coordinates, near_null_vectors;
+  SummedTable<std::int64_t> mid_edges;
   bool allow_nonfinite = false;
   bool values_unchecked = false;
   std::optional<std::uint64_t> plain_fingerprint;
@@ -44,6 +48,19 @@ struct ShardFile::Impl {
     values = file.dataset(format::kValues);
     if (tables.permuted) permutation = file.dataset(format::kPermutation);
     if (tables.has_unknowns) unknowns = file.dataset(format::kUnknowns);
+    if (tables.plain) return;
+    coordinates = SummedTable<double>(file, format::kCoordinates);
+    mid_edges = SummedTable<std::int64_t>(file, format::kMidEdges);
+    near_null_vectors = SummedTable<double>(file, format::kNearNullVectors);
+    const auto require = [](const auto& table, bool fits) {
+      if (table.rows() == 0 || fits) return;
+      throw Error(ErrorKind::input, fmt::format("{} has shape [{}, {}], which does not fit the matrix",
+                                                table.dataset().place(), table.rows(), table.columns()));
+    };
+    require(coordinates, coordinates.columns() == NodeFacts::kDimensions && tables.rows % coordinates.rows() == 0);
+    require(mid_edges, mid_edges.columns() == 3 && mid_edges.rows() <= tables.rows);
+    require(near_null_vectors,
+            near_null_vectors.columns() <= NodeFacts::kMostVectors && near_null_vectors.rows() == tables.rows);
   }
 
   [[noreturn]] void reject(const Hdf5Dataset& dataset, const std::string& why) const {
@@ -57,6 +74,11 @@ struct ShardFile::Impl {
     throw Error(ErrorKind::input,
                 fmt::format("{}: {}; the file is damaged: restore it from a copy, or make it again{}{}", dataset.place(),
                             why, tables.how.empty() ? " from its source" : ". It was made by: " + tables.how, remedy));
+  }
+
+  /// For SummedTable::read().
+  auto rejecting(const Hdf5Dataset& dataset) const {
+    return [this, &dataset](const std::string& why) { reject(dataset, why); };
   }
 
   [[noreturn]] void reject_block(const Hdf5Dataset& dataset, std::size_t block) const {
@@ -412,6 +434,25 @@ std::shared_ptr<const UnknownList> ShardFile::unknowns() const {
   return list;
 }
 
+std::int64_t ShardFile::placed_nodes() const { return impl_->coordinates.rows(); }
+HostVector<double> ShardFile::coordinates(std::int64_t begin, std::int64_t end) const {
+  return impl_->coordinates.read(begin, end, impl_->rejecting(impl_->coordinates.dataset()));
+}
+int ShardFile::near_null_count() const { return impl_->near_null_vectors.columns(); }
+HostVector<double> ShardFile::near_null_vectors(std::int64_t begin, std::int64_t end) const {
+  return impl_->near_null_vectors.read(begin, end, impl_->rejecting(impl_->near_null_vectors.dataset()));
+}
+
+std::vector<MidEdge> ShardFile::mid_edges() const {
+  const auto& table = impl_->mid_edges;
+  const auto numbers = impl_->mid_edges.read(0, table.rows(), impl_->rejecting(table.dataset()));
+  std::vector<MidEdge> list;
+  for (std::size_t i = 0; i < numbers.size(); i += 3) list.push_back({numbers[i], numbers[i + 1], numbers[i + 2]});
+  const std::int64_t nodes = placed_nodes() > 0 ? placed_nodes() : rows();
+  return checked_mid_edges(std::move(list), nodes,
+                           [&](std::int64_t i) { return fmt::format("{}, row {}", table.dataset().place(), i); });
+}
+
 void ShardFile::Impl::compare(std::size_t block, const format::BlockChecksums& found) const {
   const format::BlockChecksums& stored = tables.checksums[block];
   const auto require = [&](const Hdf5Dataset& dataset, bool same) {
@@ -506,6 +547,10 @@ void ShardFile::Impl::verify_quality(const StoredPartition& stored, PartitionQua
 void ShardFile::verify(const Progress& progress) const {
   if (permuted()) impl_->verify_permutation();
   unknowns();
+  impl_->coordinates.verify(impl_->rejecting(impl_->coordinates.dataset()));
+  impl_->near_null_vectors.verify(impl_->rejecting(impl_->near_null_vectors.dataset()));
+  impl_->mid_edges.verify(impl_->rejecting(impl_->mid_edges.dataset()));
+  mid_edges();
   impl_->checked.assign(impl_->checked.size(), false);
   std::vector<QualityMeter> meters;
   for (const StoredPartition& stored : partitions()) meters.emplace_back(stored.partition, cols());

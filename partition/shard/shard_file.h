@@ -31,6 +31,7 @@ struct WriteOptions {
   bool sort_local = false;               ///< ranks sort their part by length when they load it; the stored order stays
   bool allow_nonfinite = false;          ///< accept NaN and infinity; stored in the file
   std::int64_t node_block_size = 0;      ///< unknowns of a node, stored; 0: as the source says, else found in the pattern
+  const NodeFacts* nodes = nullptr;      ///< what is stored of nodes; null: what the source knows
   Progress progress;                     ///< nonzeros written
 };
 
@@ -70,6 +71,12 @@ class ShardFile : public RowSource {
   HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const override;
   /// Reads and checks the list each time: takes 16 bytes of memory a row.
   std::shared_ptr<const UnknownList> unknowns() const override;
+  HostVector<double> coordinates(std::int64_t begin, std::int64_t end) const override;
+  std::int64_t placed_nodes() const override;
+  /// Reads and checks the whole list each time.
+  std::vector<MidEdge> mid_edges() const override;
+  int near_null_count() const override;
+  HostVector<double> near_null_vectors(std::int64_t begin, std::int64_t end) const override;
 
   /// Turns off the check of values, for a caller that replaces them or must use them as they are. Pointers, columns and
   /// permutation are still checked.
@@ -86,8 +93,8 @@ class ShardFile : public RowSource {
   std::uint64_t fingerprint() const;
   const std::vector<StoredPartition>& partitions() const;  ///< as stored, by method, then ascending parts
 
-  /// Reads and checks everything: structure, tables, permutation, unknowns, every block checksum, every row. Throws
-  /// Error(input) for the first fault, naming dataset and row range.
+  /// Reads and checks everything: structure, tables, permutation, what is known of nodes, every block checksum, every row.
+  /// Throws Error(input) for the first fault, naming dataset and row range.
   void verify(const Progress& progress = {}) const;
 
  private:

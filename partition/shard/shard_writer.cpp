@@ -16,6 +16,7 @@
 #include "partition/hdf5/shard_file_format.h"
 #include "partition/hdf5/writer.h"
 #include "partition/shard/shard_file.h"
+#include "partition/shard/summed_table.h"
 #include "partition/source/node_blocks.h"
 #include "partition/source/ordered_source.h"
 
@@ -40,7 +41,18 @@ std::int64_t matrix_bytes(const RowSource& source, std::int64_t nnz) {
   return 8 * (source.rows() + 1) + nnz * (source.cols() <= format::kNarrowCols ? 12 : 16);
 }
 
-std::int64_t unknowns_bytes(const UnknownList* unknowns) { return unknowns == nullptr ? 0 : 16 * std::ssize(*unknowns); }
+/// What is stored of nodes.
+struct StoredNodes {
+  const NodeFacts& facts;
+  std::shared_ptr<const UnknownList> unknowns;  ///< may be null
+  std::vector<MidEdge> mid_edges;
+
+  explicit StoredNodes(const NodeFacts& known) : facts(known), unknowns(known.unknowns()), mid_edges(known.mid_edges()) {}
+  std::int64_t bytes(std::int64_t rows) const {
+    return (unknowns ? 16 * rows : 0) + 24 * (facts.placed_nodes() + std::ssize(mid_edges)) +
+           8 * rows * facts.near_null_count();
+  }
+};
 
 /// Fails before the first byte is written where the disk is known to be too small.
 void require_disk_space(const std::filesystem::path& path, std::int64_t bytes) {
@@ -57,13 +69,13 @@ void require_disk_space(const std::filesystem::path& path, std::int64_t bytes) {
 /// One file being written.
 class Writer {
  public:
-  Writer(const AtomicFile& target, const RowSource& source, std::span<const std::int64_t> row_ptr,
-         const UnknownList* unknowns, const WriteOptions& options)
+  Writer(const AtomicFile& target, const RowSource& source, std::span<const std::int64_t> row_ptr, const StoredNodes& nodes,
+         const WriteOptions& options)
       : source_(source),
         row_ptr_(row_ptr),
-        unknowns_(unknowns),
+        nodes_(nodes),
         options_(options),
-        file_(target, matrix_bytes(source, row_ptr.back()) + unknowns_bytes(unknowns)) {
+        file_(target, matrix_bytes(source, row_ptr.back()) + nodes.bytes(source.rows())) {
     const std::int64_t nnz = row_ptr.back();
     narrow_ = source.cols() <= format::kNarrowCols;
     file_.write_attribute(format::kRoot, format::kDescriptor, binsparse_descriptor(source, nnz));
@@ -126,6 +138,7 @@ class Writer {
         format::fingerprint(source_.rows(), source_.cols(), row_ptr_.back(), write_permutation(), checksums_);
     attribute("fingerprint", fingerprint);
     write_unknowns();
+    write_node_facts();
     file_.create_group(format::kPartitions);
     for (std::size_t i = 0; i < partitions_.size(); ++i) {
       partitions_[i].quality = meters_[i].result();
@@ -217,11 +230,25 @@ class Writer {
   }
 
   void write_unknowns() {
-    if (unknowns_ == nullptr) return;
-    const std::int64_t rows = std::ssize(*unknowns_);
-    const auto numbers = format::numbers_of(*unknowns_);
+    if (nodes_.unknowns == nullptr) return;
+    const std::int64_t rows = std::ssize(*nodes_.unknowns);
+    const auto numbers = format::numbers_of(*nodes_.unknowns);
     file_.create_dataset<std::int64_t>(format::kUnknowns, {rows, 2}).write(0, rows, numbers.data());
     file_.write_attribute(format::kUnknowns, "checksum", format::checksum(numbers));
+  }
+
+  void write_node_facts() {
+    const NodeFacts& facts = nodes_.facts;
+    write_summed_table<double>(file_, format::kCoordinates, facts.placed_nodes(), NodeFacts::kDimensions,
+                               [&](std::int64_t begin, std::int64_t end) { return facts.coordinates(begin, end); });
+    write_summed_table<std::int64_t>(
+        file_, format::kMidEdges, std::ssize(nodes_.mid_edges), 3, [&](std::int64_t begin, std::int64_t end) {
+          const auto* const first = nodes_.mid_edges.data();
+          return HostVector<std::int64_t>((first + begin)->data(), (first + begin)->data() + 3 * (end - begin));
+        });
+    write_summed_table<double>(file_, format::kNearNullVectors, facts.near_null_count() > 0 ? source_.rows() : 0,
+                               facts.near_null_count(),
+                               [&](std::int64_t begin, std::int64_t end) { return facts.near_null_vectors(begin, end); });
   }
 
   void write_partition(const StoredPartition& stored, std::uint64_t fingerprint) {
@@ -239,7 +266,7 @@ class Writer {
 
   const RowSource& source_;
   std::span<const std::int64_t> row_ptr_;
-  const UnknownList* unknowns_;  ///< may be null
+  const StoredNodes& nodes_;
   const WriteOptions& options_;
   Hdf5Writer file_;
   Hdf5OutputDataset indices_, values_;
@@ -271,9 +298,9 @@ std::vector<StoredPartition> write_shard_file(const std::filesystem::path& path,
   const std::unique_ptr<RowSource> sorted =
       make_ordered_source(source, row_ptr, options.order, most_parts, options.allow_nonfinite, options.progress);
   if (sorted) row_ptr = read_row_pointers(*sorted, {});
-  const auto unknowns = source.unknowns();
-  require_disk_space(path, matrix_bytes(source, row_ptr.back()) + unknowns_bytes(unknowns.get()));
-  Writer writer(target, sorted ? *sorted : source, row_ptr, unknowns.get(), options);
+  const StoredNodes nodes(options.nodes != nullptr ? *options.nodes : source);
+  require_disk_space(path, matrix_bytes(source, row_ptr.back()) + nodes.bytes(source.rows()));
+  Writer writer(target, sorted ? *sorted : source, row_ptr, nodes, options);
   writer.write_matrix();
   writer.write_tables();
   target.commit();

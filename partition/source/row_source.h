@@ -2,19 +2,17 @@
 // generator. Partitioning, writing, loading and verification use it, so none of them needs the whole matrix.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "kernels/base/host_vector.h"
 #include "kernels/base/progress.h"
 #include "kernels/matrix/csr.h"
+#include "partition/source/node_facts.h"
 #include "partition/source/row_target.h"
-#include "partition/source/unknowns.h"
 
 namespace shardmat {
 
@@ -32,10 +30,8 @@ std::string_view title(RowOrder order);
 
 /// Any process may read any rows, except from a source made by make_kept_source(): there, each rank may read only the rows
 /// that it keeps.
-class RowSource {
+class RowSource : public NodeFacts {
  public:
-  virtual ~RowSource() = default;
-
   virtual std::int64_t rows() const = 0;
   virtual std::int64_t cols() const = 0;
 
@@ -74,21 +70,6 @@ class RowSource {
   /// The unknowns of a node, which follow each other in the rows: what a file or an earlier look at the pattern says. 1 if
   /// nodes have one unknown, or none can be told; 0 if nobody looked.
   virtual std::int64_t node_block_size() const { return 0; }
-
-  /// Where the nodes [begin, end) lie, three values each; a node has rows() / nodes() rows. In the original order. Empty:
-  /// not known.
-  virtual HostVector<double> coordinates([[maybe_unused]] std::int64_t begin, [[maybe_unused]] std::int64_t end) const {
-    return {};
-  }
-  /// Nodes that coordinates() knows; 0: none.
-  virtual std::int64_t placed_nodes() const { return 0; }
-  /// The nodes in the middle of edges of quadratic elements, ascending: the node, and the two ends of its edge, the smaller
-  /// first. Numbers of nodes as in coordinates(). Empty: there are none, or they are not known.
-  virtual std::vector<std::array<std::int64_t, 3>> mid_edges() const { return {}; }
-
-  /// The node and the degree of freedom of each row, in the original order of the rows; null if they are not known. From a
-  /// source made by make_kept_source(), only rank 0 gets them. May read a file each time.
-  virtual std::shared_ptr<const UnknownList> unknowns() const { return nullptr; }
 };
 
 /// The most entries in a slice when a matrix is streamed: 64 MB. A longer row is a slice by itself.

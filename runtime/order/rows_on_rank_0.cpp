@@ -51,9 +51,8 @@ void serve(const PlacedRows& placed, Communicator& ranks) {
 
 class RowsOfAllRanks final : public RowSource {
  public:
-  RowsOfAllRanks(const PlacedRows& placed, std::string name, std::shared_ptr<const UnknownList> unknowns,
-                 Communicator& ranks)
-      : placed_(placed), name_(std::move(name)), unknowns_(std::move(unknowns)), ranks_(ranks) {}
+  RowsOfAllRanks(const PlacedRows& placed, std::string name, Communicator& ranks)
+      : placed_(placed), name_(std::move(name)), ranks_(ranks) {}
   ~RowsOfAllRanks() override {
     try {
       const Request last{Wanted::nothing_more, 0, 0};
@@ -66,7 +65,6 @@ class RowsOfAllRanks final : public RowSource {
   std::int64_t cols() const override { return placed_.rows.cols; }
   std::string name() const override { return name_; }
   RowOrder row_order() const override { return RowOrder::graph; }
-  std::shared_ptr<const UnknownList> unknowns() const override { return unknowns_; }
 
   HostVector<std::int64_t> row_lengths(std::int64_t begin, std::int64_t end) const override {
     HostVector<std::int64_t> lengths(static_cast<std::size_t>(end - begin));
@@ -137,14 +135,13 @@ class RowsOfAllRanks final : public RowSource {
 
   const PlacedRows& placed_;
   std::string name_;
-  std::shared_ptr<const UnknownList> unknowns_;
   Communicator& ranks_;
 };
 
 }  // namespace
 
-void read_all_on_rank_0(const PlacedRows& placed, const std::string& name, std::shared_ptr<const UnknownList> unknowns,
-                        Communicator& communicator, const std::function<void(const RowSource&)>& use) {
+void read_all_on_rank_0(const PlacedRows& placed, const std::string& name, Communicator& communicator,
+                        const std::function<void(const RowSource&)>& use) {
   communicator.run_agreed([] { require_mpi_threads(); });
   // No deadline: rank 0 asks when it is ready to; who is lost shows elsewhere.
   Communicator ranks = communicator.duplicate(std::numeric_limits<double>::infinity());
@@ -152,7 +149,7 @@ void read_all_on_rank_0(const PlacedRows& placed, const std::string& name, std::
       communicator,
       [&] {
         if (ranks.rank() != 0) return serve(placed, ranks);
-        use(RowsOfAllRanks(placed, name, unknowns, ranks));
+        use(RowsOfAllRanks(placed, name, ranks));
       },
       [&] { ranks.give_up(Error(ErrorKind::rank_lost, "the ranks lost each other")); });
 }

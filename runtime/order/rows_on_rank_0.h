@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 
 #include "comm/communicator.h"
@@ -11,10 +10,9 @@
 
 namespace shardmat {
 
-/// Collective. Calls use(source) on rank 0; `source` has all rows in their new order, and `unknowns`, which only rank 0
-/// needs to give and which may be null. The other ranks send the rows that it reads. Throws on all ranks what use() threw,
-/// or what require_mpi_threads() throws.
-void read_all_on_rank_0(const PlacedRows& placed, const std::string& name, std::shared_ptr<const UnknownList> unknowns,
-                        Communicator& communicator, const std::function<void(const RowSource&)>& use);
+/// Collective. Calls use(source) on rank 0; `source` has all rows in their new order, and knows nothing of their nodes. The
+/// other ranks send the rows that it reads. Throws on all ranks what use() threw, or what require_mpi_threads() throws.
+void read_all_on_rank_0(const PlacedRows& placed, const std::string& name, Communicator& communicator,
+                        const std::function<void(const RowSource&)>& use);
 
 }  // namespace shardmat

@@ -58,7 +58,7 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
     });
     source_ = open_matrix(options_.matrix, communicator_,
                           {options_.allow_nonfinite, options_.load.method, options_.control.progress, false,
-                           options_.choices, false, options_.load.node_block_size});
+                           options_.choices, is_mesh_file(options_.nodes.coordinates), options_.load.node_block_size});
     communicator_.run_agreed([&] {
       if (source_.rows->rows() != source_.rows->cols())
         throw Error(ErrorKind::usage, fmt::format("a solver needs a square matrix; {} is {} × {}", source_.rows->name(),
@@ -67,7 +67,6 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
     });
     describe_on_all_ranks(VectorFile::hdf5_input(options_.b, "b"), communicator_);
     describe_on_all_ranks(VectorFile::hdf5_input(options_.initial_guess, "x0"), communicator_);
-    describe_on_all_ranks(VectorFile::hdf5_input(options_.near_null_vectors, "near_null_vectors"), communicator_);
     communicator_.run_agreed([&] {
       const std::int64_t rows = source_.rows->rows();
       b_source_ = open_vector(options_.b, "b", rows, options_.seed, columns());
@@ -82,9 +81,12 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
     SolverOptions solver = options_.solver;
     solver.columns = columns();
     if (may_use_coordinates(solver)) {
-      solver.preconditioning.multigrid.coordinates = find_node_coordinates(*matrix_, *source_.rows, options_.coordinates);
-      solver.preconditioning.multigrid.near_null_vectors = near_null_vectors();
-      solver.preconditioning.multigrid.mid_edges = find_mid_edge_nodes(*matrix_, *source_.rows);
+      MultigridOptions& multigrid = solver.preconditioning.multigrid;
+      const auto nodes = open_nodes(*matrix_, *source_.rows, options_.nodes);
+      multigrid.coordinates = find_node_coordinates(*matrix_, *nodes);
+      multigrid.mid_edges = find_mid_edges(*matrix_, *nodes);
+      if (multigrid.near_null_space == "auto" || !options_.nodes.near_null_vectors.empty())
+        multigrid.near_null_vectors = find_near_null_vectors(*matrix_, *nodes);
     }
     const Timer timer;
     solver_ = std::make_unique<Solver>(*matrix_, solver);
@@ -100,21 +102,6 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
       x_.emplace(*matrix_, VectorLayout::rows, type, columns());
       b_->read(*b_source_, context_.stream());
       x_->read(*guess_source_, context_.stream());
-    });
-  }
-
-  /// Of this rank's rows in the order of the source; null: none are given.
-  std::shared_ptr<const NearNullVectors> near_null_vectors() {
-    const std::string& file = options_.near_null_vectors;
-    if (file.empty()) return nullptr;
-    return communicator_.run_agreed([&] {
-      const std::int64_t count = columns_of_vector(file, "near_null_vectors");
-      if (count > NearNullVectors::kMost)
-        throw Error(ErrorKind::input, fmt::format("{}: it has {} columns, and near-null vectors are at most {}", file, count,
-                                                  NearNullVectors::kMost));
-      const auto source = open_vector(file, "near_null_vectors", matrix_->rows(), 0, count);
-      return std::make_shared<const NearNullVectors>(
-          NearNullVectors{static_cast<int>(count), collect(*source, matrix_->y_rows()->ids_by_place())});
     });
   }
 
@@ -170,7 +157,7 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
     r.preconditioner_why = solver_->preconditioner_why();
     r.preconditioner_note = solver_->preconditioner().describe();
     if (const MultigridReport* const found = solver_->preconditioner().multigrid(); found != nullptr) r.multigrid = *found;
-    r.near_null_vectors = options_.near_null_vectors;
+    r.near_null_vectors = options_.nodes.near_null_vectors;
     r.residual_norm = name(options_.solver.residual_norm);
     r.b = b_source_->name();
     r.initial_guess = guess_source_->name();

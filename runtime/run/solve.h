@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/placement.h"
+#include "partition/nodes/given_nodes.h"
 #include "partition/readers/input_choices.h"
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/run/advice.h"
@@ -30,8 +31,7 @@ struct SolveOptions {
   BackendChoice backend = BackendChoice::automatic;
   int threads = 0;                      ///< host threads of each rank; 0: its share of the cores of its host
   std::string b = "ones";               ///< ones, zeros, random or a file
-  std::string coordinates;              ///< file with a line for each node, for multigrid; empty: those of the source
-  std::string near_null_vectors;        ///< file with a row for each row of the matrix, for multigrid; empty: none
+  NodeFiles nodes;                      ///< for multigrid
   std::string initial_guess = "zeros";  ///< the same
   std::uint64_t seed = 1;
   std::string output;      ///< file for x, in original row order; empty = none
@@ -52,7 +52,7 @@ struct SolveReport : IterativeReport {
   OverRanks copy_bandwidth;
   AdviceTrial advice;
   std::optional<MultigridReport> multigrid;  ///< of this preconditioner
-  std::string near_null_vectors;             ///< the file that they came from; may be empty
+  std::string near_null_vectors;             ///< the file that they came from; empty: the source
 };
 
 /// Collective; the report is the same on all ranks. A solve that did not converge does not throw: the report says so, and

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
@@ -75,6 +76,9 @@ class Page(CliTest):
         self.write("job_STIF1.mtx", "1,1, 1,1, 4.\n2,1, 1,1, -1.\n2,1, 2,1, 3.\n")
         self.write("job.sti", "1 1 4.\n1 2 -1.\n2 2 3.\n")
         self.write("job.dof", "1.1\n2.1\n")
+        self.write("job.inp", "*NODE\n1, 0, 0, 0\n2, 1, 0, 0\n")
+        self.write("mesh.msh", "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n325\n" +
+                   "".join(f"{i + 1} {i % 13} {i // 13 % 5} {i // 65}\n" for i in range(325)) + "$EndNodes\n")
         whole = matrix.tocoo()
         for name, entries, base in (("A.ijv", whole, 0), ("L.ijv", lower, 1)):
             self.write(name, "".join(f"{i + base} {j + base} {v!r}\n" for i, j, v in
@@ -118,6 +122,23 @@ class Page(CliTest):
         y = np.load(self.path("y.npy"))
         np.testing.assert_allclose(y, sp.load_npz(self.path("A.npz")) @ np.ones(975))
         np.testing.assert_allclose(np.frombuffer(self.path("y.petsc").read_bytes()[8:], ">f8"), y, rtol=1e-12)
+
+    @unittest.skipUnless(shutil.which("FreeFem++"), "this machine has no FreeFEM (deploy/install-dependencies.sh --producers)")
+    def test_freefem_writes_where_its_nodes_lie(self):
+        subprocess.run([sys.executable, DATA / "make_mesh.py", "8", "3", "3", self.path("box.mesh")], check=True)
+        (lines,) = re.findall(r"```freefem\n(.*?)```", PAGE, re.S)
+        for degree in ("P1", "P2"):
+            problem = (DATA / "elasticity_bar.edp").read_text().replace("P1", degree).replace("elasticity_bar.txt", f"{degree}.txt")
+            self.write("job.edp", problem + lines)
+            ran = self.shell("FreeFem++ -nw -v 0 job.edp")
+            self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+            solve = ("solve", f"{degree}.txt", "--preconditioner", "multigrid", "--backend", "host", "--b", "random")
+            blind = self.json_of(*solve)
+            for ranks in (1, 2):
+                report = self.json_of(*solve, "--coordinates", "xyz.txt", ranks=ranks)
+                self.assertEqual(report["multigrid"]["near_null_space"], "6 rigid-body modes")
+                self.assertTrue(report["converged"])
+                self.assertLessEqual(report["iterations"], blind["iterations"])
 
     @unittest.skipUnless(os.path.isdir(PYTHON_PACKAGE), "this build has no Python package")
     def test_the_python_lines_work(self):

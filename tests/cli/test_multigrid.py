@@ -42,9 +42,10 @@ class Multigrid(CliTest):
         self.assertIn("6 rigid-body modes", note)
         self.assertRegex(note, r"\d levels of 3000 ")
         np.save(self.path("xyz.npy"), grid_points())
+        self.succeed("convert", BEAM, "beam.npz")  # which knows no coordinates
         for order in ("none", "rcm", "graph"):
             more = () if order == "none" else ("--reorder", order, *(("--parts", 3) if order == "graph" else ()))
-            self.succeed("partition", BEAM, f"{order}.h5", *more)
+            self.succeed("partition", "beam.npz", f"{order}.h5", *more)
             many, note = self.iterations(f"{order}.h5")
             self.assertGreater(many, few)
             self.assertIn("3 constants: no coordinates are given", note)
@@ -177,8 +178,8 @@ class Multigrid(CliTest):
         self.fail_with(USAGE, "solve", BEAM, "--preconditioner", "jacobi", "--near-null-space", "file:few.npy", says="near_null_space is of no use")
         self.fail_with(USAGE, *solve, "--near-null-space", "file:few.npy", "--output", "few.npy", says="the near-null vectors itself")
         self.fail_with(USAGE, "solve", BEAM, "--preconditioner", "jacobi", "--coarse-size", 20, says="coarse_size is of no use")
-        self.succeed("partition", BEAM, "beam.h5")
-        self.fail_with(USAGE, "solve", "beam.h5", "--preconditioner", "multigrid", "--backend", "host", "--near-null-space", "rigid",
+        self.succeed("convert", BEAM, "beam.npz")
+        self.fail_with(USAGE, "solve", "beam.npz", "--preconditioner", "multigrid", "--backend", "host", "--near-null-space", "rigid",
                        says="need the coordinates")
 
 

@@ -407,7 +407,7 @@ class Orders(CliTest):
             self.fail_with(INPUT, "partition", stokes, "--parts", 2, "--compare", "--model", model, says=says)
 
     def test_help_names_the_choices(self):
-        text = " ".join(self.succeed("partition", "--help").out.split())
+        text = " ".join(self.succeed("partition", "--help-all").out.split())
         for word in ("--compare", "--model", "--reorder auto", "bench scaling", "predicted to be the fastest"):
             self.assertIn(word, text)
 

@@ -105,6 +105,81 @@ TEST_F(ShardFileTest, UnknownsStayInTheOriginalOrder) {
   EXPECT_EQ(*ShardFile::open(path())->unknowns(), UnknownList());
 }
 
+/// More than a block of each table.
+class ManyFacts final : public NodeFacts {
+ public:
+  static constexpr std::int64_t kNodes = 70'000;
+  std::int64_t placed_nodes() const override { return kNodes; }
+  HostVector<double> coordinates(std::int64_t begin, std::int64_t end) const override { return numbers(begin, end, 3); }
+  int near_null_count() const override { return 2; }
+  HostVector<double> near_null_vectors(std::int64_t begin, std::int64_t end) const override {
+    return numbers(begin, end, 2);
+  }
+  std::vector<MidEdge> mid_edges() const override {
+    std::vector<MidEdge> list;
+    for (std::int64_t node = 2; node < kNodes; ++node) list.push_back({node, 0, 1});
+    return list;
+  }
+
+ private:
+  static HostVector<double> numbers(std::int64_t begin, std::int64_t end, std::int64_t columns) {
+    HostVector<double> all;
+    for (std::int64_t i = columns * begin; i < columns * end; ++i) all.push_back(1.0 / static_cast<double>(1 + i));
+    return all;
+  }
+};
+
+TEST_F(ShardFileTest, NodesStayInTheOriginalOrder) {
+  const ManyFacts facts;
+  HostCsr m = test::random_matrix(2 * ManyFacts::kNodes, 2 * ManyFacts::kNodes, 3, 1);
+  for (const RowOrder order : {RowOrder::as_source, RowOrder::by_length}) {
+    WriteOptions options;
+    options.order = order;
+    options.nodes = &facts;
+    write(m, options);
+    write_shard_file(path("again.h5"), *ShardFile::open(path()), {});
+    const auto file = ShardFile::open(path("again.h5"));
+    ASSERT_EQ(file->placed_nodes(), ManyFacts::kNodes);
+    EXPECT_EQ(file->coordinates(0, ManyFacts::kNodes), facts.coordinates(0, ManyFacts::kNodes));
+    EXPECT_EQ(file->coordinates(65'535, 65'537), facts.coordinates(65'535, 65'537));
+    EXPECT_TRUE(file->coordinates(5, 5).empty());
+    EXPECT_EQ(file->mid_edges(), facts.mid_edges());
+    EXPECT_EQ(file->near_null_count(), 2);
+    EXPECT_EQ(file->near_null_vectors(139'000, 140'000), facts.near_null_vectors(139'000, 140'000));
+    file->verify();
+  }
+  write(m);
+  const auto without = ShardFile::open(path());
+  EXPECT_EQ(without->placed_nodes() + without->near_null_count(), 0);
+  EXPECT_TRUE(without->mid_edges().empty());
+
+  WriteOptions options;
+  options.nodes = &facts;
+  for (const auto& [name, byte] : {std::pair("coordinates", 24 * 65'536), {"near_null_vectors", 16 * 65'537 + 8}}) {
+    write(m, options);
+    flip_byte(path(), (std::string("/shardmat/") + name).c_str(), byte);
+    const auto bad = ShardFile::open(path());
+    EXPECT_EQ(bad->coordinates(0, 1000), facts.coordinates(0, 1000));  // of a block that is right
+    EXPECT_EQ(bad->near_null_vectors(0, 1000), facts.near_null_vectors(0, 1000));
+    const bool first = std::string(name) == "coordinates";
+    const auto says = std::string("/shardmat/") + name + ": the checksum of its rows [65536, ";
+    EXPECT_SAYS(input_error([&] { first ? bad->coordinates(66'000, 66'001) : bad->near_null_vectors(131'071, 131'072); }),
+                says);
+    EXPECT_SAYS(input_error([&] { ShardFile::open(path())->verify(); }), says);
+  }
+  write(m, options);
+  flip_byte(path(), "/shardmat/mid_edges", 0);
+  EXPECT_SAYS(input_error([&] { ShardFile::open(path())->mid_edges(); }), "mid_edges: the checksum of its rows [0, 65536)");
+  EXPECT_SAYS(input_error([&] { ShardFile::open(path())->verify(); }), "mid_edges: the checksum of its rows [0, 65536)");
+  flip_byte(path(), "/shardmat/mid_edges", 0);
+  ShardFile::open(path())->verify();
+  edit(path(), [](hid_t file) { H5Ldelete(file, "/shardmat/mid_edges_checksums", H5P_DEFAULT); });
+  EXPECT_SAYS(input_error([&] { ShardFile::open(path()); }), "/shardmat/mid_edges_checksums is missing");
+  HostCsr other = test::random_matrix(3, 3, 2, 1);
+  write(other, options);
+  EXPECT_SAYS(input_error([&] { ShardFile::open(path()); }), "coordinates has shape [70000, 3], which does not fit");
+}
+
 TEST(Unknowns, AreCounted) {
   const UnknownStatistics none = statistics_of({});
   EXPECT_EQ(none.count + none.nodes + std::ssize(none.dofs), 0);

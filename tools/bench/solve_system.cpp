@@ -36,10 +36,10 @@ SolveSystem::SolveSystem(const std::string& matrix, const std::string& coordinat
     : context_(context),
       name_(matrix),
       coordinates_file_(coordinates),
-      source_(open_matrix(matrix, context)),
+      source_(open_matrix(matrix, context, {.keep_unknowns = is_mesh_file(coordinates)})),
       matrix_(source_, context, load_options()),
       node_size_(block_jacobi_size(matrix_)),
-      coordinates_(find_node_coordinates(matrix_, *source_.rows, coordinates)),
+      coordinates_(find_node_coordinates(matrix_, *open_nodes(matrix_, *source_.rows, {coordinates, {}, {}}))),
       b_(matrix_, VectorLayout::rows, ValueType::f64),
       x_(matrix_, VectorLayout::rows, ValueType::f64) {
   values_ = context.communicator().run_agreed([&] { return own_values(*source_.rows, matrix_); });
@@ -53,13 +53,12 @@ SystemNodes SolveSystem::nodes() const {
   if (coordinates_ == nullptr || coordinates_->dimensions != node_size_) return nodes;  // then nobody makes rigid-body modes
   const std::int64_t count = matrix_.rows() / node_size_, dimensions = node_size_;
   const HostVector<double> original =
-      coordinates_file_.empty() ? source_.rows->coordinates(0, count)
-                                : open_vector(coordinates_file_, "coordinates", count, 0, dimensions)->read(0, count);
+      open_node_files({coordinates_file_, {}, {}}, *source_.rows, node_size_)->coordinates(0, count);
   nodes.dimensions = dimensions;
   for (std::int64_t node = 0; node < count; ++node) {
     const std::int64_t row = node * node_size_;
     const std::int64_t from = order_.empty() ? node : order_[static_cast<std::size_t>(row)] / node_size_;
-    const auto* place = original.data() + from * dimensions;
+    const auto* place = original.data() + from * NodeFacts::kDimensions;
     nodes.coordinates.insert(nodes.coordinates.end(), place, place + dimensions);
   }
   return nodes;

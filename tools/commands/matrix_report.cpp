@@ -152,6 +152,7 @@ MatrixReport report_matrix(const InputMatrix& input, const ReportOptions& option
   report.name = source.name();
   report.cols = source.cols();
   report.file = input.file;
+  report.nodes = counts_of(source);
   if (const auto unknowns = source.unknowns()) report.unknowns = statistics_of(*unknowns);
   {
     const auto row_ptr = read_row_pointers(source, options.progress);

@@ -19,6 +19,7 @@
 #include "partition/shard/shard_file.h"
 #include "partition/source/unknowns.h"
 #include "tools/cli/input_matrix.h"
+#include "tools/cli/node_options.h"
 #include "tools/commands/format_table.h"
 
 namespace shardmat::tools {
@@ -50,6 +51,7 @@ struct MatrixReport {
   const ShardFile* file = nullptr;            ///< where it is one; must outlive the report
   std::vector<FileObject> objects;            ///< of a file that holds several, or one with a name
   std::optional<UnknownStatistics> unknowns;  ///< where the source names them
+  NodeCounts nodes;                           ///< what is known of them
   std::int64_t node_block_size = 0;           ///< unknowns of a node, 1: none can be told; 0: not looked for
   RowStatistics rows;
   std::vector<std::int64_t> quantiles;  ///< row lengths, one for each of kQuantiles

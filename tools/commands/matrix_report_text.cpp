@@ -303,6 +303,7 @@ std::string to_text(const MatrixReport& report) {
   text += fmt::format("  row lengths  {} … {}, mean {:.2f}, standard deviation {:.2f}, {} empty\n", rows.min_row,
                       rows.max_row, rows.mean_row, rows.stddev_row, human_count(rows.empty_rows));
   if (report.unknowns) text += fmt::format("  unknowns     {}\n", unknowns_text(*report.unknowns));
+  if (const std::string nodes = nodes_text(report.nodes); !nodes.empty()) text += fmt::format("  known        {}\n", nodes);
   if (const ShardFile* file = report.file) {
     text += fmt::format("  row order    {}{}\n", row_order_text(*file),
                         file->wants_local_sort() ? "; each rank sorts its part by length when it loads" : "");
@@ -353,6 +354,10 @@ std::string to_json(const MatrixReport& report) {
   if (report.unknowns)
     json["unknowns"] = {
         {"count", report.unknowns->count}, {"nodes", report.unknowns->nodes}, {"dofs", report.unknowns->dofs}};
+  if (!nodes_text(report.nodes).empty())
+    json["nodes"] = {{"placed", report.nodes.placed},
+                     {"mid_edges", report.nodes.mid_edges},
+                     {"near_null_vectors", report.nodes.near_null_vectors}};
   if (report.file != nullptr) json["partitions"] = partitions_json(*report.file);
   if (report.pattern) add_pattern(json, *report.pattern);
   if (report.node_block_size > 0) json["node_block_size"] = report.node_block_size;

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "comm/placement.h"
+#include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "partition/source/ordered_source.h"
 #include "runtime/order/distributed_order.h"
@@ -12,6 +13,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/environment.h"
 #include "tools/cli/input_matrix.h"
+#include "tools/cli/node_options.h"
 #include "tools/cli/progress_bar.h"
 #include "tools/cli/run_ranks.h"
 #include "tools/commands/write_file.h"
@@ -24,6 +26,7 @@ struct Options {
   FileOptions file;
   bool allow_nonfinite = false;
   InputChoices choices;
+  std::string near_null_space;
   double timeout = 60;
 };
 
@@ -42,10 +45,8 @@ int order_on_ranks(const Options& o, Communicator& communicator) {
   const PlacedRows placed = place_rows(share, order_by_graph(share, communicator, parts), communicator);
   FileOptions file = o.file;
   file.reorder = "none";  // any more
-  const std::shared_ptr<const UnknownList> unknowns =
-      communicator.run_agreed([&] { return communicator.rank() == 0 ? source.rows->unknowns() : nullptr; });
-  read_all_on_rank_0(placed, source.rows->name(), unknowns, communicator,
-                     [&](const RowSource& rows) { write_file(rows, file, o.allow_nonfinite, peak); });
+  read_all_on_rank_0(placed, source.rows->name(), communicator,
+                     [&](const RowSource& rows) { write_file(rows, file, o.allow_nonfinite, peak, source.rows.get()); });
   return 0;
 }
 
@@ -58,6 +59,14 @@ std::function<int()> add_partition(const CommandLine& program) {
   app.add_option("input", options->input, "matrix file (" + known_suffixes() + ")")->required();
   add_file_options(app, options->file);
   add_input_options(app, options->choices);
+  add_node_options(app, options->file.nodes).common();
+  app.in(Topic::input)
+      .add_option(
+          "--near-null-space", options->near_null_space,
+          "file:NAME: vectors that the matrix maps to almost 0, for --preconditioner multigrid: a row for each row of "
+          "the matrix, a column for each vector, in a file that --b of solve takes (dataset /near_null_vectors)")
+      ->type_name("file:NAME")
+      ->common();
   app.in(Topic::input)
       .add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values")
       ->common();
@@ -72,9 +81,13 @@ std::function<int()> add_partition(const CommandLine& program) {
       "  shardmat partition bar.h5 sorted.h5 --parts 4 --sort global\n"
       "  shardmat partition bar.mtx near.h5 --parts 4 --reorder graph\n"
       "  shardmat partition bar.mtx best.h5 --parts 2,4,8 --reorder auto\n"
+      "  shardmat partition job.sti job.h5 --coordinates job.inp  # multigrid then knows where the nodes lie\n"
       "  shardmat partition bar.mtx --parts 4,8 --compare\n"
       "  mpirun -n 8 shardmat partition big.h5 near.h5 --parts 64 --reorder graph  # more than one host can hold\n");
   return [app, options] {
+    options->file.nodes.near_null_vectors = vectors_file(options->near_null_space);
+    if (options->file.nodes.near_null_vectors.empty() && !options->near_null_space.empty())
+      throw Error(ErrorKind::usage, "a shard file keeps vectors of a file: write file:NAME", "near_null_space");
     if (launch().size > 1 && options->file.reorder == "graph")
       return run_ranks(app, options->timeout,
                        [&](Communicator& communicator) { return order_on_ranks(*options, communicator); });

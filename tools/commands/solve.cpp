@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -22,6 +23,7 @@
 #include "tools/cli/help_text.h"
 #include "tools/cli/input_matrix.h"
 #include "tools/cli/load_choices.h"
+#include "tools/cli/node_options.h"
 #include "tools/cli/plot.h"
 #include "tools/cli/print_report.h"
 #include "tools/cli/progress_bar.h"
@@ -40,8 +42,6 @@ struct Options : LoadChoices {
   bool force = false, monitor = false;
 };
 
-/// What --near-null-space takes beside its words.
-constexpr std::string_view kVectorsOf = "file:";
 constexpr const char* kPlotScript = "plot_convergence.py";
 
 void add_vector_options(const CommandLine& app, Options& o) {
@@ -59,12 +59,7 @@ void add_vector_options(const CommandLine& app, Options& o) {
                   "x before the first iteration: the words and files that --b takes (dataset /x)")
       ->capture_default_str()
       ->common();
-  app.in(Topic::input)
-      .add_option(
-          "--coordinates", s.coordinates,
-          "where the nodes lie, for --preconditioner multigrid: a line of 3 numbers for each node (2 if nodes have two "
-          "unknowns), in a file that --b takes (dataset /coordinates). Generators give their own")
-      ->type_name("FILE");
+  add_node_options(app, s.nodes);
   add_seed_option(app, s.seed);
   const Option output =
       app.in(Topic::output)
@@ -160,16 +155,18 @@ void finish_options(Options& o) {
   s.load.plan.products = 1000;  // a solve takes hundreds of products: measuring pays
   s.backend = parse_backend_choice(o.backend);
   o.settings->take(s.solver);
-  if (std::string& space = s.solver.preconditioning.multigrid.near_null_space; space.starts_with(kVectorsOf)) {
-    s.near_null_vectors = space.substr(kVectorsOf.size());
-    if (s.near_null_vectors.empty())
-      throw Error(ErrorKind::usage, "file: is followed by the name of a file, as file:modes.npy", "near_null_space");
-    space = "auto";
-  }
-  if (!s.coordinates.empty() && !may_use_coordinates(s.solver))
-    throw Error(ErrorKind::usage,
-                "coordinates are of no use without the preconditioner multigrid or the null space rigid; leave them out",
-                "coordinates");
+  std::string& space = s.solver.preconditioning.multigrid.near_null_space;
+  s.nodes.near_null_vectors = vectors_file(space);
+  if (!s.nodes.near_null_vectors.empty()) space = "auto";
+  if (!may_use_coordinates(s.solver))
+    for (const auto& [file, what, setting] : {std::tuple(&s.nodes.coordinates, "coordinates", "coordinates"),
+                                              std::tuple(&s.nodes.mid_edges, "mid-edge nodes", "mid_edge_nodes")})
+      if (!file->empty())
+        throw Error(
+            ErrorKind::usage,
+            fmt::format("{} are of no use without the preconditioner multigrid or the null space rigid; leave them out",
+                        what),
+            setting);
   s.solver.graph = !o.no_graph;
   s.control.progress = make_progress_bar();
 }
@@ -200,8 +197,9 @@ int run(Options& o, Communicator& communicator) {
     if (communicator.rank() != 0) return;
     const std::vector<InputFile> inputs{{o.solve.b, "b"},
                                         {o.solve.initial_guess, "the initial guess"},
-                                        {o.solve.coordinates, "the coordinates"},
-                                        {o.solve.near_null_vectors, "the near-null vectors"},
+                                        {o.solve.nodes.coordinates, "the coordinates"},
+                                        {o.solve.nodes.mid_edges, "the mid-edge nodes"},
+                                        {o.solve.nodes.near_null_vectors, "the near-null vectors"},
                                         {o.solve.matrix, "the matrix"}};
     require_spared(inputs, {o.solve.output, o.json, o.plot});
     check_report_file(o.json);

@@ -7,6 +7,7 @@
 #include "partition/shard/shard_file.h"
 #include "tools/cli/command.h"
 #include "tools/cli/environment.h"
+#include "tools/cli/node_options.h"
 #include "tools/cli/progress_bar.h"
 
 namespace shardmat::tools {
@@ -38,8 +39,10 @@ std::function<int()> add_verify_file(const CommandLine& program) {
     require_shard_file(*path);
     const auto file = ShardFile::open(*path);
     file->verify(make_progress_bar());
-    fmt::print("{}: all right ({} × {}, {}, {})\n", *path, human_count(file->rows()), human_count(file->cols()),
-               human_count(file->nnz(), "nonzero"), human_count(std::ssize(file->partitions()), "partition"));
+    const std::string nodes = nodes_text(counts_of(*file));
+    fmt::print("{}: all right ({} × {}, {}, {}{}{})\n", *path, human_count(file->rows()), human_count(file->cols()),
+               human_count(file->nnz(), "nonzero"), human_count(std::ssize(file->partitions()), "partition"),
+               nodes.empty() ? "" : ", ", nodes);
     return 0;
   };
 }

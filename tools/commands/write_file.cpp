@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
@@ -13,10 +14,12 @@
 #include "partition/files/atomic_file.h"
 #include "partition/hdf5/shard_file_format.h"
 #include "partition/readers/replaceable.h"
+#include "partition/source/node_blocks.h"
 #include "partition/source/ordered_source.h"
 #include "tools/cli/checks.h"
 #include "tools/cli/environment.h"
 #include "tools/cli/load_choices.h"
+#include "tools/cli/node_options.h"
 #include "tools/cli/order_choice.h"
 #include "tools/cli/peak_memory.h"
 #include "tools/cli/progress_bar.h"
@@ -88,7 +91,8 @@ void add_file_options(const CommandLine& app, FileOptions& options) {
                   "give each part the same number of nonzeros (nnz) or rows. auto: the method that is predicted to be "
                   "faster (default nnz, with --reorder auto: auto)")
       ->check(no_order())
-      ->check(one_of(methods));
+      ->check(one_of(methods))
+      ->common();
   add_node_option(app, options.node_block_size);
   app.in(Topic::computation)
       .add_option(
@@ -118,7 +122,8 @@ void add_file_options(const CommandLine& app, FileOptions& options) {
   app.in(Topic::output)
       .add_flag_callback("--compare", compare, "print the table of --reorder auto and write no file")
       ->excludes(output)
-      ->excludes(reorder);
+      ->excludes(reorder)
+      ->common();
   app.in(Topic::output)
       .add_flag("--force", options.force, "replace the output file even if it holds something other than a matrix");
   app.in(Topic::input)
@@ -149,7 +154,8 @@ void check_file_options(const FileOptions& options) {
   if (!options.force) require_replaceable(options.output, Output::matrix);
 }
 
-void write_file(const RowSource& source, const FileOptions& options, bool allow_nonfinite, const PeakMemory& peak) {
+void write_file(const RowSource& source, const FileOptions& options, bool allow_nonfinite, const PeakMemory& peak,
+                const RowSource* original) {
   OrderChoice choice;
   if (chooses(options)) {
     choice = choose_order(source, choices_of(source, options, allow_nonfinite));
@@ -158,7 +164,15 @@ void write_file(const RowSource& source, const FileOptions& options, bool allow_
     fmt::print("\n");
   }
   const Timer timer;
+  const NodeFacts* nodes = original != nullptr ? original : &source;
+  std::unique_ptr<NodeFacts> given;
+  if (!options.nodes.empty()) {
+    const std::int64_t size = options.node_block_size > 0 ? options.node_block_size : find_node_block_size(source);
+    given = open_node_files(options.nodes, original != nullptr ? *original : source, size);
+    nodes = given.get();
+  }
   WriteOptions write;
+  write.nodes = nodes;
   write.how = command_line();
   write.parts = options.parts;
   write.method = chooses(options) ? choice.method : method_of(options);
@@ -174,7 +188,9 @@ void write_file(const RowSource& source, const FileOptions& options, bool allow_
   fmt::print("{}: {} × {}, {} in {}, {} peak memory (mapped files not counted)\n", options.output,
              human_count(source.rows()), human_count(source.cols()), human_bytes(bytes), human_seconds(seconds),
              human_bytes(static_cast<double>(peak.bytes())));
-  if (source.unknowns() != nullptr)
+  if (const std::string known = nodes_text(counts_of(*nodes)); !known.empty())
+    fmt::print("{}: with {}\n", options.output, known);
+  if (nodes->unknowns() != nullptr)
     fmt::print("{}:{}: node and degree of freedom of each row\n", options.output, shard_format::kUnknowns);
   const std::string table = quality_table(partitions);
   if (!table.empty()) fmt::print("\n{}", table);

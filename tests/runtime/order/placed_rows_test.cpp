@@ -40,7 +40,7 @@ HostVector<std::int64_t> shuffled(std::int64_t rows) {
 std::string difference(const PlacedRows& placed, const RowSource& original, const HostVector<std::int64_t>& order) {
   const auto expected = make_reordered_source(original, order, read_row_pointers(original), RowOrder::graph);
   std::string wrong;
-  read_all_on_rank_0(placed, "test", nullptr, world(), [&](const RowSource& found) {
+  read_all_on_rank_0(placed, "test", world(), [&](const RowSource& found) {
     const std::int64_t rows = expected->rows();
     if (found.rows() != rows || found.cols() != expected->cols() || found.row_order() != RowOrder::graph) wrong += " shape";
     for (const auto& [begin, end] :
@@ -92,7 +92,7 @@ TEST(PlacedRows, an_error_while_reading_them_is_every_ranks) {
   std::iota(positions.begin(), positions.end(), share.begin);
   const PlacedRows placed = place_rows(share, positions, world());
   const std::string error = error_of(ErrorKind::resources, [&] {
-    read_all_on_rank_0(placed, "test", nullptr, world(),
+    read_all_on_rank_0(placed, "test", world(),
                        [](const RowSource&) { throw Error(ErrorKind::resources, "the disk is full"); });
   });
   EXPECT_NE(error.find("the disk is full"), std::string::npos) << error;

@@ -30,8 +30,8 @@ struct Mesh {
     options.preconditioner = "multigrid", options.rtol = 1e-8, options.max_iterations = 100;
     MultigridOptions& multigrid = options.preconditioning.multigrid;
     multigrid.coarse_size = 60;
-    multigrid.coordinates = find_node_coordinates(system.at.matrix, *source.rows, "");
-    multigrid.mid_edges = middles = find_mid_edge_nodes(system.at.matrix, *source.rows);
+    multigrid.coordinates = find_node_coordinates(system.at.matrix, *source.rows);
+    multigrid.mid_edges = middles = find_mid_edges(system.at.matrix, *source.rows);
   }
   System system;
   SolverOptions options;
