@@ -52,6 +52,16 @@ void require_flexible(const MethodEntry& method, const SolverOptions& o) {
                 "solver");
 }
 
+void require_same_cycle(const MethodEntry& method, const SolverOptions& o) {
+  if (method.flexible || o.own_preconditioner || !asks_for_varying_cycle(o)) return;
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("{} needs a preconditioner that stays the same, and multigrid with the cycle K is not a linear map; "
+                  "take fgmres, or the cycle V or W",
+                  method.name),
+      "cycle");
+}
+
 void require_variant(const MethodEntry& method, CgVariant asked) {
   if (method.variants || asked == CgVariant::automatic) return;
   throw Error(ErrorKind::usage,
@@ -71,6 +81,7 @@ void require_takes(const MethodEntry& method, const SolverOptions& options) {
   require_norm(method, options.residual_norm);
   require_variant(method, options.variant);
   require_flexible(method, options);
+  require_same_cycle(method, options);
 }
 
 bool takes(const MethodEntry& method, const SolverOptions& options) {
@@ -168,6 +179,7 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   options_.preconditioning.held = held_.get();
   options_.preconditioning.columns = static_cast<int>(options.columns);
   options_.preconditioning.absolute = chooses ? !positive : named->demands == Demands::symmetric;
+  options_.preconditioning.multigrid.may_vary = chooses || named->flexible;
   options_.preconditioning.mean_free = options.null_space == NullSpace::constant;
   options_.preconditioning.product = options_.product;
   if (options.own_preconditioner && !options.own_preconditioner->capturable) options_.graph = false;
@@ -185,16 +197,16 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
                                         static_cast<int>(2 * options.columns));
   bool symmetric_positive = positive;
   if (chooses) {
-    const MethodChoice choice = choose_method(*product_, options_, positive);
+    const MethodChoice choice = choose_method(*product_, options_, positive, preconditioner_.get());
     named = choice.method, method_why_ = choice.why;
-    symmetric_positive = symmetric_positive && named->demands == Demands::positive_definite;
+    symmetric_positive = positive && choice.symmetric;
   } else {
     require_symmetric_enough(*named, options_, *product_);
     if (chooses_preconditioner && positive && named->demands == Demands::nothing)
       symmetric_positive = is_known_symmetric(*product_, options_) || probe_symmetry(*product_, stream).symmetric;
   }
   if (chooses_preconditioner) {
-    choices_ = choose_solvers(matrix, options_, *named, symmetric_positive);
+    choices_ = choose_solvers(matrix, options_, *named, symmetric_positive, positive);
     const auto unfit = [&](const SolverChoice& choice) {
       return choice.method != named && !takes(*choice.method, options_);
     };
@@ -225,6 +237,7 @@ void Solver::take(std::size_t index) {
       absolute != options_.preconditioning.absolute) {
     PreconditionerOptions preconditioning = options_.preconditioning;
     preconditioning.absolute = absolute;
+    preconditioning.multigrid.may_vary = method.flexible;
     method_.reset(), preconditioner_.reset();
     preconditioner_ = make_preconditioner(std::string(choice.preconditioner), preconditioning);
     options_.preconditioning.absolute = absolute;

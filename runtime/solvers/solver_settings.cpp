@@ -14,6 +14,7 @@
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/named.h"
 #include "runtime/solvers/method_choice.h"
+#include "runtime/solvers/multigrid/smoothers/smoother.h"
 
 namespace shardmat {
 namespace {
@@ -22,12 +23,15 @@ namespace {
   throw Error(ErrorKind::usage, fmt::format("{} must be {}, not \"{}\"", name, wanted, given), name);
 }
 
-/// One of the names of an enumeration. `parse` refuses others.
+/// One of some names; others are refused, by `parse` or after it.
 template <class Get, class Parse>
 SolverSetting word(std::string name, std::string help, std::vector<std::string> choices, Get get, Parse parse) {
   SolverSetting s{std::move(name), std::move(help), std::move(choices)};
   s.get = [get](const SolverOptions& o) { return std::string(get(o)); };
-  s.set = [parse](SolverOptions& o, const std::string& text) { parse(o, text); };
+  s.set = [parse, all = s.choices, label = s.name](SolverOptions& o, const std::string& text) {
+    parse(o, text);
+    if (std::find(all.begin(), all.end(), text) == all.end()) refuse(label, join_choices(all), text);
+  };
   return s;
 }
 
@@ -150,6 +154,24 @@ std::vector<SolverSetting> make_settings() {
       used_by(number("strength", "couplings of X and more form aggregates", 0, false,
                      [](O& o) -> double& { return o.preconditioning.multigrid.strength; }),
               "preconditioner", {"multigrid", kAuto}),
+      used_by(word(
+                  "smoother",
+                  "what reduces errors on each level: chebyshev (for symmetric matrices), l1_jacobi (for any), or auto: "
+                  "chebyshev if the matrix is symmetric, else l1_jacobi",
+                  names(multigrid::smoothers(), {"auto"}), [](const O& o) { return o.preconditioning.multigrid.smoother; },
+                  [](O& o, const std::string& text) {
+                    if (text != "auto") multigrid::find_smoother(text);
+                    o.preconditioning.multigrid.smoother = text;
+                  }),
+              "preconditioner", {"multigrid", kAuto}),
+      used_by(
+          word(
+              "cycle",
+              "V: each level once; W: coarse levels twice; K: twice, with the best combination of both, for fgmres; auto: "
+              "V if the matrix is symmetric, else K with fgmres and W with other methods",
+              {"auto", "V", "W", "K"}, [](const O& o) { return o.preconditioning.multigrid.cycle; },
+              [](O& o, const std::string& text) { o.preconditioning.multigrid.cycle = text; }),
+          "preconditioner", {"multigrid", kAuto}),
       used_by(count("smoother_degree", "steps of the smoother before and after the coarse correction", 1, 10,
                     [](O& o) -> int& { return o.preconditioning.multigrid.smoother_degree; }),
               "preconditioner", {"multigrid", kAuto}),

@@ -9,7 +9,8 @@
 namespace shardmat::multigrid {
 
 /// The rows of A⁻¹ that this rank has of A. Every rank holds all of A meanwhile, dense. Along modes that A maps to 0 (of a
-/// floating body) v·vᵀ is added before; other directions without stiffness are left out.
-NodeRows dense_inverse(const NodeRows& a, const Modes& modes);
+/// floating body) v·vᵀ is added before; other directions without stiffness are left out. `symmetric`: A is, and has no
+/// negative direction.
+NodeRows dense_inverse(const NodeRows& a, const Modes& modes, bool symmetric = true);
 
 }  // namespace shardmat::multigrid
