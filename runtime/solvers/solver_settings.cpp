@@ -14,7 +14,7 @@
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/named.h"
 #include "runtime/solvers/method_choice.h"
-#include "runtime/solvers/multigrid/smoothers/smoother.h"
+#include "runtime/solvers/multigrid/smoother.h"
 
 namespace shardmat {
 namespace {
@@ -23,16 +23,25 @@ namespace {
   throw Error(ErrorKind::usage, fmt::format("{} must be {}, not \"{}\"", name, wanted, given), name);
 }
 
-/// One of some names; others are refused, by `parse` or after it.
+/// One of the names of an enumeration. `parse` refuses others.
 template <class Get, class Parse>
 SolverSetting word(std::string name, std::string help, std::vector<std::string> choices, Get get, Parse parse) {
   SolverSetting s{std::move(name), std::move(help), std::move(choices)};
   s.get = [get](const SolverOptions& o) { return std::string(get(o)); };
-  s.set = [parse, all = s.choices, label = s.name](SolverOptions& o, const std::string& text) {
-    parse(o, text);
-    if (std::find(all.begin(), all.end(), text) == all.end()) refuse(label, join_choices(all), text);
-  };
+  s.set = [parse](SolverOptions& o, const std::string& text) { parse(o, text); };
   return s;
+}
+
+/// A word for which there is no enumeration. `in(options)`: the variable.
+template <class In>
+SolverSetting text_of(std::string name, std::string help, std::vector<std::string> choices, In in) {
+  const auto parse = [in, choices, name](SolverOptions& o, const std::string& text) {
+    if (std::find(choices.begin(), choices.end(), text) == choices.end()) refuse(name, join_choices(choices), text);
+    in(o) = text;
+  };
+  return word(
+      std::move(name), std::move(help), choices, [in](const SolverOptions& o) { return in(const_cast<SolverOptions&>(o)); },
+      parse);
 }
 
 template <class T>
@@ -115,7 +124,7 @@ std::vector<SolverSetting> make_settings() {
       word(
           "solver",
           "the method; auto takes cg if the matrix is symmetric and its diagonal positive, minres if it is symmetric, else "
-          "gmres",
+          "gmres, or fgmres with multigrid",
           names(methods(), {std::string(kAutomaticMethod)}), [](const O& o) { return o.solver; },
           [](O& o, const std::string& text) {
             if (text != kAutomaticMethod) find_method(text);
@@ -123,9 +132,9 @@ std::vector<SolverSetting> make_settings() {
           }),
       word(
           "preconditioner",
-          "what is applied to the residual; auto takes multigrid for symmetric matrices of 5,000 rows or more with a "
-          "positive "
-          "diagonal, block_jacobi for smaller ones, jacobi if the matrix is not symmetric, and falls back where these fail",
+          "what is applied to the residual; auto takes multigrid for matrices of 5,000 rows or more with a positive "
+          "diagonal, "
+          "else block_jacobi if the matrix is symmetric and jacobi if it is not, and falls back where these fail",
           names(preconditioners(), {kAuto}), [](const O& o) { return o.preconditioner; },
           [](O& o, const std::string& text) {
             if (text != kAutomaticPreconditioner) find_preconditioner(text);
@@ -165,12 +174,11 @@ std::vector<SolverSetting> make_settings() {
                   }),
               "preconditioner", {"multigrid", kAuto}),
       used_by(
-          word(
+          text_of(
               "cycle",
               "V: each level once; W: coarse levels twice; K: twice, with the best combination of both, for fgmres; auto: "
               "V if the matrix is symmetric, else K with fgmres and W with other methods",
-              {"auto", "V", "W", "K"}, [](const O& o) { return o.preconditioning.multigrid.cycle; },
-              [](O& o, const std::string& text) { o.preconditioning.multigrid.cycle = text; }),
+              {"auto", "V", "W", "K"}, [](O& o) -> std::string& { return o.preconditioning.multigrid.cycle; }),
           "preconditioner", {"multigrid", kAuto}),
       used_by(count("smoother_degree", "steps of the smoother before and after the coarse correction", 1, 10,
                     [](O& o) -> int& { return o.preconditioning.multigrid.smoother_degree; }),
@@ -186,12 +194,11 @@ std::vector<SolverSetting> make_settings() {
                   [](O& o, const std::string& text) { o.preconditioning.multigrid.inner = parse_value_type(text); }),
               "preconditioner", {"multigrid", kAuto}),
       used_by(
-          word(
+          text_of(
               "refresh",
               "what new values of the matrix change: keep (the matrices of all levels), smooth (also the prolongations), "
               "or anew (the aggregates, too)",
-              {"keep", "smooth", "anew"}, [](const O& o) { return o.preconditioning.multigrid.refresh; },
-              [](O& o, const std::string& text) { o.preconditioning.multigrid.refresh = text; }),
+              {"keep", "smooth", "anew"}, [](O& o) -> std::string& { return o.preconditioning.multigrid.refresh; }),
           "preconditioner", {"multigrid", kAuto}),
       used_by(count("restart", "steps until the method begins anew; N vectors are kept", 1, 100'000,
                     [](O& o) -> std::int64_t& { return o.restart; }),

@@ -7,7 +7,7 @@
 #include "kernels/base/memory_limits.h"
 #include "runtime/maps/row_map.h"
 #include "runtime/solvers/loop/spectrum.h"
-#include "runtime/solvers/multigrid/smoothers/block_steps.h"
+#include "runtime/solvers/multigrid/block_steps.h"
 
 namespace shardmat::multigrid {
 namespace {

@@ -10,7 +10,7 @@
 #include "runtime/solvers/multigrid/node_rows.h"
 #include "runtime/solvers/multigrid/operator.h"
 #include "runtime/solvers/multigrid/second_visit.h"
-#include "runtime/solvers/multigrid/smoothers/smoother.h"
+#include "runtime/solvers/multigrid/smoother.h"
 
 namespace shardmat::multigrid {
 

@@ -20,7 +20,7 @@
 #include "runtime/solvers/multigrid/pairwise.h"
 #include "runtime/solvers/multigrid/prolong.h"
 #include "runtime/solvers/multigrid/report.h"
-#include "runtime/solvers/multigrid/smoothers/smoother.h"
+#include "runtime/solvers/multigrid/smoother.h"
 #include "runtime/solvers/multigrid/take_nodes.h"
 #include "runtime/source/matrix_source.h"
 #include "tests/runtime/solvers/test_system.h"

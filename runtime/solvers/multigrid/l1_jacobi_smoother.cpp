@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "kernels/base/parallel.h"
+#include "runtime/solvers/multigrid/block_steps.h"
 #include "runtime/solvers/multigrid/blocks.h"
-#include "runtime/solvers/multigrid/smoothers/block_steps.h"
 
 namespace shardmat::multigrid {
 namespace {

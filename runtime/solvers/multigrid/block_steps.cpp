@@ -1,4 +1,4 @@
-#include "runtime/solvers/multigrid/smoothers/block_steps.h"
+#include "runtime/solvers/multigrid/block_steps.h"
 
 #include <type_traits>
 

@@ -2,7 +2,7 @@
 // multigrid smoothing: polynomial versus Gauss-Seidel, J. Comput. Phys. 188, 2003).
 #include <iterator>
 
-#include "runtime/solvers/multigrid/smoothers/block_steps.h"
+#include "runtime/solvers/multigrid/block_steps.h"
 
 namespace shardmat::multigrid {
 namespace {

@@ -1,7 +1,7 @@
 #include <array>
 
 #include "runtime/solvers/loop/named.h"
-#include "runtime/solvers/multigrid/smoothers/smoother.h"
+#include "runtime/solvers/multigrid/smoother.h"
 
 namespace shardmat::multigrid {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "runtime/solvers/multigrid/smoothers/smoother.h"
+#include "runtime/solvers/multigrid/smoother.h"
 
 namespace shardmat::multigrid {
 
