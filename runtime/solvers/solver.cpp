@@ -232,12 +232,12 @@ void Solver::take(std::size_t index) {
   const SolverChoice& choice = choices_[index];
   const MethodEntry& method = *choice.method;
   ranks.run_agreed([&] { require_takes(method, options_); });
+  options_.preconditioning.multigrid.may_vary = method.flexible;
   const bool absolute = options_.preconditioning.absolute || method.demands == Demands::symmetric;
   if (preconditioner_ == nullptr || options_.preconditioner != choice.preconditioner ||
       absolute != options_.preconditioning.absolute) {
     PreconditionerOptions preconditioning = options_.preconditioning;
     preconditioning.absolute = absolute;
-    preconditioning.multigrid.may_vary = method.flexible;
     method_.reset(), preconditioner_.reset();
     preconditioner_ = make_preconditioner(std::string(choice.preconditioner), preconditioning);
     options_.preconditioning.absolute = absolute;
