@@ -63,11 +63,113 @@ struct SmoothBlocks {
   SHARDMAT_BOTH void finish(int, const Sums<0>&) const {}
 };
 
+/// Two visits of a level. With the x of the first and the second visit c and d, v = A·c and w = A·d, and a dot product
+/// (·,·): x = c·(c, r)/(c, v) at first; with the residual s that it leaves, d is made orthogonal to c in the sense of A.
+template <class T>
+struct TwoVisits {
+  T *r, *x;
+  T *kept_r, *first, *a_first, *a_second;
+  int columns;
+  double* sums;      ///< three for each column at the first visit, then three at the second; null: x = c + d
+  bool by_residual;  ///< dot products with A·c and A·d in place of c and d: the residual becomes smallest
+
+  double* first_sums() const { return sums; }
+  double* second_sums() const { return sums + 3 * columns; }
+  /// The share of c that the first visit takes.
+  SHARDMAT_BOTH double first_share(int column) const {
+    if (sums == nullptr) return 1;
+    const double square = sums[column], with_r = sums[columns + column];
+    return square > 0 ? with_r / square : 0;
+  }
+  struct Shares {
+    bool works;
+    T first, second;
+  };
+  SHARDMAT_BOTH Shares shares(int column) const {
+    if (sums == nullptr) return {true, T(1), T(1)};
+    const double* const second = sums + 3 * columns;
+    const double square_of_first = sums[column], square = second[column], with_s = second[columns + column],
+                 common = second[2 * columns + column], before = first_share(column),
+                 part = square_of_first > 0 ? common / square_of_first : 0, left = square - part * common;
+    if (!(left > 1e-6 * square)) return {true, static_cast<T>(before), T(0)};  // d says nothing that c does not
+    const double share = with_s / left;
+    return {true, static_cast<T>(before - share * part), static_cast<T>(share)};
+  }
+};
+
+/// (c, v), (c, r).
+template <class T>
+struct FirstVisitSums {
+  TwoVisits<T> v;
+  static constexpr int kSums = 2;
+  using Factors = Works;
+  SHARDMAT_BOTH Factors factors(int) const { return {true}; }
+  SHARDMAT_BOTH Sums<2> entry(const Factors&, const Place& place) const {
+    const auto a = static_cast<double>(v.a_first[place.at]), left = v.by_residual ? a : static_cast<double>(v.x[place.at]);
+    return {{left * a, left * static_cast<double>(v.kept_r[place.at])}};
+  }
+  SHARDMAT_BOTH void finish(int column, const Sums<2>& sums) const {
+    v.sums[column] = sums.of[0], v.sums[v.columns + column] = sums.of[1];
+  }
+};
+
+/// Keeps c; r = r − share·v.
+template <class T>
+struct FirstVisit {
+  TwoVisits<T> v;
+  static constexpr int kSums = 0;
+  struct Factors {
+    bool works;
+    T share;
+  };
+  SHARDMAT_BOTH Factors factors(int column) const { return {true, static_cast<T>(v.first_share(column))}; }
+  SHARDMAT_BOTH Sums<0> entry(const Factors& f, const Place& place) const {
+    v.first[place.at] = v.x[place.at];
+    v.kept_r[place.at] = v.r[place.at] = v.kept_r[place.at] - f.share * v.a_first[place.at];
+    return {};
+  }
+  SHARDMAT_BOTH void finish(int, const Sums<0>&) const {}
+};
+
+/// (d, w), (d, s), (d, v).
+template <class T>
+struct SecondVisitSums {
+  TwoVisits<T> v;
+  static constexpr int kSums = 8;  // as GPUs have it
+  using Factors = Works;
+  SHARDMAT_BOTH Factors factors(int) const { return {true}; }
+  SHARDMAT_BOTH Sums<8> entry(const Factors&, const Place& place) const {
+    const auto a = static_cast<double>(v.a_second[place.at]), left = v.by_residual ? a : static_cast<double>(v.x[place.at]);
+    return {{left * a, left * static_cast<double>(v.kept_r[place.at]), left * static_cast<double>(v.a_first[place.at])}};
+  }
+  SHARDMAT_BOTH void finish(int column, const Sums<8>& sums) const {
+    for (int i = 0; i < 3; ++i) v.sums[(3 + i) * v.columns + column] = sums.of[i];
+  }
+};
+
+/// x = share of c + share of d.
+template <class T>
+struct CombineVisits {
+  TwoVisits<T> v;
+  static constexpr int kSums = 0;
+  using Factors = typename TwoVisits<T>::Shares;
+  SHARDMAT_BOTH Factors factors(int column) const { return v.shares(column); }
+  SHARDMAT_BOTH Sums<0> entry(const Factors& f, const Place& place) const {
+    v.x[place.at] = f.first * v.first[place.at] + f.second * v.x[place.at];
+    return {};
+  }
+  SHARDMAT_BOTH void finish(int, const Sums<0>&) const {}
+};
+
 }  // namespace shardmat::krylov
 
 #define SHARDMAT_MULTIGRID_STEPS(MAKE, T) \
   MAKE(ConvertVector<T, float>)           \
   MAKE(ConvertVector<T, double>)          \
+  MAKE(FirstVisitSums<T>)                 \
+  MAKE(FirstVisit<T>)                     \
+  MAKE(SecondVisitSums<T>)                \
+  MAKE(CombineVisits<T>)                  \
   MAKE(SmoothBlocks<T, 1>)                \
   MAKE(SmoothBlocks<T, 2>)                \
   MAKE(SmoothBlocks<T, 3>)                \

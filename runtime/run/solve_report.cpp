@@ -116,7 +116,9 @@ std::string multigrid_text(const SolveReport& r) {
     return fmt::format("an iteration with multigrid reduces the residual to {:.2f} of it only: {}",
                        convergence_factor(*column),
                        blind ? "give the coordinates of the nodes"
-                             : "try smoother_degree 3, give the near-null vectors of the problem, or take block_jacobi");
+                       : !r.multigrid->smoothed && r.multigrid->cycle != "K"
+                           ? "take fgmres with the cycle K"
+                           : "try smoother_degree 3, give the near-null vectors of the problem, or take block_jacobi");
   }
   const bool could = r.solver == "cg" && r.backend == "host" && r.rows >= kManyRows && r.result.fall_backs.empty() &&
                      r.preconditioner_why.empty() && column->iterations >= kSlow;
@@ -228,11 +230,14 @@ void write_levels(Table& t, const MultigridReport& r) {
     const auto unknowns = static_cast<double>(level.unknowns);
     t.line(fmt::format("  {:<12} {:>13} {:>15} {:>9.1f} {:>8}", fmt::format("level {}", l), human_count(level.unknowns),
                        human_count(level.nonzeros), static_cast<double>(level.nonzeros) / unknowns,
-                       level.radius > 0 ? fmt::format("{:.2f}", level.radius) : "exact"));
+                       level.exact        ? "exact"
+                       : level.radius > 0 ? fmt::format("{:.2f}", level.radius)
+                                          : "-"));
   }
   t.row("together", fmt::format("{:.2f} times the nonzeros of level 0; {} on all ranks; set up in {}", r.operator_complexity,
                                 human_bytes(static_cast<double>(r.bytes)), human_seconds(r.seconds)));
-  t.row("coarse space", r.modes);
+  t.row("coarse space", r.modes + (r.smoothed ? "" : ", not smoothed: the matrix is far from symmetric"));
+  t.row("cycle", fmt::format("{}, smoother {}", r.cycle, r.smoother));
 }
 
 ordered_json json_of(const MultigridReport& r) {
@@ -241,11 +246,10 @@ ordered_json json_of(const MultigridReport& r) {
     levels.push_back({{"unknowns", level.unknowns}, {"nonzeros", level.nonzeros}});
     if (level.radius > 0) levels.back()["radius"] = level.radius;
   }
-  return {{"levels", levels},
-          {"operator_complexity", r.operator_complexity},
-          {"near_null_space", r.modes},
-          {"setup_seconds", r.seconds},
-          {"memory_bytes", r.bytes}};
+  return {{"levels", levels},           {"operator_complexity", r.operator_complexity},
+          {"near_null_space", r.modes}, {"cycle", r.cycle},
+          {"smoother", r.smoother},     {"smoothed", r.smoothed},
+          {"setup_seconds", r.seconds}, {"memory_bytes", r.bytes}};
 }
 
 ordered_json json_of(const std::vector<double>& norms) {

@@ -24,49 +24,63 @@ bool is_known_symmetric(const Product& product, const SolverOptions& options) {
          });
 }
 
-MethodChoice choose_method(const Product& product, const SolverOptions& options, bool positive_diagonal) {
+bool asks_for_varying_cycle(const SolverOptions& options) {
+  const bool may_use = options.preconditioner == "multigrid" || options.preconditioner == kAutomaticPreconditioner;
+  return may_use && options.preconditioning.multigrid.cycle == "K";
+}
+
+MethodChoice choose_method(const Product& product, const SolverOptions& options, bool positive_diagonal,
+                           const Preconditioner* made) {
   if (options.own_preconditioner) return {&find_method("fgmres"), "the program's preconditioner may change"};
   std::string symmetric = "symmetric";
   if (!is_known_symmetric(product, options)) {
     const SymmetryProbe probe = probe_symmetry(product, product.matrix().context().stream());
     if (!probe.symmetric)
-      return {&find_method("gmres"), "xᵀAy and yᵀAx of random vectors differ: the matrix is not symmetric"};
+      return {&find_method(made != nullptr && made->varies() ? "fgmres" : "gmres"),
+              "xᵀAy and yᵀAx of random vectors differ: the matrix is not symmetric"};
     symmetric = "symmetric within rounding";
   }
+  if (made != nullptr ? made->varies() : asks_for_varying_cycle(options))
+    return {&find_method("fgmres"), fmt::format("the matrix is {}, and the cycle K is no linear map", symmetric), true};
   if (positive_diagonal)
-    return {&find_method("cg"), fmt::format("the matrix is {}, and its diagonal is positive", symmetric)};
+    return {&find_method("cg"), fmt::format("the matrix is {}, and its diagonal is positive", symmetric), true};
   return {
       &find_method("minres"),
-      fmt::format("the matrix is {}, and its diagonal is not positive everywhere: it is not positive definite", symmetric)};
+      fmt::format("the matrix is {}, and its diagonal is not positive everywhere: it is not positive definite", symmetric),
+      true};
 }
 
 std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const SolverOptions& options, const MethodEntry& method,
-                                         bool symmetric_positive) {
+                                         bool symmetric_positive, bool positive_diagonal) {
   constexpr std::int64_t kFewRows = 5000, kPatience = 300, kPatienceOfMultigrid = 30;
   const auto rows_here = [&](bool here) {
     return matrix.context().communicator().all_reduce(here ? 1 : 0, Reduction::min) == 1;
   };
   if (!rows_here(matrix.has_host_rows()))
     return {{&method, "jacobi", "the rows are no longer in host memory, where others are made from", kPatience}};
-  const bool named = options.solver != kAutomaticMethod;
+  const bool named = options.solver != kAutomaticMethod, any_matrix = method.demands == Demands::nothing;
+  const std::string_view simple = any_matrix && !symmetric_positive ? "jacobi" : "block_jacobi";
+  std::string why;
+  if (!positive_diagonal || method.demands == Demands::symmetric) why = "multigrid needs a positive diagonal";
+  else if (matrix.context().device().backend != Backend::host) why = "multigrid runs on the host only";
+  else if (matrix.rows() < kFewRows) why = fmt::format("the matrix has fewer than {} rows", kFewRows);
   std::vector<SolverChoice> choices;
-  const bool for_symmetric = method.demands != Demands::nothing;
-  if (symmetric_positive && method.demands != Demands::symmetric) {
-    if (matrix.context().device().backend != Backend::host) {
-      choices.push_back({&method, "block_jacobi", "multigrid runs on the host only", kPatience});
-    } else if (matrix.rows() < kFewRows) {
-      choices.push_back({&method, "block_jacobi", fmt::format("the matrix has fewer than {} rows", kFewRows), kPatience});
-    } else {
+  if (why.empty()) {
+    const MethodEntry& flexible = find_method("fgmres");
+    if (symmetric_positive) {
       choices.push_back(
           {&method, "multigrid", "the matrix is symmetric, and its diagonal is positive", kPatienceOfMultigrid});
-      if (!named) choices.push_back({&find_method("fgmres"), "multigrid", "", kPatienceOfMultigrid});
-      choices.push_back({&method, "block_jacobi", "", kPatience});
+      if (!named && !method.flexible) choices.push_back({&flexible, "multigrid", "", kPatienceOfMultigrid});
+    } else {
+      choices.push_back({named ? &method : &flexible, "multigrid",
+                         "the diagonal is positive; of a matrix that is not symmetric it takes the cycle K",
+                         kPatienceOfMultigrid});
+      if (named && !method.flexible) choices.back().why = "the diagonal is positive";
     }
-    if (!named) choices.push_back({&find_method("minres"), "block_jacobi", "", kPatience});
-    return choices;
   }
-  if (for_symmetric) return {{&method, "block_jacobi", "multigrid needs a positive diagonal", kPatience}};
-  return {{&method, "jacobi", "multigrid needs a symmetric matrix with a positive diagonal", kPatience}};
+  choices.push_back({&method, simple, why, kPatience});
+  if (symmetric_positive && !named) choices.push_back({&find_method("minres"), "block_jacobi", "", kPatience});
+  return choices;
 }
 
 }  // namespace shardmat

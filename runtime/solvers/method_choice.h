@@ -18,15 +18,21 @@ inline constexpr std::string_view kAutomaticMethod = "auto", kAutomaticPrecondit
 struct MethodChoice {
   const MethodEntry* method = nullptr;
   std::string why;
+  bool symmetric = false;
 };
 
 /// True if all entries of the diagonal are above 0. Throws as DistributedMatrix::diagonal().
 bool has_positive_diagonal(DistributedMatrix& matrix, Stream& stream);
 
 /// cg for a symmetric matrix with a positive diagonal, minres for any other symmetric one, else gmres; fgmres where the
-/// program has a preconditioner of its own. Whether a matrix is symmetric is seen as in symmetry.h; of a positive diagonal
-/// it does not follow that the matrix is positive definite.
-MethodChoice choose_method(const Product& product, const SolverOptions& options, bool positive_diagonal);
+/// program has a preconditioner of its own, or `made`, that of the options, is no linear map. `made`: null for "auto".
+/// Whether a matrix is symmetric is seen as in symmetry.h; of a positive diagonal it does not follow that the matrix is
+/// positive definite.
+MethodChoice choose_method(const Product& product, const SolverOptions& options, bool positive_diagonal,
+                           const Preconditioner* made);
+
+/// True if a cycle of multigrid is asked for that is no linear map.
+bool asks_for_varying_cycle(const SolverOptions& options);
 
 /// A method with a preconditioner.
 struct SolverChoice {
@@ -38,10 +44,10 @@ struct SolverChoice {
 };
 
 /// For options whose preconditioner is "auto": what is tried, one after the other, each if those before it fail. `method`:
-/// choose_method(), or the method that was named. With multigrid where the matrix is symmetric with a positive diagonal, has
-/// some thousand rows and lies in host memory.
+/// choose_method(), or the method that was named. With multigrid where the diagonal is positive, the matrix has some
+/// thousand rows and lies in host memory, and the method fits: with fgmres in place of gmres if the matrix is not symmetric.
 std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const SolverOptions& options, const MethodEntry& method,
-                                         bool symmetric_positive);
+                                         bool symmetric_positive, bool positive_diagonal);
 
 /// True if the matrix is stored as a symmetric one, or the options say that it is.
 bool is_known_symmetric(const Product& product, const SolverOptions& options);

@@ -56,6 +56,16 @@ void require_flexible(const MethodEntry& method, const SolverOptions& o) {
                 "solver");
 }
 
+void require_same_cycle(const MethodEntry& method, const SolverOptions& o) {
+  if (method.flexible || o.own_preconditioner || !asks_for_varying_cycle(o)) return;
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("{} needs a preconditioner that stays the same, and multigrid with the cycle K is not a linear map; "
+                  "take fgmres, or the cycle V or W",
+                  method.name),
+      "cycle");
+}
+
 void require_variant(const MethodEntry& method, CgVariant asked) {
   if (method.variants || asked == CgVariant::automatic) return;
   throw Error(ErrorKind::usage,
@@ -75,6 +85,7 @@ void require_takes(const MethodEntry& method, const SolverOptions& options) {
   require_norm(method, options.residual_norm);
   require_variant(method, options.variant);
   require_flexible(method, options);
+  require_same_cycle(method, options);
 }
 
 bool takes(const MethodEntry& method, const SolverOptions& options) {
@@ -173,6 +184,7 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   options_.preconditioning.held = held_.get();
   options_.preconditioning.columns = static_cast<int>(options.columns);
   options_.preconditioning.absolute = chooses ? !positive : named->demands == Demands::symmetric;
+  options_.preconditioning.multigrid.may_vary = chooses || named->flexible;
   if (options.null_space == NullSpace::constant) {
     const NullVectors constants = constant_vectors(matrix);
     null_space_ = constants.describe();
@@ -194,16 +206,16 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
                                         static_cast<int>(2 * options.columns));
   bool symmetric_positive = positive;
   if (chooses) {
-    const MethodChoice choice = choose_method(*product_, options_, positive);
+    const MethodChoice choice = choose_method(*product_, options_, positive, preconditioner_.get());
     named = choice.method, method_why_ = choice.why;
-    symmetric_positive = symmetric_positive && named->demands == Demands::positive_definite;
+    symmetric_positive = positive && choice.symmetric;
   } else {
     require_symmetric_enough(*named, options_, *product_);
     if (chooses_preconditioner && positive && named->demands == Demands::nothing)
       symmetric_positive = is_known_symmetric(*product_, options_) || probe_symmetry(*product_, stream).symmetric;
   }
   if (chooses_preconditioner) {
-    choices_ = choose_solvers(matrix, options_, *named, symmetric_positive);
+    choices_ = choose_solvers(matrix, options_, *named, symmetric_positive, positive);
     looks_for_free_modes_ = symmetric_positive && matrix.context().device().backend == Backend::host &&
                             choices_.front().preconditioner != "jacobi";  // then there are no host rows
     const auto unfit = [&](const SolverChoice& choice) {
@@ -231,6 +243,7 @@ void Solver::take(std::size_t index) {
   const SolverChoice& choice = choices_[index];
   const MethodEntry& method = *choice.method;
   ranks.run_agreed([&] { require_takes(method, options_); });
+  options_.preconditioning.multigrid.may_vary = method.flexible;
   const bool absolute = options_.preconditioning.absolute || method.demands == Demands::symmetric;
   if (preconditioner_ == nullptr || options_.preconditioner != choice.preconditioner ||
       absolute != options_.preconditioning.absolute) {

@@ -14,6 +14,7 @@
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/named.h"
 #include "runtime/solvers/method_choice.h"
+#include "runtime/solvers/multigrid/smoother.h"
 
 namespace shardmat {
 namespace {
@@ -29,6 +30,18 @@ SolverSetting word(std::string name, std::string help, std::vector<std::string> 
   s.get = [get](const SolverOptions& o) { return std::string(get(o)); };
   s.set = [parse](SolverOptions& o, const std::string& text) { parse(o, text); };
   return s;
+}
+
+/// A word for which there is no enumeration. `in(options)`: the variable.
+template <class In>
+SolverSetting text_of(std::string name, std::string help, std::vector<std::string> choices, In in) {
+  const auto parse = [in, choices, name](SolverOptions& o, const std::string& text) {
+    if (std::find(choices.begin(), choices.end(), text) == choices.end()) refuse(name, join_choices(choices), text);
+    in(o) = text;
+  };
+  return word(
+      std::move(name), std::move(help), choices, [in](const SolverOptions& o) { return in(const_cast<SolverOptions&>(o)); },
+      parse);
 }
 
 template <class T>
@@ -111,7 +124,7 @@ std::vector<SolverSetting> make_settings() {
       word(
           "solver",
           "the method; auto takes cg if the matrix is symmetric and its diagonal positive, minres if it is symmetric, else "
-          "gmres",
+          "gmres, or fgmres with multigrid",
           names(methods(), {std::string(kAutomaticMethod)}), [](const O& o) { return o.solver; },
           [](O& o, const std::string& text) {
             if (text != kAutomaticMethod) find_method(text);
@@ -119,9 +132,9 @@ std::vector<SolverSetting> make_settings() {
           }),
       word(
           "preconditioner",
-          "what is applied to the residual; auto takes multigrid for symmetric matrices of 5,000 rows or more with a "
-          "positive "
-          "diagonal, block_jacobi for smaller ones, jacobi if the matrix is not symmetric, and falls back where these fail",
+          "what is applied to the residual; auto takes multigrid for matrices of 5,000 rows or more with a positive "
+          "diagonal, "
+          "else block_jacobi if the matrix is symmetric and jacobi if it is not, and falls back where these fail",
           names(preconditioners(), {kAuto}), [](const O& o) { return o.preconditioner; },
           [](O& o, const std::string& text) {
             if (text != kAutomaticPreconditioner) find_preconditioner(text);
@@ -150,6 +163,23 @@ std::vector<SolverSetting> make_settings() {
       used_by(number("strength", "couplings of X and more form aggregates", 0, false,
                      [](O& o) -> double& { return o.preconditioning.multigrid.strength; }),
               "preconditioner", {"multigrid", kAuto}),
+      used_by(word(
+                  "smoother",
+                  "what reduces errors on each level: chebyshev (for symmetric matrices), l1_jacobi (for any), or auto: "
+                  "chebyshev if the matrix is symmetric, else l1_jacobi",
+                  names(multigrid::smoothers(), {"auto"}), [](const O& o) { return o.preconditioning.multigrid.smoother; },
+                  [](O& o, const std::string& text) {
+                    if (text != "auto") multigrid::find_smoother(text);
+                    o.preconditioning.multigrid.smoother = text;
+                  }),
+              "preconditioner", {"multigrid", kAuto}),
+      used_by(
+          text_of(
+              "cycle",
+              "V: each level once; W: coarse levels twice; K: twice, with the best combination of both, for fgmres; auto: "
+              "V if the matrix is symmetric, else K with fgmres and W with other methods",
+              {"auto", "V", "W", "K"}, [](O& o) -> std::string& { return o.preconditioning.multigrid.cycle; }),
+          "preconditioner", {"multigrid", kAuto}),
       used_by(count("smoother_degree", "steps of the smoother before and after the coarse correction", 1, 10,
                     [](O& o) -> int& { return o.preconditioning.multigrid.smoother_degree; }),
               "preconditioner", {"multigrid", kAuto}),
@@ -164,12 +194,11 @@ std::vector<SolverSetting> make_settings() {
                   [](O& o, const std::string& text) { o.preconditioning.multigrid.inner = parse_value_type(text); }),
               "preconditioner", {"multigrid", kAuto}),
       used_by(
-          word(
+          text_of(
               "refresh",
               "what new values of the matrix change: keep (the matrices of all levels), smooth (also the prolongations), "
               "or anew (the aggregates, too)",
-              {"keep", "smooth", "anew"}, [](const O& o) { return o.preconditioning.multigrid.refresh; },
-              [](O& o, const std::string& text) { o.preconditioning.multigrid.refresh = text; }),
+              {"keep", "smooth", "anew"}, [](O& o) -> std::string& { return o.preconditioning.multigrid.refresh; }),
           "preconditioner", {"multigrid", kAuto}),
       used_by(count("restart", "steps until the method begins anew; N vectors are kept", 1, 100'000,
                     [](O& o) -> std::int64_t& { return o.restart; }),

@@ -63,6 +63,20 @@ class Choice(CliTest):
                      ranks=ranks)
         return np.load(self.path("x.npy")), json.loads(self.path("report.json").read_text())
 
+    def test_multigrid_without_symmetry(self):
+        """A rotating wind: GMRES with Jacobi needs thousands of iterations. Fewer rows are left to it, and so is a named GMRES."""
+        for n, options, expected, most in ((80, (), ["fgmres", "multigrid"], 60), (80, ("--solver", "gmres"), ["gmres", "multigrid"], 90),
+                                           (20, (), ["gmres", "jacobi"], 1000)):
+            self.succeed("solve", f"convection_diffusion:nx={n},ny={n},nz=1,wind=rotating,peclet=10", "--backend", "host", *options,
+                         "--json", "report.json", "--force")
+            report = json.loads(self.path("report.json").read_text())
+            self.assertEqual([report["solver"][key] for key in ("name", "preconditioner")], expected)
+            self.assertTrue(report["converged"])
+            self.assertLessEqual(report["iterations"], most)
+            if expected[1] == "multigrid":
+                self.assertEqual(report["multigrid"]["cycle"], "K" if expected[0] == "fgmres" else "W")
+                self.assertEqual((report["multigrid"]["smoother"], report["multigrid"]["smoothed"]), ("l1_jacobi", False))
+
     def test_chooses_and_falls_back(self):
         """A matrix that is not positive definite, though its diagonal is positive: conjugate gradients fail, and MINRES answers."""
         n = 75

@@ -37,10 +37,16 @@ struct MultigridOptions {
   std::shared_ptr<const MidEdgeNodes> mid_edges;             ///< null: not known
   std::string near_null_space = "auto";                      ///< auto, rigid or constants
   double strength = 0.05;                                    ///< theta of strong_couplings()
-  int smoother_degree = 2;                                   ///< steps before and after a coarse correction
-  std::int64_t coarse_size = 500;                            ///< unknowns at which a level is solved exactly
-  int levels = 20;                                           ///< at most
-  ValueType inner = ValueType::f32;                          ///< type of the hierarchy
+  /// See multigrid::smoothers(); auto: chebyshev for symmetric matrices, l1_jacobi for others.
+  std::string smoother = "auto";
+  int smoother_degree = 2;  ///< steps before and after a coarse correction
+  /// V (each level once), W (coarse levels twice) or K (twice, with the best combination of both: M is no linear map). auto:
+  /// V for symmetric matrices; for others K, or W unless may_vary.
+  std::string cycle = "auto";
+  bool may_vary = false;             ///< set by the solver: its method takes an M that is no linear map
+  std::int64_t coarse_size = 500;    ///< unknowns at which a level is solved exactly
+  int levels = 20;                   ///< at most
+  ValueType inner = ValueType::f32;  ///< type of the hierarchy
   /// What new values of the matrix change: keep (the matrices of all levels), smooth (also P, smoothed by the new values) or
   /// anew (everything).
   std::string refresh = "keep";

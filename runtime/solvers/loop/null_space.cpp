@@ -30,6 +30,7 @@ class Projected final : public Preconditioner {
   void project(const Dense& r, Stream& stream) const override { (*project_)(r, stream); }
   void expect(double norm) const override { inner_->expect(norm); }
   std::int64_t usual_iterations() const override { return inner_->usual_iterations(); }
+  bool varies() const override { return inner_->varies(); }
   void apply(const Dense& r, const Dense& z, Stream& stream) const override {
     inner_->apply(r, z, stream);
     (*project_)(z, stream);

@@ -36,6 +36,9 @@ class Preconditioner {
   virtual const void* diagonal() const { return nullptr; }
   /// True if M is the identity, on all ranks or on none.
   virtual bool identity() const { return false; }
+  /// True if M is not a linear map, on all ranks or on none: z does not depend on r alone in the way that most methods
+  /// assume. Methods that are not flexible refuse it.
+  virtual bool varies() const { return false; }
   /// Removes from r what does not belong to the vectors that M is made for (null_space.h), in stream order. Collective.
   virtual void project([[maybe_unused]] const Dense& r, Stream&) const {}
   /// Told at the start of a solve: residuals begin at about this 2-norm. Does not change M but for rounding.

@@ -78,13 +78,24 @@ void stiffen(HostVector<double>& a, std::int64_t n, const HostVector<double>& ve
   }
 }
 
-/// In place, by Gauss and Jordan without exchanges: A is symmetric and positive but for directions that are left out.
-void invert(HostVector<double>& a, std::int64_t n) {
+/// In place, by Gauss and Jordan. A symmetric A is positive but for directions that are left out: rows are not exchanged.
+void invert(HostVector<double>& a, std::int64_t n, bool symmetric) {
   std::vector<double> before(at(n)), column(at(n));
-  for (std::int64_t i = 0; i < n; ++i) before[at(i)] = a[at(i * n + i)];
+  std::vector<std::int64_t> taken(at(n));  // the row that became row k
+  for (std::int64_t k = 0; k < n; ++k) {
+    taken[at(k)] = k;
+    before[at(k)] = a[at(k * n + k)];
+    if (!symmetric)  // the largest entry of the column
+      for (std::int64_t i = 0; i < n; ++i) before[at(k)] = std::max(before[at(k)], std::abs(a[at(i * n + k)]));
+  }
   for (std::int64_t k = 0; k < n; ++k) {
     double* const pivot_row = a.data() + k * n;
-    if (!(pivot_row[k] > kLost * before[at(k)])) {
+    if (!symmetric) {
+      for (std::int64_t i = k + 1; i < n; ++i)
+        if (std::abs(a[at(i * n + k)]) > std::abs(a[at(taken[at(k)] * n + k)])) taken[at(k)] = i;
+      if (taken[at(k)] != k) std::swap_ranges(pivot_row, pivot_row + n, a.data() + taken[at(k)] * n);
+    }
+    if (!((symmetric ? pivot_row[k] : std::abs(pivot_row[k])) > kLost * before[at(k)])) {
       std::fill_n(pivot_row, n, 0.0);
       for (std::int64_t i = 0; i < n; ++i) a[at(i * n + k)] = 0;
       continue;
@@ -103,11 +114,14 @@ void invert(HostVector<double>& a, std::int64_t n) {
       }
     });
   }
+  for (std::int64_t k = n - 1; k >= 0; --k)
+    if (taken[at(k)] != k)
+      for (std::int64_t i = 0; i < n; ++i) std::swap(a[at(i * n + k)], a[at(i * n + taken[at(k)])]);
 }
 
 }  // namespace
 
-NodeRows dense_inverse(const NodeRows& a, const Modes& free) {
+NodeRows dense_inverse(const NodeRows& a, const Modes& free, bool symmetric) {
   const Nodes& nodes = *a.rows;
   Communicator& ranks = nodes.ranks();
   const std::int64_t size = a.row_size, n = nodes.all() * size;
@@ -117,7 +131,7 @@ NodeRows dense_inverse(const NodeRows& a, const Modes& free) {
   lists.each = size * size;
   ranks.run_agreed([&] {
     stiffen(dense, n, vectors, free.count);
-    invert(dense, n);
+    invert(dense, n, symmetric);
     const std::int64_t first = nodes.first() * size;
     for (std::int64_t i = 0; i < nodes.own(); ++i) {
       for (std::int64_t j = 0; j < nodes.all(); ++j) {

@@ -1,17 +1,23 @@
 #include "runtime/solvers/multigrid/hierarchy.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "comm/communicator.h"
+#include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "runtime/context/context.h"
 #include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/multigrid/aggregate.h"
+#include "runtime/solvers/multigrid/asymmetry.h"
 #include "runtime/solvers/multigrid/coarse.h"
 #include "runtime/solvers/multigrid/free_modes.h"
 #include "runtime/solvers/multigrid/galerkin.h"
 #include "runtime/solvers/multigrid/near_null_space.h"
+#include "runtime/solvers/multigrid/pairwise.h"
 #include "runtime/solvers/multigrid/prolong.h"
 #include "runtime/solvers/multigrid/take_nodes.h"
 
@@ -24,6 +30,9 @@ constexpr double kLeastCoarsening = 0.8;
 /// P is smoothed by 4/(3·radius), Vaněk, Mandel and Brezina.
 constexpr double kDamping = 4.0 / 3;
 constexpr double kLeastStrength = 0.01;
+/// Matrices that are less symmetric get a hierarchy of their own. Measured on convection and diffusion: from 0.04 on (cell
+/// Peclet number 0.1) the smoothed one takes more iterations.
+constexpr double kMostAsymmetry = 0.03;
 
 /// Of all ranks, stored zeros of blocks included. Collective.
 double nonzeros(const NodeRows& a) {
@@ -64,7 +73,8 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
   const CouplingNorms norms(a);
   for (double strength = options_.strength;; strength = next_strength(strength)) {
     const bool last = strength == 0;
-    const Aggregates aggregates = make_aggregates(strong_couplings(a, norms, strength));
+    const Aggregates aggregates =
+        symmetric_ ? make_aggregates(strong_couplings(a, norms, strength)) : match_pairs(a, norms, strength);
     double counts[3] = {static_cast<double>(aggregates.count), static_cast<double>(aggregates.single), 0};
     for (const std::int32_t of : aggregates.of_node) counts[2] += of >= 0 ? 1 : 0;
     ranks.all_reduce(std::span<double>(counts), Reduction::sum);
@@ -74,14 +84,14 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
     if (counts[0] * modes.count > kLeastCoarsening * counts[2] * modes.size) return std::nullopt;
     Modes next_modes;
     NodeRows t = tentative(aggregates, modes, a.rows, next_modes);
-    NodeRows p = smoothed(t, a, inverse, kDamping / radius);
+    NodeRows p = symmetric_ ? smoothed(t, a, inverse, kDamping / radius) : t;
     const WithGhostRows all_p(p, a.cols);
     Galerkin galerkin(a, p, all_p);
     NodeRows next = galerkin(a, p, all_p);
     mend_diagonal(next, t, a);
     if (!last && nonzeros(next) > left) continue;
     modes = std::move(next_modes);
-    coarsenings_.push_back({std::move(t), std::move(p), std::move(galerkin)});
+    coarsenings_.push_back({std::move(t), std::move(p), std::move(galerkin), symmetric_});
     return next;
   }
 }
@@ -105,30 +115,55 @@ Modes Hierarchy::free_on_last_level(int size) const {
   return free;
 }
 
+void Hierarchy::take_kind(double asymmetry) {
+  symmetric_ = asymmetry <= kMostAsymmetry;
+  smoother_ = &find_smoother(options_.smoother != "auto" ? options_.smoother : symmetric_ ? "chebyshev" : "l1_jacobi");
+  cycle_ = options_.cycle != "auto" ? options_.cycle : symmetric_ ? "V" : options_.may_vary ? "K" : "W";
+  context_.communicator().run_agreed([&] {
+    if (!symmetric_ && !smoother_->any_matrix)
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("the smoother {} is for symmetric matrices, and this one is not: ‖A − Aᵀ‖ is about {:.2g}·‖A‖; "
+                      "take l1_jacobi, or leave the smoother out",
+                      smoother_->name, asymmetry),
+          "smoother");
+  });
+}
+
+Combination Hierarchy::combination() const {
+  return cycle_ == "W" ? Combination::sum : symmetric_ ? Combination::energy : Combination::residual;
+}
+
+double Hierarchy::radius_of(const Level& level, const HostVector<double>& inverse, Stream& stream) const {
+  return symmetric_ ? level.find_radius(inverse, stream) : 0;
+}
+
 void Hierarchy::build(NodeRows a) {
   Stream& stream = context_.stream();
   levels_.clear(), coarsenings_.clear();
   report_ = {};
   auto [modes, why] = near_null_space(a, options_);
   report_.modes = why;
-  null_vectors_ = free_modes(a, modes, allowed_force(type_));
+  take_kind(asymmetry(a));
+  if (symmetric_) null_vectors_ = free_modes(a, modes, allowed_force(type_));
+  report_.cycle = cycle_, report_.smoother = smoother_->name, report_.smoothed = symmetric_;
   const double first = nonzeros(a);
-  double all = 0;
+  double all = 0, visits = 1;
   for (;;) {
     const HostVector<double> inverse = inverse_diagonal(a);
-    levels_.push_back(std::make_unique<Level>(a, inverse, context_, options_.inner, columns_));
+    levels_.push_back(std::make_unique<Level>(a, context_, options_.inner, columns_));
     Level& here = *levels_.back();
     const double here_nonzeros = nonzeros(a);
     all += here_nonzeros;
     const std::int64_t unknowns = a.rows->all() * a.row_size;
-    report_.levels.push_back({unknowns, static_cast<std::int64_t>(here_nonzeros), 0});
+    report_.levels.push_back({unknowns, static_cast<std::int64_t>(here_nonzeros), 0, unknowns <= options_.coarse_size});
     std::optional<NodeRows> next;
     if (unknowns <= options_.coarse_size) {
-      here.set_inverse(dense_inverse(a, free_on_last_level(a.row_size)));
+      here.set_inverse(dense_inverse(a, free_on_last_level(a.row_size), symmetric_));
     } else {
-      const double radius = here.find_radius(stream);
+      const double radius = radius_of(here, inverse, stream);
       report_.levels.back().radius = radius;
-      here.set_smoother(radius, options_.smoother_degree);
+      here.set_smoother(*smoother_, options_.smoother_degree, a, inverse, radius);
       if (std::ssize(levels_) < options_.levels) {
         if (levels_.size() == 1 && mid_edges_.any) next = drop_middles(a, modes);
         else next = coarsen(a, inverse, radius, modes, kMostComplexity * first - all);
@@ -136,6 +171,9 @@ void Hierarchy::build(NodeRows a) {
     }
     if (levels_.size() == 1) keep_pattern(a), first_pattern_ = std::move(a);
     if (!next) break;
+    // Two visits of a level may take as long as one of the first level.
+    if (levels_.size() > 1 && cycle_ != "V" && 2 * visits * here_nonzeros <= first)
+      here.set_second_visit(combination()), visits *= 2;
     here.set_transfer(coarsenings_.back().p, coarsenings_.back().galerkin.columns());
     a = std::move(*next);
   }
@@ -147,7 +185,8 @@ void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
   const Timer timer;
   Communicator& ranks = context_.communicator();
   NodeRows a = take_nodes(matrix, first_pattern_.row_size, held, context_.stream());
-  const bool same = a.start == first_pattern_.start && a.column == first_pattern_.column;
+  const bool same =
+      a.start == first_pattern_.start && a.column == first_pattern_.column && symmetric_ == (asymmetry(a) <= kMostAsymmetry);
   if (ranks.all_reduce(same ? 1 : 0, Reduction::min) == 0 || options_.refresh == "anew") {
     build(std::move(a));
     report_.seconds = timer.seconds();
@@ -155,15 +194,16 @@ void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
   }
   for (std::size_t l = 0;; ++l) {
     const HostVector<double> inverse = inverse_diagonal(a);
-    levels_[l]->update(a, inverse);
+    levels_[l]->update(a);
     if (l == coarsenings_.size()) {
-      if (levels_[l]->is_solved()) levels_[l]->update_inverse(dense_inverse(a, free_on_last_level(a.row_size)));
-      else levels_[l]->set_smoother(levels_[l]->find_radius(context_.stream()), options_.smoother_degree);
+      const Modes free = free_on_last_level(a.row_size);
+      if (levels_[l]->is_solved()) levels_[l]->update_inverse(dense_inverse(a, free, symmetric_));
+      else levels_[l]->update_smoother(a, inverse, radius_of(*levels_[l], inverse, context_.stream()));
       break;
     }
     Coarsening& way = coarsenings_[l];
-    const double radius = levels_[l]->find_radius(context_.stream());
-    levels_[l]->set_smoother(radius, options_.smoother_degree);
+    const double radius = radius_of(*levels_[l], inverse, context_.stream());
+    levels_[l]->update_smoother(a, inverse, radius);
     if (options_.refresh == "smooth" && way.is_smoothed) {
       way.p = smoothed(way.tentative, a, inverse, kDamping / radius);
       levels_[l]->update_transfer(way.p, way.galerkin.columns());
@@ -185,7 +225,7 @@ void Hierarchy::apply(const Dense& r, const Dense& z, double scale, Stream& stre
       passes_->run(krylov::ConvertVector<F, G>{static_cast<const F*>(r.data), static_cast<G*>(finest.r()), 1 / scale, rows,
                                                nullptr, columns_},
                    r.rows, stream);
-      cycle(stream);
+      visit(0, stream);
       passes_->run(krylov::ConvertVector<G, F>{static_cast<const G*>(finest.x()), static_cast<F*>(z.data), scale, nullptr,
                                                rows, columns_},
                    r.rows, stream);
@@ -193,10 +233,26 @@ void Hierarchy::apply(const Dense& r, const Dense& z, double scale, Stream& stre
   });
 }
 
-void Hierarchy::cycle(Stream& stream) const {
-  for (std::size_t l = 0; l + 1 < levels_.size(); ++l) levels_[l]->go_down(*levels_[l + 1], stream);
-  levels_.back()->solve(stream);
-  for (std::size_t l = levels_.size() - 1; l-- > 0;) levels_[l]->come_up(*levels_[l + 1], stream);
+void Hierarchy::visit(std::size_t l, Stream& stream) const {
+  const SecondVisit* const second = levels_[l]->second_visit();
+  if (second == nullptr) return cycle(l, stream);
+  second->begin(stream);
+  cycle(l, stream);
+  second->turn(stream);
+  cycle(l, stream);
+  second->end(stream);
+}
+
+void Hierarchy::cycle(std::size_t l, Stream& stream) const {
+  if (l + 1 == levels_.size()) return levels_[l]->solve(stream);
+  levels_[l]->go_down(*levels_[l + 1], stream);
+  visit(l + 1, stream);
+  levels_[l]->come_up(*levels_[l + 1], stream);
+}
+
+bool Hierarchy::varies() const {
+  return cycle_ == "K" &&
+         std::any_of(levels_.begin(), levels_.end(), [](const auto& level) { return level->second_visit() != nullptr; });
 }
 
 std::int64_t Hierarchy::device_bytes() const {
@@ -206,8 +262,11 @@ std::int64_t Hierarchy::device_bytes() const {
 }
 
 std::int64_t Hierarchy::cycle_bytes() const {
-  std::int64_t bytes = 0;
-  for (const auto& level : levels_) bytes += level->cycle_bytes();
+  std::int64_t bytes = 0, visits = 1;
+  for (const auto& level : levels_) {
+    if (const SecondVisit* const second = level->second_visit()) bytes += visits * second->visit_bytes(), visits *= 2;
+    bytes += visits * level->visit_bytes();
+  }
   return bytes;
 }
 

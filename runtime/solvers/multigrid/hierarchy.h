@@ -1,13 +1,16 @@
-// Smoothed aggregation by node blocks: the levels of a matrix, and a V-cycle over them.
+// Smoothed aggregation by node blocks: the levels of a matrix, and a cycle over them.
 //
 // P. Vaněk, J. Mandel, M. Brezina, Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
-// problems, Computing 56 (1996). Set-up in host memory in f64; the cycle runs on the device, in the type of the options.
+// problems, Computing 56 (1996). For matrices that are far from symmetric, P is not smoothed, and aggregates are small
+// (pairwise.h): smoothing by A would couple against the wind. Set-up in host memory in f64; the cycle runs on the device, in
+// the type of the options.
 //
 // Threads: as DistributedMatrix. Everything is collective.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/matrix/distributed_matrix.h"
@@ -42,6 +45,8 @@ class Hierarchy {
   const NodeRows& prolongation(std::int64_t level) const { return coarsenings_[at(level)].p; }
   std::int64_t device_bytes() const;
   std::int64_t cycle_bytes() const;
+  /// True if the cycle is not a linear map.
+  bool varies() const;
 
  private:
   /// What a refresh needs of a level with a next one; of P the values, too.
@@ -52,13 +57,21 @@ class Hierarchy {
   };
   void build(NodeRows a);
   void order_rows(const RowMap& map);
-  void cycle(Stream& stream) const;
   Modes free_on_last_level(int size) const;
   /// A next level without nodes in the middle of edges.
   NodeRows drop_middles(const NodeRows& a, Modes& modes);
+  /// Looks at the matrix: is it symmetric enough, and what follows of that? Throws Error(usage) for a smoother that it rules
+  /// out.
+  void take_kind(double asymmetry);
+  Combination combination() const;
+  /// Finds x of level `l` from its r: by one cycle, or two.
+  void visit(std::size_t l, Stream& stream) const;
+  void cycle(std::size_t l, Stream& stream) const;
   /// The next level of `a`; nothing if its nodes do not form aggregates. `left`: nonzeros that the level may have.
   std::optional<NodeRows> coarsen(const NodeRows& a, const HostVector<double>& inverse, double radius, Modes& modes,
                                   double left);
+  /// 0 where nothing needs it.
+  double radius_of(const Level& level, const HostVector<double>& inverse, Stream& stream) const;
 
   Context& context_;
   MultigridOptions options_;
@@ -71,6 +84,9 @@ class Hierarchy {
   Buffer rows_;  ///< of the matrix, in the order of the nodes; empty: they lie so
   std::optional<krylov::Passes> passes_;
   NullVectors null_vectors_;
+  bool symmetric_ = true;
+  const SmootherEntry* smoother_ = nullptr;
+  std::string cycle_;  ///< V, W or K
   MultigridReport report_;
 };
 

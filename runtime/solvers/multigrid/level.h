@@ -5,33 +5,38 @@
 
 #include <memory>
 #include <optional>
-#include <vector>
 
-#include "kernels/krylov/multigrid_steps.h"
 #include "runtime/context/context.h"
 #include "runtime/solvers/multigrid/node_rows.h"
 #include "runtime/solvers/multigrid/operator.h"
+#include "runtime/solvers/multigrid/second_visit.h"
+#include "runtime/solvers/multigrid/smoother.h"
 
 namespace shardmat::multigrid {
 
 class Level {
  public:
-  /// Stores `a` in `type`, for `columns` right-hand sides. `inverse`: inverse_diagonal(a).
-  Level(const NodeRows& a, const HostVector<double>& inverse, Context& context, ValueType type, int columns);
+  /// Stores `a` in `type`, for `columns` right-hand sides.
+  Level(const NodeRows& a, Context& context, ValueType type, int columns);
 
-  /// 1.05 times the largest eigenvalue of D⁻¹·A by ten Lanczos steps, which estimate it from below.
-  double find_radius(Stream& stream) const;
-  /// Steps of the smoother on [lower, 1]·radius: before and after a correction alike.
-  void set_smoother(double radius, int degree);
+  /// 1.05 times the largest eigenvalue of D⁻¹·A by ten Lanczos steps, which estimate it from below. `inverse`:
+  /// inverse_diagonal() of this level's matrix. REQUIRES: that is symmetric.
+  double find_radius(const HostVector<double>& inverse, Stream& stream) const;
+  /// Before and after a correction alike, with `degree` steps; what Smoother::take() needs.
+  void set_smoother(const SmootherEntry& entry, int degree, const NodeRows& a, const HostVector<double>& inverse,
+                    double radius);
   /// The ways to the next level and back; `columns`: by_column(p).
   void set_transfer(const NodeRows& p, const ByColumn& columns);
   /// The inverse of this level's matrix (dense_inverse()): it is the last one, and solved exactly.
   void set_inverse(const NodeRows& inverse);
+  /// It is visited twice in a cycle.
+  void set_second_visit(Combination combination);
 
   bool is_solved() const { return inverse_.has_value(); }
 
   /// New values on the same patterns. update_transfer() alone is collective.
-  void update(const NodeRows& a, const HostVector<double>& inverse);
+  void update(const NodeRows& a);
+  void update_smoother(const NodeRows& a, const HostVector<double>& inverse, double radius);
   void update_transfer(const NodeRows& p, const ByColumn& columns);
   void update_inverse(const NodeRows& inverse);
 
@@ -41,22 +46,18 @@ class Level {
   void come_up(const Level& coarse, Stream& stream) const;
   /// On the last level: x = A⁻¹·r, or what the smoother makes of it.
   void solve(Stream& stream) const;
+  /// What a second visit needs; null: there is none.
+  const SecondVisit* second_visit() const { return second_visit_ ? &*second_visit_ : nullptr; }
 
   /// Row-major vectors of sum_type(type), nodes in the order of NodeRows.
   void* r() const { return r_.data(); }
   void* x() const { return x_.data(); }
   std::int64_t device_bytes() const;
-  /// That a cycle reads and writes at least on this level.
-  std::int64_t cycle_bytes() const;
+  /// That a visit reads and writes at least on this level.
+  std::int64_t visit_bytes() const;
 
  private:
-  struct Step {
-    double a, b;
-  };
-  void put_diagonal(const HostVector<double>& inverse);
-  void smooth(krylov::Before before, Stream& stream) const;
-  /// d = a·M·r + b·d and x = x + d.
-  void step(const void* r, void* d, void* x, Step factors, krylov::Before before, Stream& stream) const;
+  SmootherInputs smoother_inputs(int degree) const;
 
   Context& context_;
   ValueType type_;
@@ -64,9 +65,10 @@ class Level {
   std::shared_ptr<const Nodes> nodes_;
   Operator a_;
   std::optional<Operator> to_coarse_, from_coarse_, inverse_;
-  Buffer diagonal_, r_, x_;
+  Buffer r_, x_;
   std::optional<krylov::Passes> passes_;
-  std::vector<Step> steps_;
+  std::unique_ptr<Smoother> smoother_;
+  std::optional<SecondVisit> second_visit_;
 };
 
 }  // namespace shardmat::multigrid

@@ -13,7 +13,8 @@ namespace shardmat {
 struct LevelReport {
   std::int64_t unknowns = 0;
   std::int64_t nonzeros = 0;  ///< stored zeros of blocks included
-  double radius = 0;  ///< of D⁻¹·A, as the smoother takes it: Level::find_radius(); 0: the level is solved exactly
+  double radius = 0;          ///< of D⁻¹·A, as smoothing takes it: Level::find_radius(); 0: nothing needs it
+  bool exact = false;         ///< solved by its inverse
 };
 
 /// The same on all ranks but for the seconds.
@@ -21,6 +22,9 @@ struct MultigridReport {
   std::vector<LevelReport> levels;
   double operator_complexity = 1;  ///< nonzeros of all levels over those of the first
   std::string modes;               ///< NearNullSpace::why
+  std::string cycle;               ///< V, W or K
+  std::string smoother;            ///< multigrid::smoothers()
+  bool smoothed = true;            ///< P is; else A is far from symmetric, and aggregates are small
   double seconds = 0;              ///< of the set-up
   std::int64_t bytes = 0;          ///< device memory of the hierarchy on all ranks together
 };

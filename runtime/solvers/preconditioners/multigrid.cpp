@@ -1,4 +1,4 @@
-// M = a V-cycle of smoothed aggregation (multigrid/hierarchy.h).
+// M = a cycle of smoothed aggregation (multigrid/hierarchy.h).
 #include <fmt/format.h>
 
 #include <cmath>
@@ -30,6 +30,7 @@ class Multigrid final : public Preconditioner {
     scale_ = norm > 0 && std::isfinite(norm) ? std::exp2(std::round(std::log2(norm))) : 1;  // rounds nothing
   }
   void apply(const Dense& r, const Dense& z, Stream& stream) const override { hierarchy_->apply(r, z, scale_, stream); }
+  bool varies() const override { return hierarchy_->varies(); }
   std::int64_t usual_iterations() const override { return 16; }
   std::int64_t apply_bytes() const override { return hierarchy_->cycle_bytes(); }
   std::int64_t device_bytes() const override { return hierarchy_->device_bytes(); }
@@ -37,7 +38,8 @@ class Multigrid final : public Preconditioner {
   const multigrid::Hierarchy* hierarchy() const override { return hierarchy_.get(); }
   std::string describe() const override {
     const MultigridReport& report = hierarchy_->report();
-    std::string text = fmt::format("{}; {} levels of", report.modes, report.levels.size());
+    std::string text =
+        fmt::format("{}; cycle {}, {}; {} levels of", report.modes, report.cycle, report.smoother, report.levels.size());
     for (const LevelReport& level : report.levels) text += fmt::format(" {}", level.unknowns);
     return text +
            fmt::format(" unknowns, complexity {:.2f}; set up in {:.2f} s", report.operator_complexity, report.seconds);

@@ -12,12 +12,15 @@
 #include "partition/source/row_source.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/multigrid/aggregate.h"
+#include "runtime/solvers/multigrid/asymmetry.h"
 #include "runtime/solvers/multigrid/coarse.h"
 #include "runtime/solvers/multigrid/galerkin.h"
 #include "runtime/solvers/multigrid/near_null_space.h"
 #include "runtime/solvers/multigrid/operator.h"
+#include "runtime/solvers/multigrid/pairwise.h"
 #include "runtime/solvers/multigrid/prolong.h"
 #include "runtime/solvers/multigrid/report.h"
+#include "runtime/solvers/multigrid/smoother.h"
 #include "runtime/solvers/multigrid/take_nodes.h"
 #include "runtime/source/matrix_source.h"
 #include "tests/runtime/solvers/test_system.h"
@@ -196,10 +199,9 @@ TEST(Multigrid, OperatorsMultiply) {
   }
 }
 
-TEST(Multigrid, TheLastLevelIsInverted) {
-  const Fine fine("elasticity:n=3,clamp=0.4", 3);
-  const auto a = whole(fine.a), inverse = whole(dense_inverse(fine.a, {}));
-  const std::int64_t n = fine.a.rows->all() * 3;
+void expect_inverse(const NodeRows& matrix, const NodeRows& of) {
+  const auto a = whole(of), inverse = whole(matrix);
+  const std::int64_t n = of.rows->all() * of.row_size;
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t j = 0; j < n; ++j) {
       double sum = 0;
@@ -209,6 +211,56 @@ TEST(Multigrid, TheLastLevelIsInverted) {
       }
       EXPECT_NEAR(sum, i == j ? 1 : 0, 1e-10);
     }
+}
+
+TEST(Multigrid, TheLastLevelIsInverted) {
+  const Fine elastic("elasticity:n=3,clamp=0.4", 3);
+  expect_inverse(dense_inverse(elastic.a, {}), elastic.a);
+  Fine wind("convection_diffusion:nx=14,ny=1,nz=1,peclet=5", 1);
+  expect_inverse(dense_inverse(wind.a, {}, false), wind.a);
+  for (std::int64_t i = 0; i < wind.a.count(); ++i) *wind.a.block(wind.a.find(i, static_cast<std::int32_t>(i))) = 0;
+  expect_inverse(dense_inverse(wind.a, {}, false), wind.a);  // rows must be exchanged
+}
+
+TEST(Multigrid, SeesHowUnsymmetricAMatrixIs) {
+  for (const char* const symmetric : {"elasticity:n=5,clamp=0.2", "poisson27:n=6"})
+    EXPECT_LT(asymmetry(Fine(symmetric, symmetric[0] == 'e' ? 3 : 1).a), 1e-14) << symmetric;
+  for (const char* const peclet : {"0.01", "1", "100"}) {
+    const Fine fine(std::string("convection_diffusion:nx=9,ny=8,nz=5,wind=rotating,peclet=") + peclet, 1);
+    double difference = 0, norm = 0;
+    const auto a = whole(fine.a);
+    for (const auto& [place, value] : a) {
+      const auto mirrored = a.find({place.second, place.first});
+      const double other = mirrored == a.end() ? 0 : mirrored->second;
+      difference += (value - other) * (value - other) * (mirrored == a.end() ? 2 : 1), norm += value * value;
+    }
+    EXPECT_NEAR(asymmetry(fine.a) / std::sqrt(difference / norm), 1, 0.4) << peclet;
+  }
+}
+
+TEST(Multigrid, PairsFollowTheStrongestCouplings) {
+  const Fine fine("convection_diffusion:nx=16,ny=12,nz=1,peclet=1000,wind=rotating", 1);
+  const CouplingNorms norms(fine.a);
+  const Aggregates pairs = match_pairs(fine.a, norms, 0.05);
+  std::map<std::int32_t, std::vector<std::int64_t>> members;
+  for (std::int64_t i = 0; i < fine.a.count(); ++i) members[pairs.of_node[at(i)]].push_back(i);
+  EXPECT_EQ(members.count(-1), 0u);
+  EXPECT_EQ(std::ssize(members), pairs.count);
+  std::int64_t single = 0, with_the_wind = 0;
+  for (const auto& [aggregate, nodes] : members) {
+    EXPECT_LE(nodes.size(), 4u);
+    single += nodes.size() == 1 ? 1 : 0;
+    bool strong = nodes.size() == 1;
+    for (const std::int64_t i : nodes)
+      for (const std::int64_t j : nodes) {
+        const std::int64_t k = fine.a.find(i, static_cast<std::int32_t>(j));
+        strong = strong || (i != j && k >= 0 && std::abs(*fine.a.block(k)) > 10);
+      }
+    with_the_wind += strong ? 1 : 0;
+  }
+  EXPECT_EQ(single, pairs.single);
+  EXPECT_EQ(with_the_wind, pairs.count);
+  EXPECT_LE(3 * pairs.count, 2 * fine.a.count());
 }
 
 std::int64_t iterations_of(System& system, SolverOptions options) {
@@ -239,6 +291,72 @@ TEST(Multigrid, NeedsFewIterations) {
     System system(kHost64, poisson, 1);
     EXPECT_LE(iterations_of(system, {}), 14) << poisson;
   }
+}
+
+/// All smoothers and cycles; K with a method that takes it.
+TEST(Multigrid, SmoothersAndCycles) {
+  System system(kHost64, "poisson7:n=20,uniform", 2);
+  std::map<std::string, std::int64_t> taken;
+  for (const SmootherEntry& smoother : smoothers())
+    for (const char* const cycle : {"V", "W", "K"}) {
+      SolverOptions options;
+      options.preconditioner = "multigrid", options.rtol = 1e-8, options.columns = 2;
+      options.preconditioning.multigrid.smoother = smoother.name, options.preconditioning.multigrid.cycle = cycle;
+      options.preconditioning.multigrid.coarse_size = 20;
+      Solver solver(system.at.matrix, options);
+      EXPECT_EQ(solver.options().solver, cycle[0] == 'K' ? "fgmres" : "cg");
+      EXPECT_EQ(solver.preconditioner().varies(), cycle[0] == 'K');
+      EXPECT_EQ(solver.preconditioner().multigrid()->cycle, cycle);
+      EXPECT_EQ(solver.preconditioner().multigrid()->smoother, smoother.name);
+      system.x.fill(0, system.stream());
+      const SolveResult result = solver.solve(system.b, system.x);
+      EXPECT_TRUE(result.converged()) << smoother.name << cycle;
+      EXPECT_LE(result.iterations, 20) << smoother.name << cycle;
+      taken[std::string(smoother.name) + cycle] = result.iterations;
+    }
+  for (const SmootherEntry& smoother : smoothers())
+    for (const char* const cycle : {"W", "K"})
+      EXPECT_LE(taken[std::string(smoother.name) + cycle], taken[std::string(smoother.name) + "V"]);
+}
+
+/// A vector of several sizes, so that an operator that is not linear shows.
+TEST(Multigrid, SolvesUnsymmetricSystems) {
+  for (const char* const specification :
+       {"convection_diffusion:nx=60,ny=50,nz=1,peclet=100,wind=rotating", "convection_diffusion:n=14,peclet=10"})
+    for (const auto& [method, cycle] : {std::pair{"auto", "K"}, std::pair{"gmres", "W"}, std::pair{"bicgstab", "W"}}) {
+      System system(kHost64, specification, 2);
+      SolverOptions options;
+      options.solver = method, options.preconditioner = "multigrid", options.rtol = 1e-8, options.columns = 2;
+      options.preconditioning.multigrid.coarse_size = 100;
+      Solver solver(system.at.matrix, options);
+      const MultigridReport& report = *solver.preconditioner().multigrid();
+      EXPECT_EQ(report.cycle, cycle);
+      EXPECT_EQ(report.smoother, "l1_jacobi");
+      EXPECT_FALSE(report.smoothed);
+      EXPECT_EQ(solver.options().solver, method == std::string("auto") ? "fgmres" : method);
+      system.x.fill(0, system.stream());
+      const SolveResult result = solver.solve(system.b, system.x);
+      EXPECT_TRUE(result.converged()) << specification << method;
+      EXPECT_LE(result.iterations, 60) << specification << method;
+      solver.refresh();
+      system.x.fill(0, system.stream());
+      EXPECT_EQ(solver.solve(system.b, system.x).iterations, result.iterations);
+    }
+}
+
+TEST(Multigrid, RefusesCyclesAndSmoothersThatDoNotFit) {
+  const auto refused = [&](const char* specification, const char* method, const char* cycle, const char* smoother) {
+    System system(kHost64, specification, 1);
+    SolverOptions options;
+    options.solver = method, options.preconditioner = "multigrid";
+    options.preconditioning.multigrid.cycle = cycle, options.preconditioning.multigrid.smoother = smoother;
+    return error_of(ErrorKind::usage, [&] { Solver(system.at.matrix, options); });
+  };
+  const char *const symmetric = "poisson7:n=6", *const wind = "convection_diffusion:n=6,peclet=10";
+  EXPECT_NE(refused(symmetric, "cg", "K", "auto").find("cg needs a preconditioner that stays the same"), std::string::npos);
+  EXPECT_NE(refused(wind, "auto", "auto", "chebyshev").find("chebyshev is for symmetric matrices"), std::string::npos);
+  EXPECT_NE(refused(wind, "auto", "X", "auto").find("cycle"), std::string::npos);
+  EXPECT_NE(refused(wind, "auto", "V", "l1").find("l1_jacobi"), std::string::npos);
 }
 
 /// f32 holds neither 1e-60 nor 1e60.
@@ -382,6 +500,7 @@ TEST(Multigrid, TellsItsLevels) {
     EXPECT_TRUE(l == 0 || level.unknowns < report->levels[l - 1].unknowns);
     const bool last = l + 1 == report->levels.size();
     EXPECT_TRUE(last ? level.radius == 0 : level.radius > 1 && level.radius < 6) << level.radius;
+    EXPECT_EQ(level.exact, last);
   }
   EXPECT_DOUBLE_EQ(report->operator_complexity, all / static_cast<double>(report->levels[0].nonzeros));
   EXPECT_GT(report->bytes, 8 * report->levels[0].nonzeros);

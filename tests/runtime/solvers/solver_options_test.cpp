@@ -40,6 +40,7 @@ TEST(SolverSettings, ComeBackAsTheyWereGiven) {
   given.penalty_rows = PenaltyRows::known;
   MultigridOptions& multigrid = given.preconditioning.multigrid;
   multigrid.near_null_space = "constants", multigrid.strength = 0.25, multigrid.smoother_degree = 3;
+  multigrid.smoother = "l1_jacobi", multigrid.cycle = "W";
   multigrid.coarse_size = 77, multigrid.levels = 4, multigrid.inner = ValueType::f64, multigrid.refresh = "smooth";
   SolverOptions taken;
   for (const SolverSetting& setting : solver_settings()) {
@@ -79,6 +80,8 @@ TEST(Solver, RefusesOptionsThatDifferOverTheRanks) {
       {"near_null_space", [](SolverOptions& o) { o.preconditioning.multigrid.near_null_space = "constants"; }},
       {"strength", [](SolverOptions& o) { o.preconditioning.multigrid.strength = 0.25; }},
       {"smoother_degree", [](SolverOptions& o) { o.preconditioning.multigrid.smoother_degree = 3; }},
+      {"smoother", [](SolverOptions& o) { o.preconditioning.multigrid.smoother = "l1_jacobi"; }},
+      {"cycle", [](SolverOptions& o) { o.preconditioning.multigrid.cycle = "W"; }},
       {"coarse_size", [](SolverOptions& o) { o.preconditioning.multigrid.coarse_size = 77; }},
       {"levels", [](SolverOptions& o) { o.preconditioning.multigrid.levels = 4; }},
       {"inner", [](SolverOptions& o) { o.preconditioning.multigrid.inner = ValueType::f64; }},

@@ -35,6 +35,9 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
         and 2 or 3 columns. Structures want them: without them a solve takes several times as many iterations.
     strength: of multigrid: couplings of so much and more form aggregates. 0.05.
     smoother_degree: of multigrid: steps of the smoother before and after a coarse correction. 2.
+    smoother: of multigrid: "chebyshev" for symmetric matrices, "l1_jacobi" for any, or "auto". "auto".
+    cycle: of multigrid: "V", "W" (coarse levels twice), "K" (twice, with the best combination of both; for fgmres), or
+        "auto": "V" for symmetric matrices, for others "K" with fgmres and "W" with other methods. "auto".
     coarse_size: of multigrid: a level of so many unknowns is solved exactly. 500.
     levels: of multigrid, at most. 20.
     inner: of multigrid: the type of its values, "f32" or "f64". "f32".

@@ -1,0 +1,58 @@
+#include "runtime/solvers/multigrid/block_steps.h"
+
+#include <type_traits>
+
+#include "kernels/base/memory_limits.h"
+#include "runtime/matrix/vectors.h"
+
+namespace shardmat::multigrid {
+namespace {
+
+constexpr int kMostUnknowns = 6;
+
+/// Calls f(std::integral_constant<int, size>) for 1 … 6.
+template <int kSize = 1, class F>
+void with_size(int size, const F& f) {
+  if constexpr (kSize < kMostUnknowns)
+    if (size != kSize) return with_size<kSize + 1>(size, f);
+  f(std::integral_constant<int, kSize>());
+}
+
+}  // namespace
+
+BlockSteps::BlockSteps(const SmootherInputs& inputs) : in_(inputs) {
+  const std::int64_t bytes = in_.nodes * in_.size * in_.size * static_cast<std::int64_t>(size_of(in_.type));
+  require_memory(in_.device, bytes, "the smoother of a level of multigrid");
+  blocks_ = Buffer(in_.device, at(bytes));
+}
+
+void BlockSteps::put(const HostVector<double>& blocks, Stream& stream) {
+  to_device(blocks_.data(), blocks, in_.type, stream);
+}
+
+void BlockSteps::step(const void* r, void* d, void* x, Step factors, krylov::Before before, Stream& stream) const {
+  dispatch(in_.type, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    with_size(in_.size, [&]<int kSize>(std::integral_constant<int, kSize>) {
+      in_.passes.run(
+          krylov::SmoothBlocks<T, kSize>{blocks_.as<T>(), static_cast<const T*>(r), static_cast<T*>(d), static_cast<T*>(x),
+                                         in_.passes.columns(), static_cast<T>(factors.a), static_cast<T>(factors.b), before},
+          in_.nodes, stream);
+    });
+  });
+}
+
+void BlockSteps::smooth(krylov::Before before, Stream& stream) const {
+  for (const Step& factors : steps_) {
+    step(in_.r, in_.a.x(), in_.x, factors, before, stream);
+    if (&factors != &steps_.back()) in_.a.multiply(-1, 1, in_.r, stream);
+    before = krylov::Before::step;
+  }
+}
+
+std::int64_t BlockSteps::smooth_bytes() const {
+  const auto steps = static_cast<std::int64_t>(steps_.size());
+  return steps * (5 * in_.a.x_bytes() + device_bytes()) + (steps - 1) * in_.a.compulsory_bytes(1);
+}
+
+}  // namespace shardmat::multigrid

@@ -1,0 +1,28 @@
+#include <array>
+
+#include "runtime/solvers/loop/named.h"
+#include "runtime/solvers/multigrid/smoother.h"
+
+namespace shardmat::multigrid {
+namespace {
+
+constexpr auto kSmoothers = std::to_array<SmootherEntry>({
+    {.name = "chebyshev",
+     .help = "Chebyshev iteration with block Jacobi, for symmetric matrices",
+     .needs_radius = true,
+     .any_matrix = false,
+     .make = make_chebyshev_smoother},
+    {.name = "l1_jacobi",
+     .help = "block Jacobi with the magnitudes of all couplings added to the diagonal, for any matrix",
+     .needs_radius = false,
+     .any_matrix = true,
+     .make = make_l1_jacobi_smoother},
+});
+
+}  // namespace
+
+std::span<const SmootherEntry> smoothers() { return kSmoothers; }
+
+const SmootherEntry& find_smoother(std::string_view name) { return find_named(kSmoothers, "smoother", name, "smoother"); }
+
+}  // namespace shardmat::multigrid
