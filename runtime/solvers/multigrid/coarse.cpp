@@ -6,6 +6,7 @@
 
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "kernels/host/lanes.h"
 
 namespace shardmat::multigrid {
 namespace {
@@ -23,7 +24,7 @@ HostVector<double> gathered(const NodeRows& a) {
     most = std::max(most, nodes.starts()[p + 1] - nodes.starts()[p]);
   const std::int64_t slot = most * size * n;
   HostVector<double> slots = ranks.run_agreed([&] {
-    require_host_memory(8 * (slot * ranks.size() + n * n), "the last level of multigrid");
+    require_host_memory(8 * (slot * ranks.size() + 2 * n * n), "the last level of multigrid");
     HostVector<double> all(at(slot * ranks.size()), 0.0);
     double* const mine = all.data() + slot * ranks.rank();
     for (std::int64_t i = 0; i < a.count(); ++i)
@@ -78,24 +79,87 @@ void stiffen(HostVector<double>& a, std::int64_t n, const HostVector<double>& ve
   }
 }
 
-/// In place, by Gauss and Jordan. A symmetric A is positive but for directions that are left out: rows are not exchanged.
-void invert(HostVector<double>& a, std::int64_t n, bool symmetric) {
+/// row += Σ factor[b]·rows[b], for kBlock rows of n values, `n` apart. n is a multiple of kBlock.
+constexpr int kBlock = 16;
+SHARDMAT_INLINE void add_rows(const double* factor, const double* rows, std::int64_t n, double* row) {
+  constexpr int kLanes = 8;
+  for (std::int64_t j = 0; j < n; j += kLanes) {
+    Lanes<double, kLanes> sum = load<kLanes>(row + j);
+    for (int b = 0; b < kBlock; ++b) sum += factor[b] * load<kLanes>(rows + b * n + j);
+    store(row + j, sum);
+  }
+}
+
+/// In place, by Gauss and Jordan without exchanges: A is symmetric and positive but for directions that are left out.
+/// `before`: what its diagonal was at first.
+void invert_positive(double* a, std::int64_t n, const double* before) {
+  std::vector<double> column(at(n));
+  for (std::int64_t k = 0; k < n; ++k) {
+    double* const pivot_row = a + k * n;
+    if (!(pivot_row[k] > kLost * before[k])) {
+      std::fill_n(pivot_row, n, 0.0);
+      for (std::int64_t i = 0; i < n; ++i) a[i * n + k] = 0;
+      continue;
+    }
+    const double inverse = 1 / pivot_row[k];
+    for (std::int64_t i = 0; i < n; ++i) column[at(i)] = a[i * n + k];
+    pivot_row[k] = 1;
+    for (std::int64_t j = 0; j < n; ++j) pivot_row[j] *= inverse;
+    for (std::int64_t i = 0; i < n; ++i) {
+      if (i == k || column[at(i)] == 0) continue;
+      a[i * n + k] = 0;
+      for (std::int64_t j = 0; j < n; ++j) a[i * n + j] -= column[at(i)] * pivot_row[j];
+    }
+  }
+}
+
+/// The same for many rows, kBlock pivots at a time.
+void invert_positive_in_blocks(HostVector<double>& a, std::int64_t rows) {
+  const std::int64_t n = (rows + kBlock - 1) / kBlock * kBlock;
+  HostVector<double> all(at(n * n), 0.0);  // whole blocks: further rows of the identity
+  std::vector<double> before(at(n), 1.0), pivots(at(kBlock * n));
+  for (std::int64_t i = 0; i < rows; ++i) std::copy_n(a.data() + i * rows, rows, all.data() + i * n);
+  for (std::int64_t i = 0; i < rows; ++i) before[at(i)] = all[at(i * n + i)];
+  for (std::int64_t i = rows; i < n; ++i) all[at(i * n + i)] = 1;
+  for (std::int64_t k = 0; k < n; k += kBlock) {
+    double inverse[kBlock * kBlock];
+    for (int b = 0; b < kBlock; ++b) std::copy_n(all.data() + (k + b) * n + k, kBlock, inverse + b * kBlock);
+    invert_positive(inverse, kBlock, before.data() + k);
+    std::fill(pivots.begin(), pivots.end(), 0.0);
+    for (int b = 0; b < kBlock; ++b) {
+      add_rows(inverse + b * kBlock, all.data() + k * n, n, pivots.data() + b * n);
+      std::copy_n(inverse + b * kBlock, kBlock, pivots.data() + b * n + k);
+    }
+    parallel_ranges(n, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+      run_compiled_for(best_isa(), [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
+        for (std::int64_t i = begin; i < end; ++i) {
+          if (i >= k && i < k + kBlock) continue;
+          double factor[kBlock];
+          double* const row = all.data() + i * n;
+          for (int b = 0; b < kBlock; ++b) factor[b] = -row[k + b], row[k + b] = 0;
+          add_rows(factor, pivots.data(), n, row);
+        }
+      });
+    });
+    std::copy(pivots.begin(), pivots.end(), all.begin() + k * n);
+  }
+  for (std::int64_t i = 0; i < rows; ++i) std::copy_n(all.data() + i * n, rows, a.data() + i * rows);
+}
+
+/// In place, by Gauss and Jordan with exchanges of rows.
+void invert_any(HostVector<double>& a, std::int64_t n) {
   std::vector<double> before(at(n)), column(at(n));
   std::vector<std::int64_t> taken(at(n));  // the row that became row k
   for (std::int64_t k = 0; k < n; ++k) {
     taken[at(k)] = k;
-    before[at(k)] = a[at(k * n + k)];
-    if (!symmetric)  // the largest entry of the column
-      for (std::int64_t i = 0; i < n; ++i) before[at(k)] = std::max(before[at(k)], std::abs(a[at(i * n + k)]));
+    for (std::int64_t i = 0; i < n; ++i) before[at(k)] = std::max(before[at(k)], std::abs(a[at(i * n + k)]));
   }
   for (std::int64_t k = 0; k < n; ++k) {
     double* const pivot_row = a.data() + k * n;
-    if (!symmetric) {
-      for (std::int64_t i = k + 1; i < n; ++i)
-        if (std::abs(a[at(i * n + k)]) > std::abs(a[at(taken[at(k)] * n + k)])) taken[at(k)] = i;
-      if (taken[at(k)] != k) std::swap_ranges(pivot_row, pivot_row + n, a.data() + taken[at(k)] * n);
-    }
-    if (!((symmetric ? pivot_row[k] : std::abs(pivot_row[k])) > kLost * before[at(k)])) {
+    for (std::int64_t i = k + 1; i < n; ++i)
+      if (std::abs(a[at(i * n + k)]) > std::abs(a[at(taken[at(k)] * n + k)])) taken[at(k)] = i;
+    if (taken[at(k)] != k) std::swap_ranges(pivot_row, pivot_row + n, a.data() + taken[at(k)] * n);
+    if (!(std::abs(pivot_row[k]) > kLost * before[at(k)])) {
       std::fill_n(pivot_row, n, 0.0);
       for (std::int64_t i = 0; i < n; ++i) a[at(i * n + k)] = 0;
       continue;
@@ -131,7 +195,8 @@ NodeRows dense_inverse(const NodeRows& a, const Modes& free, bool symmetric) {
   lists.each = size * size;
   ranks.run_agreed([&] {
     stiffen(dense, n, vectors, free.count);
-    invert(dense, n, symmetric);
+    if (symmetric) invert_positive_in_blocks(dense, n);
+    else invert_any(dense, n);
     const std::int64_t first = nodes.first() * size;
     for (std::int64_t i = 0; i < nodes.own(); ++i) {
       for (std::int64_t j = 0; j < nodes.all(); ++j) {
