@@ -149,7 +149,7 @@ void write_column(Table& t, const SolveReport& r, const SolvedColumn& c) {
 
 /// What was removed from b.
 std::string null_space_text(const SolveReport& r) {
-  if (r.result.null_vectors == 0) return {};
+  if (r.result.null_vectors == 0) return r.result.null_space;
   const double rounding = r.type == "f32" ? 1e-6 : 1e-12;
   const std::vector<SolvedColumn>& columns = r.result.columns;
   std::int64_t inconsistent = 0;
@@ -336,8 +336,8 @@ std::string to_json(const SolveReport& r) {
   if (!r.solver_why.empty()) j["solver"]["why"] = r.solver_why;
   if (!r.preconditioner_why.empty()) j["solver"]["preconditioner_why"] = r.preconditioner_why;
   if (!r.result.fall_backs.empty()) j["solver"]["fall_backs"] = r.result.fall_backs;
-  if (r.result.null_vectors > 0)
-    j["solver"]["null_space_found"] = r.result.null_space, j["solver"]["null_vectors"] = r.result.null_vectors;
+  if (!r.result.null_space.empty()) j["solver"]["null_space_found"] = r.result.null_space;
+  if (r.result.null_vectors > 0) j["solver"]["null_vectors"] = r.result.null_vectors;
   if (r.variant) {
     j["solver"]["variant"] = name(r.variant->variant);
     j["solver"]["variant_why"] = r.variant->why;

@@ -17,6 +17,8 @@ std::string to_text(const SolveResult& result) {
   made.put(result.seconds), made.put(result.iterations), made.put(result.graph), made.put(result.why_f32);
   made.put(result.f32), made.put(result.maps_constants_to_zero), made.put(result.maps_more_to_zero);
   made.put(result.penalty_rows), made.put(result.penalty_ratio), made.put(result.penalty_note);
+  made.put(result.null_vectors), made.put(result.null_space), made.put(result.fall_backs.size());
+  for (const std::string& fall_back : result.fall_backs) made.put(fall_back);
   made.put(result.columns.size());
   for (const SolvedColumn& column : result.columns) {
     made.put(column.reason), made.put(column.iterations), made.put(column.norm_of_b), made.put(column.removed_from_b);
@@ -34,6 +36,10 @@ SolveResult result_of(const std::string& text) {
   from.get(result.seconds), from.get(result.iterations), from.get(result.graph), from.get(result.why_f32);
   from.get(result.f32), from.get(result.maps_constants_to_zero), from.get(result.maps_more_to_zero);
   from.get(result.penalty_rows), from.get(result.penalty_ratio), from.get(result.penalty_note);
+  std::size_t fall_backs = 0;
+  from.get(result.null_vectors), from.get(result.null_space), from.get(fall_backs);
+  result.fall_backs.resize(fall_backs);
+  for (std::string& fall_back : result.fall_backs) from.get(fall_back);
   from.get(columns);
   result.columns.resize(columns);
   for (SolvedColumn& column : result.columns) {

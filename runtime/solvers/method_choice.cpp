@@ -13,7 +13,23 @@ namespace shardmat {
 
 bool has_positive_diagonal(DistributedMatrix& matrix, Stream& stream) {
   const HostVector<double> mine = matrix.diagonal(stream).own(stream);
-  const bool positive = std::all_of(mine.begin(), mine.end(), [](double entry) { return entry > 0; });
+  bool positive = std::all_of(mine.begin(), mine.end(), [](double entry) { return entry >= 0; });
+  HostVector<std::int64_t> zeros;  // places
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    if (mine[i] == 0) zeros.push_back(static_cast<std::int64_t>(i));
+  if (!zeros.empty() && !matrix.has_host_rows()) positive = false;  // rows of zeros cannot be told from others
+  if (positive && !zeros.empty()) {
+    const CsrView rows = matrix.host_rows(stream);
+    const HostVector<std::int64_t> row_of = matrix.y_rows()->rows_by_place();
+    rows.values.visit([&](const auto& values) {
+      for (const std::int64_t place : zeros) {
+        const std::int64_t* const start = &rows.row_ptr[static_cast<std::size_t>(row_of[static_cast<std::size_t>(place)])];
+        const auto first = values.begin() + (start[0] - rows.row_ptr[0]);
+        positive = positive && std::all_of(first, first + (start[1] - start[0]),
+                                           [](auto value) { return static_cast<double>(value) == 0; });
+      }
+    });
+  }
   return matrix.context().communicator().all_reduce(positive ? 1 : 0, Reduction::min) == 1;
 }
 

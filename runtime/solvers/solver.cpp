@@ -388,6 +388,7 @@ void Solver::look_for_free_modes(const MethodEntry& method) {
                   "the system consistent. Leave the null space out and take gmres",
                   "null_space");
   });
+  if (found->too_many) null_space_ = found->describe();
   if (found->count == 0 || !symmetric) return;
   null_space_ = found->describe();
   options_.preconditioning.projector = projector_ = std::make_shared<NullSpaceProjector>(matrix_, *found, options_.columns);

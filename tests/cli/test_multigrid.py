@@ -130,9 +130,10 @@ class Multigrid(CliTest):
         self.succeed("convert", "poisson7:n=9,uniform", "held.npz")
         part = sp.load_npz(self.path("held.npz")).tolil()
         part.setdiag(part.diagonal() - np.asarray(part.sum(1)).ravel())
-        a = sp.block_diag([part, 3 * part, sp.diags([2.0])]).tocsr()
+        a = sp.block_diag([part, 3 * part, sp.diags([2.0, 0.0])]).tocsr()  # and a row of zeros
         sp.save_npz(self.path("a.npz"), a)
         b = np.random.default_rng(8).standard_normal(a.shape[0])
+        b[-1] = 0
         np.save(self.path("b.npy"), b)
         expected = np.linalg.lstsq(a.toarray(), b, rcond=1e-10)[0]
         for ranks in (1, 2, 3):
@@ -140,6 +141,14 @@ class Multigrid(CliTest):
                                   "--output", "x.npy", "--force", ranks=ranks)
             self.assertEqual(report["solver"]["null_space_found"], "constants of 2 parts: 729 nodes from node 0 on, 729 nodes from node 729 on")
             np.testing.assert_allclose(read_vector(self.path("x.npy"), "x"), expected, atol=1e-7 * abs(expected).max())
+            chosen = self.json_of("solve", "a.npz", "--backend", "host", "--b", "b.npy", ranks=ranks)
+            self.assertEqual((chosen["solver"]["name"], chosen["solver"]["null_vectors"]), ("cg", 2))
+        a = sp.block_diag([part] * 25).tocsr()
+        sp.save_npz(self.path("a.npz"), a)
+        np.save(self.path("b.npy"), a @ np.random.default_rng(9).standard_normal(a.shape[0]))  # consistent
+        many = self.json_of("solve", "a.npz", "--backend", "host", "--preconditioner", "multigrid", "--b", "b.npy", ranks=2)["solver"]
+        self.assertIn("more than 24 motions of parts that nothing holds", many["null_space_found"])
+        self.assertNotIn("null_vectors", many)
 
     def test_report_tells_the_levels(self):
         for ranks in (0, 2):

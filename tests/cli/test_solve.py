@@ -350,6 +350,15 @@ class Solve(CliTest):
             self.assertLessEqual(np.linalg.norm((b - matrix @ x)[free]), 2 * 2.0**-52 * scale * 1.5)
             np.testing.assert_allclose(x[held], b[held] / 1e30, rtol=1e-14)
 
+    def test_negative_definite_matrices(self):
+        bar = fem_matrix("elasticity_bar")
+        b = np.random.default_rng(13).standard_normal(bar.shape[0])
+        for ranks in (1, 2, 3):
+            for options in ((), ("--solver", "minres", "--preconditioner", "block_jacobi", "--node-block-size", 3)):
+                x, report = self.solution(-bar, b, *options, ranks=ranks)
+                self.assertEqual(report["solver"]["preconditioner"], "block_jacobi")
+                self.assertLessEqual(np.linalg.norm(bar @ x + b), 1.01e-8 * np.linalg.norm(b))
+
     def test_a_null_space_beside_the_constants(self):
         """A structure without supports is not said to have constant vectors as its null space; pieces of a Laplacian are."""
         structure, _ = cantilever((12, 8), (1, 1), free=True)

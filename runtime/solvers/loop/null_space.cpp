@@ -145,6 +145,9 @@ void require_constant_null_space(const Product& product, Stream& stream) {
 
 std::string NullVectors::describe() const {
   constexpr std::size_t kNamed = 4;
+  if (too_many)
+    return fmt::format("more than {} motions of parts that nothing holds (or more than {} parts): they are not removed",
+                       kMost, human_count(kMostBodies));
   if (bodies.empty() || (constants && bodies.size() == 1)) return "constant vectors";
   std::string text = constants
                          ? fmt::format("constants of {} parts: ", bodies.size())

@@ -18,15 +18,15 @@ struct FreeBody {
 };
 
 struct NullVectors {
-  static constexpr int kMost = 24, kMostBodies = 64;
+  static constexpr int kMost = 24, kMostBodies = 10'000;
 
   int count = 0;
   /// `count` values for each unknown of this rank, in the order of the source. Over all ranks the vectors are orthogonal,
   /// and of the norm √n, n being the rows of the matrix.
   HostVector<double> of_own;
-  std::vector<FreeBody> bodies;   ///< empty: not looked at
-  bool constants = false;         ///< the motions are constants: a node has one unknown
-  bool too_many = false;          ///< more than these numbers; then there are no vectors
+  std::vector<FreeBody> bodies;  ///< empty: not looked at
+  bool constants = false;        ///< the motions are constants: a node has one unknown
+  bool too_many = false;         ///< more than these numbers; then there are no vectors
 
   /// "6 motions of a body that nothing holds: 8,000 nodes from node 0 on".
   std::string describe() const;

@@ -1,12 +1,15 @@
 // M = the inverses of the blocks around A's diagonal: one block for the unknowns of a node.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
 #include "kernels/krylov/preconditioner_steps.h"
 #include "partition/source/partitioner.h"
@@ -14,6 +17,7 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/held_rows.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/solvers/eigen/symmetric_eigen.h"
 #include "runtime/solvers/loop/preconditioner.h"
 
 namespace shardmat {
@@ -34,6 +38,7 @@ class BlockJacobi final : public Preconditioner {
   BlockJacobi(DistributedMatrix& matrix, const PreconditionerOptions& options)
       : matrix_(matrix),
         held_(options.held),
+        absolute_(options.absolute),
         size_(options.node_block_size > 0 ? options.node_block_size : block_jacobi_size(matrix)) {
     Context& context = matrix.context();
     context.communicator().run_agreed([&] {
@@ -53,6 +58,7 @@ class BlockJacobi final : public Preconditioner {
   void refresh(Stream& stream) override {
     blocks_ = matrix_.block_diagonal(size_, stream);
     if (held_ != nullptr && held_->count() > 0) matrix_.context().communicator().run_agreed([&] { separate_held(stream); });
+    if (absolute_) matrix_.context().communicator().run_agreed([&] { take_magnitudes(stream); });
     double singular = 0;
     matrix_.context().communicator().run_agreed([&] {
       const Buffer on_device(matrix_.context().device(), sizeof singular);
@@ -116,6 +122,25 @@ class BlockJacobi final : public Preconditioner {
     to_device(blocks_.values.data(), values, blocks_.type, stream);
   }
 
+  /// Symmetric blocks B become |B|, which has the same eigenvectors and the magnitudes of the eigenvalues.
+  void take_magnitudes(Stream& stream) {
+    const auto n = static_cast<std::size_t>(size_);
+    HostVector<double> values = to_host(blocks_.values.data(), blocks_.count * size_ * size_, blocks_.type, stream);
+    parallel_ranges(blocks_.count, 1 << 10, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        double* const block = values.data() + i * size_ * size_;
+        const SymmetricEigen eigen = symmetric_eigen({block, block + n * n}, n);
+        if (eigen.values.front() >= 0) continue;
+        std::fill_n(block, n * n, 0.0);
+        for (std::size_t k = 0; k < n; ++k)
+          for (std::size_t r = 0; r < n; ++r)
+            for (std::size_t c = 0; c < n; ++c)
+              block[r * n + c] += std::abs(eigen.values[k]) * eigen.vectors[k * n + r] * eigen.vectors[k * n + c];
+      }
+    });
+    to_device(blocks_.values.data(), values, blocks_.type, stream);
+  }
+
   /// Where the rows of blocks, which are in the order of the source, lie in vectors.
   void place_rows() {
     if (matrix_.y_rows()->in_source_order()) return;
@@ -127,6 +152,7 @@ class BlockJacobi final : public Preconditioner {
 
   DistributedMatrix& matrix_;
   const HeldRows* held_;
+  bool absolute_;
   std::int64_t size_;
   std::string why_;  ///< why blocks have size 1
   DiagonalBlocks blocks_;
