@@ -102,7 +102,7 @@ class Multigrid(CliTest):
             self.assertRegex(report["multigrid"]["near_null_space"], r"^3 constants and 6 adaptive vectors: 16 cycles each, \d+\.\d s$")
             self.assertEqual(report["solver"]["near_null_space"], "adaptive")
         text = self.succeed("solve", "bar.npz", "--preconditioner", "multigrid", "--backend", "host").out
-        self.assertIn("give the coordinates of the nodes, or take near_null_space adaptive", text)
+        self.assertIn("give the coordinates of the nodes, or take near_null_space adaptive (a longer set-up)", text)
         self.fail_with(USAGE, "solve", "convection_diffusion:n=6", "--preconditioner", "multigrid", "--backend", "host", *options,
                        says=["adaptive vectors are for symmetric matrices", "--near-null-space"])
 
