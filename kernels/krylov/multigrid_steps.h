@@ -175,4 +175,10 @@ struct CombineVisits {
   MAKE(SmoothBlocks<T, 3>)                \
   MAKE(SmoothBlocks<T, 4>)                \
   MAKE(SmoothBlocks<T, 5>)                \
-  MAKE(SmoothBlocks<T, 6>)
+  MAKE(SmoothBlocks<T, 6>)                \
+  MAKE(SmoothBlocks<T, 7>)                \
+  MAKE(SmoothBlocks<T, 8>)                \
+  MAKE(SmoothBlocks<T, 9>)                \
+  MAKE(SmoothBlocks<T, 10>)               \
+  MAKE(SmoothBlocks<T, 11>)               \
+  MAKE(SmoothBlocks<T, 12>)

@@ -366,7 +366,8 @@ typedef struct {
   int64_t nodes;
   int32_t dimensions;
   /* For multigrid: vectors that A maps to almost 0, in place of those that it makes itself: own_rows rows of near_null_count
-   * numbers, in the order of the rows. near_null_count: 1 to 12 on all ranks; 0: none are given. */
+   * numbers, in the order of the rows. near_null_count: 1 to 12 on all ranks; 0: none are given. The setting
+   * near_null_space=adaptive finds some where neither vectors nor coordinates are known. */
   int32_t near_null_count;
   const double* near_null_vectors;
   /* A preconditioner of the program, in place of `preconditioner`, which must be NULL: z = M*r of this rank's rows, in the

@@ -156,8 +156,13 @@ std::vector<SolverSetting> make_settings() {
           word(
               "near_null_space",
               "vectors that A maps to almost 0: rigid (rigid-body modes, which need coordinates), constants (one for each "
-              "unknown of a node), or auto: rigid where the coordinates are known and A maps the modes to almost 0",
-              {"auto", "rigid", "constants"}, [](const O& o) { return o.preconditioning.multigrid.near_null_space; },
+              "unknown of a node), adaptive (the constants, and for symmetric matrices vectors that cycles from random ones "
+              "find: "
+              "no coordinates are needed, and the set-up takes longer), or auto: rigid where the coordinates are known and "
+              "A "
+              "maps the modes to almost 0, else constants",
+              {"auto", "rigid", "constants", "adaptive"},
+              [](const O& o) { return o.preconditioning.multigrid.near_null_space; },
               [](O& o, const std::string& text) { o.preconditioning.multigrid.near_null_space = text; }),
           "preconditioner", {"multigrid", kAuto}),
       used_by(number("strength", "couplings of X and more form aggregates", 0, false,

@@ -90,6 +90,22 @@ class Multigrid(CliTest):
         _, note = self.iterations(BEAM, "--near-null-space", "file:one.npy")
         self.assertIn("1 given vector;", note)
 
+    def test_adaptive_vectors_need_no_coordinates(self):
+        self.succeed("convert", "elasticity:nx=5,ny=5,nz=60,uniform,clamp=0.02", "bar.npz")
+        self.succeed("partition", "bar.npz", "graph.h5", "--reorder", "graph", "--parts", 3)
+        options = ("--near-null-space", "adaptive")
+        many, few = self.iterations("bar.npz")[0], self.iterations("bar.npz", *options)[0]
+        self.assertLess(2.5 * few, many)
+        for matrix, ranks in (("bar.npz", 2), ("bar.npz", 3), ("graph.h5", 3)):
+            report = self.solve(matrix, *options, ranks=ranks)
+            self.assertLess(2 * report["iterations"], many, (matrix, ranks))
+            self.assertRegex(report["multigrid"]["near_null_space"], r"^3 constants and 6 adaptive vectors: 16 cycles each, \d+\.\d s$")
+            self.assertEqual(report["solver"]["near_null_space"], "adaptive")
+        text = self.succeed("solve", "bar.npz", "--preconditioner", "multigrid", "--backend", "host").out
+        self.assertIn("give the coordinates of the nodes, or take near_null_space adaptive (a longer set-up)", text)
+        self.fail_with(USAGE, "solve", "convection_diffusion:n=6", "--preconditioner", "multigrid", "--backend", "host", *options,
+                       says=["adaptive vectors are for symmetric matrices", "--near-null-space"])
+
     def test_bodies_that_nothing_holds(self):
         """Three bodies: one held, one that floats, one on a hinge. What A maps to 0 is found and removed."""
         n = 6
@@ -183,7 +199,7 @@ class Multigrid(CliTest):
                 self.fail_with(INPUT, *solve, "--near-null-space", f"file:{name}.npy", says=says, ranks=ranks)
         self.fail_with(INPUT, *solve, "--near-null-space", "file:missing.npy", says="missing.npy")
         self.fail_with(USAGE, *solve, "--near-null-space", "file:", says=["file:modes.npy", "--near-null-space"])
-        self.fail_with(USAGE, *solve, "--near-null-space", "modes.npy", says="must be auto, rigid or constants")
+        self.fail_with(USAGE, *solve, "--near-null-space", "modes.npy", says="must be auto, rigid, constants or adaptive")
         self.fail_with(USAGE, "solve", BEAM, "--preconditioner", "jacobi", "--near-null-space", "file:few.npy", says="near_null_space is of no use")
         self.fail_with(USAGE, *solve, "--near-null-space", "file:few.npy", "--output", "few.npy", says="the near-null vectors itself")
         self.fail_with(USAGE, "solve", BEAM, "--preconditioner", "jacobi", "--coarse-size", 20, says="coarse_size is of no use")

@@ -35,7 +35,7 @@ struct MultigridOptions {
   std::shared_ptr<const NodeCoordinates> coordinates;        ///< null: not known
   std::shared_ptr<const NearNullVectors> near_null_vectors;  ///< null: as near_null_space says; else that must be auto
   std::shared_ptr<const MidEdgeNodes> mid_edges;             ///< null: not known
-  std::string near_null_space = "auto";                      ///< auto, rigid or constants
+  std::string near_null_space = "auto";                      ///< auto, rigid, constants or adaptive
   double strength = 0.05;                                    ///< theta of strong_couplings()
   /// See multigrid::smoothers(); auto: chebyshev for symmetric matrices, l1_jacobi for others.
   std::string smoother = "auto";

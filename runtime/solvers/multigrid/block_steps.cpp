@@ -4,13 +4,14 @@
 
 #include "kernels/base/memory_limits.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/solvers/loop/multigrid_options.h"
 
 namespace shardmat::multigrid {
 namespace {
 
-constexpr int kMostUnknowns = 6;
+constexpr int kMostUnknowns = NearNullVectors::kMost;
 
-/// Calls f(std::integral_constant<int, size>) for 1 … 6.
+/// Calls f(std::integral_constant<int, size>) for 1 … kMostUnknowns.
 template <int kSize = 1, class F>
 void with_size(int size, const F& f) {
   if constexpr (kSize < kMostUnknowns)

@@ -21,6 +21,8 @@ void with_sizes(int s, int m, const Use& use) {
   if (s == 3 && m == 3) return use(Known<3>(), Known<3>());
   if (s == 3 && m == 6) return use(Known<3>(), Known<6>());
   if (s == 6 && m == 6) return use(Known<6>(), Known<6>());
+  if (s == 3 && m == 9) return use(Known<3>(), Known<9>());
+  if (s == 9 && m == 9) return use(Known<9>(), Known<9>());
   use(Known<0>(), Known<0>());
 }
 

@@ -10,13 +10,14 @@
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "runtime/context/context.h"
+#include "runtime/matrix/vectors.h"
 #include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/multigrid/adaptive.h"
 #include "runtime/solvers/multigrid/aggregate.h"
 #include "runtime/solvers/multigrid/asymmetry.h"
 #include "runtime/solvers/multigrid/coarse.h"
 #include "runtime/solvers/multigrid/free_modes.h"
 #include "runtime/solvers/multigrid/galerkin.h"
-#include "runtime/solvers/multigrid/near_null_space.h"
 #include "runtime/solvers/multigrid/pairwise.h"
 #include "runtime/solvers/multigrid/prolong.h"
 #include "runtime/solvers/multigrid/take_nodes.h"
@@ -39,6 +40,13 @@ double nonzeros(const NodeRows& a) {
   return static_cast<double>(a.rows->ranks().all_reduce(a.blocks() * a.block_entries(), Reduction::sum));
 }
 
+/// More modes for a node's unknowns need more: within 2, nine of tetrahedra take 1.5 times the time and 1.4 to 1.8 times the
+/// iterations, and two for one unknown take nine times the iterations where coefficients jump.
+double most_complexity(const Modes& modes) {
+  if (modes.size == 1 && modes.count > 1) return 8;
+  return modes.count > 6 ? 3 : kMostComplexity;
+}
+
 double next_strength(double strength) { return strength > kLeastStrength ? strength / 2 : 0; }
 
 /// Frees the values; the pattern stays.
@@ -50,11 +58,23 @@ Hierarchy::Hierarchy(DistributedMatrix& matrix, const MultigridOptions& options,
     : context_(matrix.context()), options_(options), type_(matrix.type()), columns_(columns) {
   const Timer timer;
   context_.communicator().run_agreed([&] { passes_.emplace(context_.device(), columns); });
-  order_rows(*matrix.y_rows());
+  map_ = matrix.y_rows();
+  order_rows(*map_);
   const auto size = static_cast<int>(block_jacobi_size(matrix));
-  mid_edges_ = number_mid_edges(options.mid_edges.get(), *matrix.y_rows(), size, context_.communicator());
+  mid_edges_ = number_mid_edges(options.mid_edges.get(), *map_, size, context_.communicator());
   build(take_nodes(matrix, size, held, context_.stream()));
   report_.seconds = timer.seconds();
+}
+
+Hierarchy::Hierarchy(const Hierarchy& like, NodeRows a, int columns)
+    : context_(like.context_),
+      options_(like.options_),
+      type_(like.type_),
+      columns_(columns),
+      mid_edges_(like.mid_edges_),
+      map_(like.map_) {
+  options_.near_null_space = "constants", options_.cycle = "V";
+  build(std::move(a));
 }
 
 void Hierarchy::order_rows(const RowMap& map) {
@@ -138,16 +158,36 @@ double Hierarchy::radius_of(const Level& level, const HostVector<double>& invers
   return symmetric_ ? level.find_radius(inverse, stream) : 0;
 }
 
+void Hierarchy::adapt(const NodeRows& a, NearNullSpace& space) {
+  Communicator& ranks = context_.communicator();
+  ranks.run_agreed([&] {
+    if (!symmetric_)
+      throw Error(ErrorKind::usage,
+                  "adaptive vectors are for symmetric matrices, and this one is not; take constants, or leave the near null "
+                  "space out",
+                  "near_null_space");
+  });
+  if (a.rows->all() * a.row_size <= options_.coarse_size) return;  // solved exactly
+  const Timer timer;
+  const int count = adaptive_vectors(a.row_size);
+  const Hierarchy simple(*this, a, count);
+  space.modes = with_slow_vectors(space.modes, count, *map_, ranks, [&](HostVector<double>& x) { simple.sweep(x); });
+  space.why += fmt::format(" and {} adaptive vector{}: {} cycles each, {:.1f} s", count, count == 1 ? "" : "s",
+                           kAdaptiveCycles, ranks.all_reduce(timer.seconds(), Reduction::max));
+}
+
 void Hierarchy::build(NodeRows a) {
   Stream& stream = context_.stream();
   levels_.clear(), coarsenings_.clear();
   report_ = {};
-  auto [modes, why] = near_null_space(a, options_);
-  report_.modes = why;
+  NearNullSpace space = near_null_space(a, options_);
   take_kind(asymmetry(a));
+  if (options_.near_null_space == "adaptive") adapt(a, space);
+  Modes& modes = space.modes;
+  report_.modes = space.why;
   if (symmetric_) null_vectors_ = free_modes(a, modes, allowed_force(type_));
   report_.cycle = cycle_, report_.smoother = smoother_->name, report_.smoothed = symmetric_;
-  const double first = nonzeros(a);
+  const double first = nonzeros(a), most = most_complexity(modes);
   double all = 0, visits = 1;
   for (;;) {
     const HostVector<double> inverse = inverse_diagonal(a);
@@ -166,7 +206,7 @@ void Hierarchy::build(NodeRows a) {
       here.set_smoother(*smoother_, options_.smoother_degree, a, inverse, radius);
       if (std::ssize(levels_) < options_.levels) {
         if (levels_.size() == 1 && mid_edges_.any) next = drop_middles(a, modes);
-        else next = coarsen(a, inverse, radius, modes, kMostComplexity * first - all);
+        else next = coarsen(a, inverse, radius, modes, most * first - all);
       }
     }
     if (levels_.size() == 1) keep_pattern(a), first_pattern_ = std::move(a);
@@ -231,6 +271,17 @@ void Hierarchy::apply(const Dense& r, const Dense& z, double scale, Stream& stre
                    r.rows, stream);
     });
   });
+}
+
+void Hierarchy::sweep(HostVector<double>& x) const {
+  Stream& stream = context_.stream();
+  const Level& finest = *levels_.front();
+  const ValueType type = sum_type(options_.inner);
+  to_device(finest.x(), x, type, stream);
+  finest.begin_at_x(stream);
+  visit(0, stream);
+  const HostVector<double> change = to_host(finest.x(), std::ssize(x), type, stream);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] += change[i];
 }
 
 void Hierarchy::visit(std::size_t l, Stream& stream) const {

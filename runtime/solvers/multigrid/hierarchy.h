@@ -20,6 +20,7 @@
 #include "runtime/solvers/multigrid/galerkin.h"
 #include "runtime/solvers/multigrid/level.h"
 #include "runtime/solvers/multigrid/mid_edges.h"
+#include "runtime/solvers/multigrid/near_null_space.h"
 #include "runtime/solvers/multigrid/prolong.h"
 #include "runtime/solvers/multigrid/report.h"
 
@@ -38,6 +39,8 @@ class Hierarchy {
   /// z = about A⁻¹·r by one cycle, for row-major vectors of the matrix's sum_type(). In stream order. r is divided by
   /// `scale` meanwhile, so that the type of the hierarchy holds it.
   void apply(const Dense& r, const Dense& z, double scale, Stream& stream) const;
+  /// x = x − M·A·x for row-major vectors of all columns, in the order of the nodes, by a cycle with M.
+  void sweep(HostVector<double>& x) const;
   const MultigridReport& report() const { return report_; }
   /// What A maps to 0; looked for when the hierarchy was made, or made anew.
   const NullVectors& null_vectors() const { return null_vectors_; }
@@ -55,7 +58,11 @@ class Hierarchy {
     Galerkin galerkin;
     bool is_smoothed = true;  ///< p is smoothed(tentative)
   };
+  /// The hierarchy of the constants, of the matrix and options of another one.
+  Hierarchy(const Hierarchy& like, NodeRows a, int columns);
   void build(NodeRows a);
+  /// Adds what a hierarchy of the modes hardly reduces.
+  void adapt(const NodeRows& a, NearNullSpace& space);
   void order_rows(const RowMap& map);
   Modes free_on_last_level(int size) const;
   /// A next level without nodes in the middle of edges.
@@ -81,7 +88,8 @@ class Hierarchy {
   std::vector<Coarsening> coarsenings_;
   NodeRows first_pattern_;  ///< of the first level
   MidEdges mid_edges_;
-  Buffer rows_;  ///< of the matrix, in the order of the nodes; empty: they lie so
+  std::shared_ptr<const RowMap> map_;  ///< of the matrix's rows
+  Buffer rows_;                        ///< of the matrix, in the order of the nodes; empty: they lie so
   std::optional<krylov::Passes> passes_;
   NullVectors null_vectors_;
   bool symmetric_ = true;

@@ -40,6 +40,8 @@ class Level {
   void update_transfer(const NodeRows& p, const ByColumn& columns);
   void update_inverse(const NodeRows& inverse);
 
+  /// r = −A·x.
+  void begin_at_x(Stream& stream) const { a_.multiply(-1, x_.data(), 0, r_.data(), stream); }
   /// The first half of a V-cycle: x = smoother of r; r = what is left of it; the next level's r from that.
   void go_down(const Level& coarse, Stream& stream) const;
   /// The second half: x and r get the next level's x as a correction; then the smoother.

@@ -178,8 +178,9 @@ NearNullSpace near_null_space(const NodeRows& a, const MultigridOptions& options
   require_same(coordinates == nullptr ? 0 : coordinates->dimensions, "coordinates of a node", "coordinates", ranks);
   require_same(vectors == nullptr ? 0 : vectors->count, "near-null vectors", "near_null_vectors", ranks);
   ranks.run_agreed([&] {
-    if (asked != "auto" && asked != "rigid" && asked != "constants")
-      throw Error(ErrorKind::usage, fmt::format("near_null_space must be auto, rigid or constants, not \"{}\"", asked),
+    if (asked != "auto" && asked != "rigid" && asked != "constants" && asked != "adaptive")
+      throw Error(ErrorKind::usage,
+                  fmt::format("near_null_space must be auto, rigid, constants or adaptive, not \"{}\"", asked),
                   "near_null_space");
     if (asked == "rigid" && coordinates == nullptr)
       throw Error(ErrorKind::usage, "rigid-body modes need the coordinates of the nodes; give them, or take constants",
@@ -195,7 +196,7 @@ NearNullSpace near_null_space(const NodeRows& a, const MultigridOptions& options
     clear_alone(a, found.modes);
     return found;
   };
-  if (asked == "constants" || a.row_size == 1) return take_constants("");
+  if (asked == "constants" || asked == "adaptive" || a.row_size == 1) return take_constants("");
   if (coordinates == nullptr) return take_constants(": no coordinates are given");
   if (coordinates->dimensions != a.row_size) {
     ranks.run_agreed([&] {

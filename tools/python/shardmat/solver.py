@@ -30,7 +30,8 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
     degree: of the polynomial of chebyshev. 4.
     near_null_space: of multigrid: vectors that A maps to almost 0, an array with a row for each row of this rank and 1 to 12
         columns. Or "rigid", the rigid-body modes, which need coordinates; "constants", one for each unknown of a node;
-        "auto": rigid where the coordinates are known and A maps the modes to almost 0.
+        "adaptive", the constants and, for symmetric matrices, vectors that cycles from random ones find, where no coordinates
+        are known; "auto": rigid where the coordinates are known and A maps the modes to almost 0, else constants.
     coordinates: for multigrid: where the nodes lie, an array with a row for each node of this rank's rows, in their order,
         and 2 or 3 columns. Structures want them: without them a solve takes several times as many iterations.
     strength: of multigrid: couplings of so much and more form aggregates. 0.05.
