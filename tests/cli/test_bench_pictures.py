@@ -75,7 +75,7 @@ class Pictures(CliTest):
         report = {"machine": self.MACHINE, "clock": "wall", "method": "cg", "rtol": 1e-8, "ranks": 2, "threads": 1, "table": {"rows": rows}}
         self.assertEqual(self.draw("plot_answers.py", report).code, OK)
         words = words_of(self.path("r.svg"))
-        for word in ("Shardmat 2 s", "PETSc GAMG 5 s WRONG", "27,000 unknowns, 183,600 nonzeros", "poisson7: n=30, uniform"):
+        for word in ("Shardmat 2.00 s", "PETSc GAMG 5.00 s WRONG", "27,000 unknowns, 183,600 nonzeros", "poisson7: n=30, uniform"):
             self.assertIn(word, words)
         self.assertNotIn("loop", words)
         titles = [sys.executable, ROOT / "tools" / "plots" / "plot_answers.py", "r.json", "--output", "r.svg", "--titles"]

@@ -29,12 +29,16 @@ def colours(rows):
 def label(row, alone):
     """Of a line. Of our solvers the preconditioner is told if there are several."""
     name = row["solver"].split()[0] if row["own"] and alone else row["solver"]
-    return f'{name} {row["whole_s"]:.2g} s' + ("" if row["right"] else " WRONG")
+    return f'{name} {row["whole_s"]:#.3g} s' + ("" if row["right"] else " WRONG")
+
+
+def counted(number, noun):
+    return f'{number} {noun}' + ("" if number == 1 else "s")
 
 
 def draw(axes, rows, colour, rtol, title):
     end = max(row["history"]["seconds"][-1] for row in rows)
-    lowest, highest = 0.1 * rtol, 1
+    lowest, highest = 0.03 * rtol, 1
     alone = sum(row["own"] for row in rows) == 1
     for place, row in enumerate(sorted(rows, key=lambda row: row["whole_s"])):
         shade, order = colour[row["solver"]], 3 + len(rows) - place
@@ -88,13 +92,15 @@ def main():
     for axes in list(panels.flat)[len(systems):]:
         axes.axis("off")
     clock = "CPU time" if report["clock"] == "cpu" else "wall time"
-    notes = (f"|b − Ax| / |b| over seconds of {clock}.\nDashed: set-up. The dot: the solve begins.\n"
-             f"{report['method']} to {report['rtol']:g}, b = 1, f64; {report['ranks']} rank(s) of {report['threads']} thread(s).\n"
+    notes = (f"|b − Ax| / |b| over {clock}.\nDashed: set-up. Dot: the solve begins.\n"
+             f"{report['method']} to {report['rtol']:g}, b = 1, f64; {counted(report['ranks'], 'rank')} of {counted(report['threads'], 'thread')}.\n"
              + plots.heading(report))
     if len(systems) < high * wide:
         list(panels.flat)[-1].text(0, 0.95, "\n".join(textwrap.fill(line, 44) for line in notes.splitlines()), va="top", fontsize=8.5, linespacing=1.5)
     else:
         figure.suptitle(notes, fontsize=8.5)
+    for column in panels.T:
+        [axes for axes in column if axes.axison][-1].set_xlabel("seconds")
     for axes in panels[:, 0]:
         axes.set_ylabel("residual")
     figure.patch.set_alpha(0)
