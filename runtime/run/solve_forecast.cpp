@@ -22,21 +22,23 @@ namespace shardmat {
 namespace {
 
 // Rules of thumb. A test compares their sums with what solves take.
-constexpr std::int64_t kIndexBytes = 4;                ///< of a column, one for each block of a node
-constexpr double kLevelsOfNodes = 1.3, kLevels = 1.5;  ///< nonzeros of all levels over those of the matrix
-constexpr std::int64_t kAggregatesOfNode = 6;          ///< that a row of the smoothed prolongation reaches
-constexpr std::int64_t kHierarchiesInSetUp = 3;        ///< memory of the products while levels are made
-constexpr std::int64_t kProcess = 40'000'000;          ///< program, libraries, MPI
+constexpr std::int64_t kIndexBytes = 4, kPackedIndexBytes = 3;  ///< of a block of a node; of an entry, on average of formats
+/// Nonzeros of all levels over those of the matrix: 1 and these for each nonzero of a row.
+constexpr double kCoarseNonzerosOfNodes = 14, kCoarseNonzeros = 5.4;
+constexpr std::int64_t kAggregatesOfNode = 6;    ///< that a row of the smoothed prolongation reaches
+constexpr std::int64_t kHierarchiesInSetUp = 3;  ///< memory of the products while levels are made
+constexpr std::int64_t kProcess = 40'000'000;    ///< program, libraries, MPI
 
 std::int64_t matrix_bytes(std::int64_t rows, std::int64_t nnz, std::int64_t node, std::int64_t value) {
-  return nnz * value + nnz * kIndexBytes / (node * node) + rows / node * 8;
+  return nnz * value + (node > 1 ? nnz * kIndexBytes / (node * node) : nnz * kPackedIndexBytes) + rows / node * 8;
 }
 
 std::int64_t modes_of_nodes(std::int64_t node) { return node == 3 ? 6 : node == 2 ? 3 : node; }
 
 std::int64_t multigrid_bytes(std::int64_t rows, std::int64_t nnz, std::int64_t node, const MultigridOptions& options) {
   const std::int64_t value = options.inner == ValueType::f64 ? 8 : 4;
-  const double levels = node > 1 ? kLevelsOfNodes : kLevels;
+  const double more = (node > 1 ? kCoarseNonzerosOfNodes : kCoarseNonzeros) * static_cast<double>(rows);
+  const double levels = 1 + more / static_cast<double>(std::max<std::int64_t>(nnz, 1));
   const auto operators = static_cast<std::int64_t>(levels * static_cast<double>(matrix_bytes(rows, nnz, node, value)));
   const std::int64_t row_of_p = kAggregatesOfNode * (modes_of_nodes(node) * value + kIndexBytes / node);
   return operators + rows * (2 * row_of_p + 4 * value);  // P and its transpose; vectors and the smoother's blocks
@@ -126,8 +128,8 @@ std::string to_text(const SolveForecast& f) {
   t.row("preconditioner", f.preconditioner + why(f.preconditioner_why));
   t.section("Memory of a rank, estimated");
   t.row("matrix", bytes(f.matrix_bytes));
-  t.row("vectors",
-        fmt::format("{} ({} of {} columns, b and x among them)", bytes(f.vector_bytes), f.vectors, f.right_hand_sides));
+  const std::string columns = f.right_hand_sides > 1 ? fmt::format(" of {} columns", f.right_hand_sides) : "";
+  t.row("vectors", fmt::format("{}: {}{}, b and x among them", bytes(f.vector_bytes), f.vectors, columns));
   t.row("preconditioner", bytes(f.preconditioner_bytes));
   t.row("together", bytes(f.held()));
   t.row("peak", fmt::format("{} of the process on the host, while the solver is set up; {} are available to a rank now",

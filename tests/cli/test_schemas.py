@@ -118,7 +118,7 @@ class Schemas(CliTest):
 
     def test_a_dry_run_foretells_memory(self):
         names = [("elasticity:n=18,uniform,clamp=0.05", "cg", "multigrid", 1), ("elasticity:n=18,clamp=0.05", "cg", "multigrid", 2),
-                 ("poisson7:n=40", "cg", "multigrid", 1), ("poisson27:n=28", "minres", "block_jacobi", 2),
+                 ("poisson7:n=40", "cg", "multigrid", 1), ("poisson27:n=28", "minres", "block_jacobi", 2), ("poisson27:n=28,uniform", "cg", "multigrid", 1),
                  ("convection_diffusion:n=24", "fgmres", "jacobi", 1), ("convection_diffusion:n=24", "bicgstab", "none", 1)]
         for matrix, solver, preconditioner, ranks in names:
             with self.subTest(matrix=matrix, solver=solver, preconditioner=preconditioner, ranks=ranks):
