@@ -117,8 +117,7 @@ void add_options(const CommandLine& app, Options& o) {
       .add_flag(
           "--dry-run", o.dry_run,
           "solve nothing: tell rows, nonzeros, and an estimate of the memory that a rank will take for matrix, vectors "
-          "and preconditioner")
-      ->common();
+          "and preconditioner");
   app.in(Topic::output)
       .add_option("--plot", o.plot,
                   "draw the norm of the residual over the iterations to FILE (.svg, .png or .pdf; needs "
