@@ -46,9 +46,10 @@ def draw(axes, rows, colour, rtol, title):
         axes.plot([0, seconds[0]], [1, 1], color=shade, linewidth=1.3, linestyle=(0, (2, 1.5)), zorder=order)
         axes.plot(seconds[:1], [1], "o", color=shade, markersize=4.5, zorder=order)
         axes.plot(seconds, residual, color=shade, linewidth=2.4 if row["own"] else 1.6, zorder=order)
-        to_left = seconds[-1] > 0.45 * end
-        axes.annotate(label(row, alone), (seconds[-1], lowest), (3 if to_left else -3, 0), textcoords="offset points",
-                      color=shade, ha="right" if to_left else "left", va="center", fontsize=8.5,
+        share = seconds[-1] / end
+        side, shift = ("left", -3) if share < 0.4 else ("center", 0) if share < 0.7 else ("right", 3)
+        axes.annotate(label(row, alone), (seconds[-1], lowest), (shift, 0), textcoords="offset points",
+                      color=shade, ha=side, va="center", fontsize=8.5,
                       fontweight="bold" if row["own"] else None)
         lowest *= 10**-DECADES_A_LABEL
         highest = max(highest, *(value for value in residual if value))
