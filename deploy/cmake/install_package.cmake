@@ -16,7 +16,8 @@ install(CODE "
   include(\"${PROJECT_SOURCE_DIR}/deploy/cmake/install_headers.cmake\")")
 
 install(TARGETS shardmat shardmat-bench shardmat-serve RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plots/plot_batched.py ${PROJECT_SOURCE_DIR}/tools/plots/plot_convergence.py
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plots/plot_answers.py ${PROJECT_SOURCE_DIR}/tools/plots/plot_batched.py
+        ${PROJECT_SOURCE_DIR}/tools/plots/plot_convergence.py
         ${PROJECT_SOURCE_DIR}/tools/plots/plot_kernels.py
         ${PROJECT_SOURCE_DIR}/tools/plots/papers_html.py ${PROJECT_SOURCE_DIR}/tools/plots/plot_papers.py
         ${PROJECT_SOURCE_DIR}/tools/plots/plot_matrix.py ${PROJECT_SOURCE_DIR}/tools/plots/plot_peers.py

@@ -65,8 +65,29 @@ class Pictures(CliTest):
         for word in ("speed-up over the fastest cuSPARSE algorithm", "unsteady times", "m bf16"):
             self.assertIn(word, words)
 
+    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
+    def test_answers_are_lines_with_names(self):
+        def row(solver, own, seconds, right=True):
+            return {"matrix": "poisson7:n=30,uniform", "rows": 27000, "nnz": 183600, "solver": solver, "own": own, "whole_s": seconds[-1],
+                    "right": right, "history": {"seconds": seconds, "residual": [1, 20, 1e-9]}}
+        rows = [row("Shardmat multigrid", True, [1, 1.5, 2]), row("PETSc GAMG", False, [3, 4, 5], False),
+                row("loop", False, [1, 2, 3]) | {"history": None}]
+        report = {"machine": self.MACHINE, "clock": "wall", "method": "cg", "rtol": 1e-8, "ranks": 2, "threads": 1, "table": {"rows": rows}}
+        self.assertEqual(self.draw("plot_answers.py", report).code, OK)
+        words = words_of(self.path("r.svg"))
+        for word in ("Shardmat 2.00 s", "PETSc GAMG 5.00 s WRONG", "27,000 unknowns, 183,600 nonzeros", "poisson7: n=30, uniform"):
+            self.assertIn(word, words)
+        self.assertNotIn("loop", words)
+        titles = [sys.executable, ROOT / "tools" / "plots" / "plot_answers.py", "r.json", "--output", "r.svg", "--titles"]
+        self.assertEqual(run([*titles, "Poisson"], self.directory).code, OK)
+        self.assertIn("Poisson", words_of(self.path("r.svg")))
+        refused = run([*titles, "Poisson", "beam"], self.directory)
+        self.assertNotEqual(refused.code, OK)
+        self.assertIn("it has 1 systems; give as many titles, not 2", refused.err)
+        self.assertNotEqual(self.draw("plot_answers.py", report | {"table": {"rows": rows[2:]}}).code, OK)
+
     def test_reports_of_other_commands_are_refused(self):
-        commands = {"plot_batched": "bench batched", "plot_convergence": "solve", "plot_kernels": "bench kernels",
+        commands = {"plot_answers": "bench solve", "plot_batched": "bench batched", "plot_convergence": "solve", "plot_kernels": "bench kernels",
                     "plot_matrix": "info", "plot_papers": "bench papers", "plot_peers": "bench kernels|spmm|batched --peers",
                     "plot_reports": "multiply", "plot_scaling": "bench scaling", "plot_service": "bench service", "plot_solve": "bench solve",
                     "plot_spmm": "bench spmm", "scaling_html": "bench scaling", "papers_html": "bench papers"}

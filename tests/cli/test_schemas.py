@@ -116,6 +116,31 @@ class Schemas(CliTest):
         for mode in ("dots", "power"):
             self.check("multiply", "multiply", "poisson:n=4", "--mode", mode, *few)
 
+    def test_a_dry_run_foretells_memory(self):
+        names = [("elasticity:n=18,uniform,clamp=0.05", "cg", "multigrid", 1), ("elasticity:n=18,clamp=0.05", "cg", "multigrid", 2),
+                 ("poisson7:n=40", "cg", "multigrid", 1), ("poisson27:n=28", "minres", "block_jacobi", 2), ("poisson27:n=28,uniform", "cg", "multigrid", 1),
+                 ("convection_diffusion:n=24", "fgmres", "jacobi", 1), ("convection_diffusion:n=24", "bicgstab", "none", 1)]
+        for matrix, solver, preconditioner, ranks in names:
+            with self.subTest(matrix=matrix, solver=solver, preconditioner=preconditioner, ranks=ranks):
+                words = ["solve", matrix, "--solver", solver, "--preconditioner", preconditioner, "--backend", "host"]
+                forecast = self.check("solve-dry-run", *words, "--dry-run", ranks=ranks)
+                report = self.check("solve", *words, "--no-advice", "--max-iterations", 200, "--rtol", 1e-4, ranks=ranks)
+                for key in ("rows", "nnz"):
+                    self.assertEqual(forecast["matrix"][key], report["matrix"][key])
+                self.assertEqual(forecast["ranks"]["most_nnz"], report["partition"]["nnz"]["max"])
+                bytes_a_rank = forecast["estimated_bytes_a_rank"]
+                for foretold, found in (("together", "device_bytes"), ("host_peak", "host_peak_bytes")):
+                    ratio = bytes_a_rank[foretold] / report[found]["max"]
+                    self.assertTrue(1 / 1.5 <= ratio <= 1.5, f"{foretold}: {bytes_a_rank[foretold]} foretold, {report[found]['max']} found")
+
+    def test_a_dry_run_says_what_it_assumes(self):
+        forecast = self.check("solve-dry-run", "solve", "poisson7:n=20", "--dry-run", "--backend", "host", "--output", "x.npy", ranks=3)
+        self.assertEqual((forecast["solver"]["name"], forecast["solver"]["preconditioner"]), ("cg", "multigrid"))
+        self.assertIn("assumed", forecast["solver"]["why"])
+        self.assertFalse(self.path("x.npy").exists())
+        few = self.check("solve-dry-run", "solve", "poisson7:n=4", "--dry-run")
+        self.assertEqual(few["solver"]["preconditioner"], "block_jacobi")
+
     def test_every_report_says_what_made_it(self):
         run = self.check("solve", "solve", "poisson27:n=4", "--backend", "host", ranks=2, env={"OMP_NUM_THREADS": "3"})["run"]
         self.assertEqual((run["launcher"]["ranks"], run["threads"]), (2, 3))

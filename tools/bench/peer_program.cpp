@@ -18,6 +18,7 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <sstream>
 #include <string_view>
@@ -358,6 +359,10 @@ PeerProgram::Timed PeerProgram::set_up(const std::string& method, double rtol, s
   return timed(fmt::format("set_up {} {:.17g} {}", method, rtol, most), true);
 }
 PeerProgram::Timed PeerProgram::solve() { return timed("solve", false); }
+std::vector<double> PeerProgram::history() {
+  std::istringstream words(ask("history").front());  // all ranks have the same norms
+  return {std::istream_iterator<double>(words), std::istream_iterator<double>()};
+}
 PeerProgram::Timed PeerProgram::refresh() { return timed("refresh", false); }
 
 void PeerProgram::store_result() { ask("result"); }

@@ -99,6 +99,8 @@ class PeerProgram {
   Timed set_up(const std::string& method, double rtol, std::int64_t most);
   /// Solves from Y = 0. number: iterations.
   Timed solve();
+  /// ‖X − A·Y‖ at the start of the last solve and after each iteration, as the peer updates it.
+  std::vector<double> history();
   /// Doubles A and sets the solver up again.
   Timed refresh();
   /// The peer writes its Y to the operands.

@@ -164,7 +164,7 @@ class Run {
       }
     std::vector<SolverAnswers> solvers;
     for (Contestant& one : all) {
-      one.got.detail = one.solving->detail();
+      one.got.detail = one.solving->detail(), one.got.history = one.solving->history();
       solvers.push_back(std::move(one.got));
     }
     add_rows(table_, matrix, system.matrix().rows(), system.matrix().nnz(), solvers, options_.request.rtol);

@@ -72,11 +72,17 @@ class OwnSolving final : public Solving {
     SolveResult result;
     const double seconds = timed([&] { result = solver.solve(system_.b(), system_.x()); });
     const SolvedColumn& column = result.columns.front();
+    if (factor == 1) take_history(column);
     answer.iterations = result.iterations;
     answer.claims = answer.claims && result.converged();
     answer.residual =
         std::max(answer.residual, system_.relative_residual(factor).value_or(column.true_residual / column.norm_of_b));
     return seconds;
+  }
+
+  void take_history(const SolvedColumn& column) {
+    history_ = column.history;
+    for (double& norm : history_) norm /= column.norm_of_b;
   }
 
   SolveSystem& system_;
@@ -131,10 +137,18 @@ class PeerSolving final : public Solving {
     const auto solved = take(process_->solve());
     if (!solved.refused.empty()) return 0;
     process_->store_result();
+    if (factor == 1) take_history();
     answer.iterations = solved.number;
     const double residual = operands.relative_residual(factor);
     answer.residual = residual <= answer.residual ? answer.residual : residual;  // also NaN
     return solved.seconds;
+  }
+
+  void take_history() {
+    history_ = process_->history();
+    if (history_.empty()) return;
+    const double norm_of_b = history_.front();  // x begins at 0
+    for (double& norm : history_) norm /= norm_of_b;
   }
 
   SolveSystem& system_;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/context/context.h"
 #include "tools/bench/peer_program.h"
@@ -46,12 +47,16 @@ class Solving {
   bool own() const { return own_; }
   /// How it is set: levels, thresholds. Known after an answer.
   const std::string& detail() const { return detail_; }
+  /// On rank 0: ‖b − A·x‖ / ‖b‖ as the method updates it, at the start and after each iteration of the first solve of the
+  /// last answer; empty if it is not known.
+  const std::vector<double>& history() const { return history_; }
 
  protected:
   Solving(std::string name, std::string preconditioner, bool own)
       : name_(std::move(name)), preconditioner_(std::move(preconditioner)), own_(own) {}
 
   std::string refused_, detail_;
+  std::vector<double> history_;
 
  private:
   std::string name_, preconditioner_;

@@ -44,6 +44,18 @@ void add_ratio(std::vector<Cell>& row, const SolverAnswers& solver, const Solver
     row.push_back(cell);
 }
 
+/// The residual over the time since the set-up began. All iterations of a solve are given the same time: they do the same
+/// work.
+Cell history_of(const SolverAnswers& solver) {
+  if (!solver.sets_up || solver.history.size() < 2) return Cell::none();
+  const double set_up = median(solver, [](const Answer& a) { return a.set_up; });
+  const double iteration =
+      median(solver, [](const Answer& a) { return a.solve; }) / static_cast<double>(solver.history.size() - 1);
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i < solver.history.size(); ++i) seconds.push_back(set_up + iteration * static_cast<double>(i));
+  return {{{"seconds", seconds}, {"residual", solver.history}}, ""};
+}
+
 }  // namespace
 
 bool is_right(double residual, double rtol) { return rtol == 0 || residual <= kSlack * rtol; }
@@ -70,7 +82,8 @@ ResultTable solve_table(double rtol, bool cpu_clock) {
                    {"ratio", "ratio"},
                    {"ratio_low", "from"},
                    {"ratio_high", "to"},
-                   {"over", "over"}};
+                   {"over", "over"},
+                   {"history", "history", false}};
   return table;
 }
 
@@ -97,6 +110,7 @@ void add_rows(ResultTable& table, const std::string& matrix, std::int64_t rows, 
     const SolverAnswers* partner = partner_of(solver, solvers);
     if (partner != nullptr && right && is_right(worst_residual(*partner), rtol)) add_ratio(row, solver, *partner);
     else row.insert(row.end(), 4, Cell::none());
+    row.push_back(history_of(solver));
     table.rows.push_back(std::move(row));
   }
 }

@@ -16,6 +16,7 @@ struct SolverAnswers {
   bool own = false;
   bool sets_up = true;  ///< its set-up and refresh are timed
   std::vector<Answer> answers;
+  std::vector<double> history;  ///< Solving::history()
 };
 
 /// A residual that is larger than the tolerance by more than a tenth is wrong. With the tolerance 0 none is.

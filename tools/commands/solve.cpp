@@ -1,4 +1,5 @@
 #include "runtime/run/solve.h"
+#include "runtime/run/solve_forecast.h"
 #include "runtime/solvers/solver_settings.h"
 
 #include <fmt/format.h>
@@ -39,7 +40,7 @@ struct Options : LoadChoices {
   SolveOptions solve;
   std::optional<SolverSettingOptions> settings;
   std::string backend = "auto", json, plot;
-  bool force = false, monitor = false;
+  bool force = false, monitor = false, dry_run = false;
 };
 
 constexpr const char* kPlotScript = "plot_convergence.py";
@@ -112,6 +113,11 @@ void add_options(const CommandLine& app, Options& o) {
       ->capture_default_str()
       ->common();
   add_json_option(app, o.json);
+  app.in(Topic::output)
+      .add_flag(
+          "--dry-run", o.dry_run,
+          "solve nothing: tell rows, nonzeros, and an estimate of the memory that a rank will take for matrix, vectors "
+          "and preconditioner");
   app.in(Topic::output)
       .add_option("--plot", o.plot,
                   "draw the norm of the residual over the iterations to FILE (.svg, .png or .pdf; needs "
@@ -192,6 +198,14 @@ void show_iterations(SolveControl& control, IterationLine& line) {
   };
 }
 
+int forecast(const Options& o, Communicator& communicator) {
+  communicator.run_agreed([&] {
+    if (communicator.rank() == 0) check_report_file(o.json);
+  });
+  print_report(forecast_solve(communicator, o.solve), o.json, communicator);
+  return 0;
+}
+
 int run(Options& o, Communicator& communicator) {
   communicator.run_agreed([&] {
     if (communicator.rank() != 0) return;
@@ -233,8 +247,9 @@ std::function<int()> add_solve(const CommandLine& program) {
   add_options(app, *options);
   return [app, options] {
     finish_options(*options);
-    return run_owners(app, options->timeout, options->sharing, options->backend,
-                      [&](Communicator& communicator) { return run(*options, communicator); });
+    return run_owners(app, options->timeout, options->sharing, options->backend, [&](Communicator& communicator) {
+      return options->dry_run ? forecast(*options, communicator) : run(*options, communicator);
+    });
   };
 }
 

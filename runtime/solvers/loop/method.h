@@ -102,6 +102,8 @@ enum class Demands { nothing, symmetric, positive_definite };
 struct MethodEntry {
   std::string_view name, help;
   Demands demands;
+  /// Its own vectors, at most, for a forecast of memory: so many, and so many for each iteration until a restart.
+  std::int64_t vectors, vectors_a_step = 0;
   /// Norms of the residual that the method has without a pass of its own.
   std::span<const ResidualNorm> norms;
   bool flexible = false;      ///< the preconditioner may change from one iteration to the next

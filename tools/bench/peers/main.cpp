@@ -91,6 +91,7 @@ class Program {
       if (verb == "run") return run(std::stoll(argument));
       if (verb == "set_up") return set_up(argument);
       if (verb == "solve") return solve();
+      if (verb == "history") return history();
       if (verb == "refresh") return refresh();
       if (verb == "result") return peer_->store_result(), "ok";
       if (verb == "drop") return peer_.reset(), "ok";
@@ -159,6 +160,15 @@ class Program {
     const double seconds = timed([&] { iterations = peer_->solve(); });
     return answer_of(seconds, iterations);
   }
+  std::string history() const {
+    std::string text = "ok";
+    char word[20];
+    for (const double norm : peer_->history()) {
+      std::snprintf(word, sizeof word, " %.5e", norm);
+      text += word;
+    }
+    return text;
+  }
   std::string refresh() {
     return answer_of(timed([&] { peer_->refresh(); }), 0);
   }
@@ -218,7 +228,7 @@ int serve(const char* socket_name, clockid_t clock) {
     return 4;
   }
   const auto say = [&](const std::string& text) {
-    const std::string whole = text + "\n";  // far below the size of a socket's buffer
+    const std::string whole = text + "\n";  // the socket waits until all is sent
     return ::send(socket, whole.data(), whole.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(whole.size());
   };
   Program program(clock);

@@ -9,6 +9,7 @@
 //   set_up METHOD RTOL N     ok SECONDS BYTES: makes a solver of A that ends at ‖X − A·Y‖ ≤ RTOL·‖X‖ or after N iterations;
 //                            BYTES of memory that it keeps
 //   solve                    ok SECONDS ITERATIONS: solves A·Y = X from Y = 0
+//   history                  ok, then |X - A·Y| before the last solve and after each of its iterations
 //   refresh                  ok SECONDS: doubles the values of A and sets the solver up again
 //   result                   ok: Y lies in the shared memory
 //   drop                     ok: the peer's matrix is freed
@@ -99,6 +100,8 @@ class Peer {
   virtual void set_up(const SolveRequest&) { throw Refused("it does not solve"); }
   /// Solves A·Y = X from Y = 0. Returns the iterations.
   virtual int solve() { throw Refused("it does not solve"); }
+  /// ‖X − A·Y‖ as the last solve updated it: at its start and after each iteration. REQUIRES: solve() comes before.
+  virtual std::span<const double> history() { throw Refused("it does not solve"); }
   /// Doubles the values of the matrix and takes them into the solver. REQUIRES: set_up() comes before.
   virtual void refresh() { throw Refused("it does not solve"); }
   /// Frees the solver, and undoes refresh().

@@ -208,6 +208,7 @@ class PetscSolver : public PetscPeer {
     for (const char* options : {with_.base, with_.options})
       check(PetscOptionsInsertString(nullptr, options), "PetscOptionsInsertString");
     check(PetscOptionsPrefixPop(nullptr), "PetscOptionsPrefixPop");
+    check(KSPSetResidualHistory(ksp_, nullptr, request.most + 1, PETSC_TRUE), "KSPSetResidualHistory");
     check(KSPSetOptionsPrefix(ksp_, prefix.c_str()), "KSPSetOptionsPrefix");
     check(KSPSetFromOptions(ksp_), "KSPSetFromOptions");
     check(KSPSetUp(ksp_), "KSPSetUp");
@@ -218,6 +219,12 @@ class PetscSolver : public PetscPeer {
     int iterations = 0;
     check(KSPGetIterationNumber(ksp_, &iterations), "KSPGetIterationNumber");
     return iterations;
+  }
+  std::span<const double> history() override {
+    const PetscReal* norms = nullptr;
+    PetscInt count = 0;
+    check(KSPGetResidualHistory(ksp_, &norms, &count), "KSPGetResidualHistory");
+    return {norms, static_cast<std::size_t>(count)};
   }
   void refresh() override {
     scale(2);
