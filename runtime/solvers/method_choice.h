@@ -21,7 +21,8 @@ struct MethodChoice {
   bool symmetric = false;
 };
 
-/// True if all entries of the diagonal are above 0, but for those of rows that are 0 altogether. Throws as DistributedMatrix::diagonal().
+/// True if all entries of the diagonal are above 0, but for those of rows that are 0 altogether. Throws as
+/// DistributedMatrix::diagonal().
 bool has_positive_diagonal(DistributedMatrix& matrix, Stream& stream);
 
 /// cg for a symmetric matrix with a positive diagonal, minres for any other symmetric one, else gmres; fgmres where the

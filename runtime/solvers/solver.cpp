@@ -188,8 +188,7 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   if (options.null_space == NullSpace::constant) {
     const NullVectors constants = constant_vectors(matrix);
     null_space_ = constants.describe();
-    options_.preconditioning.projector = projector_ =
-        std::make_shared<NullSpaceProjector>(matrix, constants, options.columns);
+    projector_ = std::make_shared<NullSpaceProjector>(matrix, constants, options.columns);
   }
   options_.preconditioning.product = options_.product;
   if (options.own_preconditioner && !options.own_preconditioner->capturable) options_.graph = false;
@@ -327,7 +326,7 @@ void Solver::refresh() {
   Stream& stream = matrix_.context().stream();
   if (projector_ && options_.null_space == NullSpace::constant) require_constant_null_space(*product_, stream);
   if (projector_ && options_.null_space != NullSpace::constant && !projector_->are_mapped_to_zero(*product_, stream)) {
-    projector_.reset(), options_.preconditioning.projector.reset(), null_space_.clear();  // something holds the bodies now
+    projector_.reset(), null_space_.clear();  // something holds the bodies now
     method_.reset(), preconditioner_.reset();
     return take(choice_);
   }
@@ -345,13 +344,13 @@ std::int64_t Solver::device_bytes() const {
 }
 
 std::unique_ptr<Preconditioner> Solver::make_preconditioner(const std::string& name,
-                                                            const PreconditionerOptions& preconditioning) const {
+                                                            PreconditionerOptions preconditioning) const {
+  preconditioning.projector = projector_;  // not among the solver's options: copies of these outlive the context
   std::unique_ptr<Preconditioner> made =
       options_.own_preconditioner
           ? make_own_preconditioner(matrix_, *options_.own_preconditioner, options_.columns, held_.get())
           : find_preconditioner(name).make(matrix_, preconditioning);
-  if (!preconditioning.projector) return made;
-  return make_projected(std::move(made), preconditioning.projector);
+  return projector_ ? make_projected(std::move(made), projector_) : std::move(made);
 }
 
 /// Finds what A maps to 0, unless that is known, and removes it from what the preconditioner gives.
@@ -391,7 +390,7 @@ void Solver::look_for_free_modes(const MethodEntry& method) {
   if (found->too_many) null_space_ = found->describe();
   if (found->count == 0 || !symmetric) return;
   null_space_ = found->describe();
-  options_.preconditioning.projector = projector_ = std::make_shared<NullSpaceProjector>(matrix_, *found, options_.columns);
+  projector_ = std::make_shared<NullSpaceProjector>(matrix_, *found, options_.columns);
   preconditioner_ = make_projected(std::move(preconditioner_), projector_);
 }
 

@@ -102,8 +102,7 @@ class Solver {
   SolveResult solve_by_choices(const DistributedVector& b, DistributedVector& x, const SolveControl& control);
   void require_vectors(const DistributedVector& b, const DistributedVector& x, const char* name_of_b = "b",
                        const char* name_of_x = "x") const;
-  std::unique_ptr<Preconditioner> make_preconditioner(const std::string& name,
-                                                      const PreconditionerOptions& preconditioning) const;
+  std::unique_ptr<Preconditioner> make_preconditioner(const std::string& name, PreconditionerOptions preconditioning) const;
   /// `monitor`: of monitor_, or with fewer iterations.
   MethodInputs method_inputs(const Preconditioner& preconditioner, const krylov::Monitor& monitor,
                              SolverOptions options) const;

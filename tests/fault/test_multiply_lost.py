@@ -92,7 +92,7 @@ class WhileSolving(LoseOne):
         self.attempts(lambda: self.lose_solving(number, victim))
 
     def lose_solving(self, number, victim):
-        slow = ["--solver", "gmres", "--restart", 2, "--rtol", 1e-14, "--max-iterations", FOR_EVER]
+        slow = ["--solver", "gmres", "--preconditioner", "none", "--restart", 2, "--rtol", 1e-300, "--max-iterations", FOR_EVER]
         with self.start("elasticity:n=12,clamp=0.01", *slow, command="solve") as ranks:
             self.wait_for_phase(ranks, "solving")
             self.lose_one(ranks, number, victim)
