@@ -53,12 +53,11 @@ std::int64_t preconditioner_bytes(const SolveForecast& f, const PreconditionerOp
 
 /// What is assumed in place of "auto".
 void assume_solver(const SolverOptions& options, bool on_host, SolveForecast& f) {
-  constexpr std::int64_t kFewRows = 5000;  // as choose_solvers()
   f.solver = options.solver, f.preconditioner = options.preconditioner;
   if (f.solver == kAutomaticMethod)
     f.solver = "cg", f.solver_why = "assumed, as if the matrix were symmetric and positive definite: its values choose";
   if (f.preconditioner != kAutomaticPreconditioner) return;
-  f.preconditioner = on_host && f.rows >= kFewRows ? "multigrid" : "block_jacobi";
+  f.preconditioner = on_host && f.rows >= kFewRowsForMultigrid ? "multigrid" : "block_jacobi";
   f.preconditioner_why = "assumed from the number of rows: values choose";
 }
 

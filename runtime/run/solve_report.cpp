@@ -10,6 +10,7 @@
 #include "kernels/base/text.h"
 #include "runtime/run/report_parts.h"
 #include "runtime/run/solve.h"
+#include "runtime/solvers/method_choice.h"
 #include "runtime/solvers/solver_settings.h"
 
 namespace shardmat {
@@ -107,7 +108,7 @@ double convergence_factor(const SolvedColumn& column) {
 
 /// What is known about multigrid without a trial: it is slow here, or was not asked for.
 std::string multigrid_text(const SolveReport& r) {
-  constexpr std::int64_t kSlowOfMultigrid = 60, kSlow = 200, kManyRows = 5000;
+  constexpr std::int64_t kSlowOfMultigrid = 60, kSlow = 200;
   const SolvedColumn* const column = slowest_of(r.result);
   if (column == nullptr) return {};
   if (r.multigrid) {
@@ -124,8 +125,8 @@ std::string multigrid_text(const SolveReport& r) {
                            ? "take near_null_space adaptive (a longer set-up), try smoother_degree 3, or take block_jacobi"
                            : "try smoother_degree 3, give the near-null vectors of the problem, or take block_jacobi");
   }
-  const bool could = r.solver == "cg" && r.backend == "host" && r.rows >= kManyRows && r.result.fall_backs.empty() &&
-                     r.preconditioner_why.empty() && column->iterations >= kSlow;
+  const bool could = r.solver == "cg" && r.backend == "host" && r.rows >= kFewRowsForMultigrid &&
+                     r.result.fall_backs.empty() && r.preconditioner_why.empty() && column->iterations >= kSlow;
   return could ? "multigrid takes 10 to 50 iterations on most such matrices; it was not tried" : "";
 }
 

@@ -68,7 +68,7 @@ MethodChoice choose_method(const Product& product, const SolverOptions& options,
 
 std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const SolverOptions& options, const MethodEntry& method,
                                          bool symmetric_positive, bool positive_diagonal) {
-  constexpr std::int64_t kFewRows = 5000, kPatience = 300, kPatienceOfMultigrid = 30;
+  constexpr std::int64_t kPatience = 300, kPatienceOfMultigrid = 30;
   const auto rows_here = [&](bool here) {
     return matrix.context().communicator().all_reduce(here ? 1 : 0, Reduction::min) == 1;
   };
@@ -79,7 +79,8 @@ std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const Solver
   std::string why;
   if (!positive_diagonal || method.demands == Demands::symmetric) why = "multigrid needs a positive diagonal";
   else if (matrix.context().device().backend != Backend::host) why = "multigrid runs on the host only";
-  else if (matrix.rows() < kFewRows) why = fmt::format("the matrix has fewer than {} rows", kFewRows);
+  else if (matrix.rows() < kFewRowsForMultigrid)
+    why = fmt::format("the matrix has fewer than {} rows", kFewRowsForMultigrid);
   std::vector<SolverChoice> choices;
   if (why.empty()) {
     const MethodEntry& flexible = find_method("fgmres");

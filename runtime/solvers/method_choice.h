@@ -32,6 +32,9 @@ bool has_positive_diagonal(DistributedMatrix& matrix, Stream& stream);
 MethodChoice choose_method(const Product& product, const SolverOptions& options, bool positive_diagonal,
                            const Preconditioner* made);
 
+/// Matrices with fewer rows get block_jacobi from "auto": multigrid would not pay.
+inline constexpr std::int64_t kFewRowsForMultigrid = 5000;
+
 /// True if a cycle of multigrid is asked for that is no linear map.
 bool asks_for_varying_cycle(const SolverOptions& options);
 

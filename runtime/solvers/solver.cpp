@@ -360,7 +360,8 @@ void Solver::look_for_free_modes(const MethodEntry& method) {
   Stream& stream = matrix_.context().stream();
   NullVectors looked_up;
   const multigrid::Hierarchy* const hierarchy = preconditioner_->hierarchy();
-  const NullVectors* found = hierarchy != nullptr ? &hierarchy->null_vectors() : nullptr;
+  // Who asks for rigid motions gets them, or an error, whatever vectors multigrid takes.
+  const NullVectors* found = hierarchy != nullptr && !asked ? &hierarchy->null_vectors() : nullptr;
   if (found == nullptr) {
     if (!asked && !looks_for_free_modes_) return;
     MultigridOptions options = options_.preconditioning.multigrid;

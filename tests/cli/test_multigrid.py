@@ -139,7 +139,8 @@ class Multigrid(CliTest):
                 self.assertAlmostEqual(column["removed_from_b"], np.linalg.norm(b - consistent), places=8)
                 np.testing.assert_allclose(read_vector(self.path("x.npy"), "x"), expected, atol=1e-6 * abs(expected).max())
         self.fail_with(USAGE, "solve", f"elasticity:n={n},clamp=0.3", "--null-space", "rigid", "--backend", "host", says="no body can move")
-        self.fail_with(USAGE, "solve", "free.npz", "--null-space", "rigid", "--backend", "host", says="need the coordinates of the nodes")
+        for options in ((), ("--preconditioner", "multigrid")):
+            self.fail_with(USAGE, "solve", "free.npz", "--null-space", "rigid", "--backend", "host", *options, says="need the coordinates of the nodes")
 
     def test_parts_of_a_laplacian(self):
         """A Laplacian of two parts maps a constant of each to 0."""

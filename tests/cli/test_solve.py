@@ -9,81 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
-from support import (INPUT, RESOURCES, USAGE, CliTest, address_space_limit, fem_matrix, has_matplotlib, read_vector,
-                     write_binsparse, write_vector)
-
-NOT_CONVERGED = 7
-
-
-def laplacian(n):
-    one = sp.diags([-1, 2, -1], [-1, 0, 1], shape=(n, n))
-    return sp.csr_matrix(sp.kronsum(one, one))
+from support import (INPUT, RESOURCES, USAGE, address_space_limit, fem_matrix, has_matplotlib, read_vector, write_binsparse,
+                     write_vector)
+from systems import NOT_CONVERGED, Solving, badly_scaled, cantilever, convection_diffusion, laplacian, saddle
 
 
-def convection_diffusion(n, speed):
-    one = sp.diags([-1, 2, -1], [-1, 0, 1], shape=(n, n))
-    wind = speed * sp.diags([-1, 1], [-1, 0], shape=(n, n))
-    return sp.csr_matrix(sp.kronsum(one + wind, one))
-
-
-def saddle(n):
-    """Symmetric and indefinite, as Stokes' equations are."""
-    a, rng = laplacian(n), np.random.default_rng(3)
-    b = sp.random(n, n * n, density=0.2, random_state=4, data_rvs=rng.standard_normal)
-    return sp.csr_matrix(sp.bmat([[a, b.T], [b, None]]))
-
-
-def badly_scaled(n):
-    scale = sp.diags(10.0 ** np.linspace(-1.5, 1.5, n * n))
-    return sp.csr_matrix(scale @ laplacian(n) @ scale)
-
-
-def cantilever(counts, size, free=False):
-    """Stiffness of a regular mesh of Q4 (plane stress) or Hex8 elements of this size, held where x = 0 unless free; a load at
-    the other end."""
-    d = len(counts)
-    corners = np.array(np.meshgrid(*[[0, 1]] * d, indexing="ij")).reshape(d, -1).T
-    signs = 2 * corners - 1
-    young, nu = 210e9, 0.3
-    if d == 2:
-        law = young / (1 - nu**2) * np.array([[1, nu, 0], [nu, 1, 0], [0, 0, (1 - nu) / 2]])
-    else:
-        law = np.zeros((6, 6))
-        law[:3, :3] = young * nu / ((1 + nu) * (1 - 2 * nu))
-        law += young / (2 * (1 + nu)) * np.diag([2, 2, 2, 1, 1, 1])
-    shears = [(i, j) for i in range(d) for j in range(i + 1, d)]
-    element = 0
-    for point in signs / np.sqrt(3):
-        one = 1 + signs * point
-        gradient = [signs[:, i] * np.prod(np.delete(one, i, 1), axis=1) / 2**d * 2 / size[i] for i in range(d)]
-        strain = np.zeros((d + len(shears), d * len(signs)))
-        for i in range(d):
-            strain[i, i::d] = gradient[i]
-        for row, (i, j) in enumerate(shears, d):
-            strain[row, i::d], strain[row, j::d] = gradient[j], gradient[i]
-        element = element + strain.T @ law @ strain * np.prod(size) / 2**d
-    nodes = np.arange(np.prod(np.array(counts) + 1)).reshape(np.array(counts) + 1)
-    cells = np.array([[nodes[tuple(cell + corner)] for corner in corners] for cell in np.ndindex(*counts)])
-    unknowns = (cells[:, :, None] * d + np.arange(d)).reshape(len(cells), -1)
-    width = unknowns.shape[1]
-    matrix = sp.coo_matrix((np.tile(element.ravel(), len(cells)),
-                            (np.repeat(unknowns, width, axis=1).ravel(), np.tile(unknowns, (1, width)).ravel()))).tocsr()
-    end = nodes[-1].size * d
-    b = np.zeros(matrix.shape[0])
-    b[-end + d - 1::d] = -1000
-    return (matrix, b) if free else (matrix[end:, end:].tocsr(), b[end:])
-
-
-class Solve(CliTest):
-    def solution(self, matrix, b, *options, ranks=0, code=0):
-        """x and the report's first column."""
-        write_binsparse(self.path("a.h5"), matrix)
-        write_vector(self.path("b.npy"), b)
-        result = self.call("solve", "a.h5", "--b", "b.npy", "--output", "x.npy", "--json", "report.json", "--force", *options,
-                           ranks=ranks)
-        self.assertEqual(result.code, code, result)
-        return read_vector(self.path("x.npy"), "x"), json.loads(self.path("report.json").read_text())
-
+class Solve(Solving):
     def test_penalty_rows(self):
         """Known values stated by huge diagonals, against SciPy's direct solution with these rows eliminated."""
         rng = np.random.default_rng(11)
@@ -359,55 +290,11 @@ class Solve(CliTest):
                 self.assertEqual(report["solver"]["preconditioner"], "block_jacobi")
                 self.assertLessEqual(np.linalg.norm(bar @ x + b), 1.01e-8 * np.linalg.norm(b))
 
-    def test_a_null_space_beside_the_constants(self):
-        """A structure without supports is not said to have constant vectors as its null space; pieces of a Laplacian are."""
-        structure, _ = cantilever((12, 8), (1, 1), free=True)
-        by_unknown = np.r_[np.arange(0, structure.shape[0], 2), np.arange(1, structure.shape[0], 2)]
-        lines = [sp.csgraph.laplacian(sp.diags([1.0, 1.0], [-1, 1], shape=(n, n), format="csr")) for n in (15, 13)]
-        grids = [sp.csr_matrix(sp.kronsum(line, line)) for line in lines]
-        pieces = sp.block_diag(grids, format="csr")
-        rng = np.random.default_rng(12)
-        for ranks in (1, 2, 3):
-            for matrix in (structure, structure[by_unknown][:, by_unknown].tocsr()):
-                b = rng.standard_normal(matrix.shape[0])
-                _, report = self.solution(matrix, b, "--solver", "cg", ranks=ranks, code=NOT_CONVERGED)  # it turns, too
-                self.assertTrue(report["maps_more_to_zero"])
-                self.assertNotIn("maps_constants_to_zero", report)
-                x, report = self.solution(matrix, matrix @ b, "--solver", "cg", ranks=ranks)  # consistent
-                self.assertLessEqual(np.linalg.norm(matrix @ (x - b)), 1.01e-8 * np.linalg.norm(matrix @ b))
-            for matrix in (grids[0], pieces):
-                b = rng.standard_normal(matrix.shape[0])
-                _, report = self.solution(matrix, b - b.mean() + 1, "--solver", "cg", "--null-space", "none", ranks=ranks, code=NOT_CONVERGED)
-                self.assertTrue(report["maps_constants_to_zero"])
-                self.assertNotIn("maps_more_to_zero", report)
-                x, report = self.solution(matrix, b, "--solver", "cg", ranks=ranks)
-                self.assertEqual(report["solver"]["null_vectors"], 1 if matrix is grids[0] else 2)
-                self.assertLessEqual(np.linalg.norm(matrix @ (matrix @ x - b)), 1e-6 * np.linalg.norm(b))
-                for rtol in (1e-8, 1e-16):  # consistent, by a tolerance that is met, and one that is not
-                    b = matrix @ rng.standard_normal(matrix.shape[0])
-                    x, report = self.solution(matrix, b, "--solver", "cg", "--rtol", rtol, ranks=ranks)
-                    self.assertLessEqual(np.linalg.norm(matrix @ x - b), 1.01e-8 * np.linalg.norm(b))
-
     def test_a_residual_above_rounding_errors_is_not_converged(self):
         singular = sp.csr_matrix(np.array([[1.0, 1.0], [1.0, 1.0]]))
         for solver in ("cg", "minres", "gmres", "bicgstab"):
             _, report = self.solution(singular, np.array([1.0, 0.0]), "--solver", solver, code=NOT_CONVERGED)
             self.assertFalse(report["columns"][0]["converged"])
-
-    def test_a_null_space_that_nobody_named_is_named(self):
-        n = 60
-        ring = sp.diags([2.0] * n, 0, shape=(n, n)).tolil()
-        for i in range(n): ring[i, (i + 1) % n] = ring[(i + 1) % n, i] = -1
-        b = np.random.default_rng(6).standard_normal(n)
-        for ranks in (1, 3):
-            _, report = self.solution(ring.tocsr(), b, "--preconditioner", "jacobi", ranks=ranks, code=NOT_CONVERGED)
-            self.assertTrue(report["maps_constants_to_zero"])
-            _, report = self.solution(ring.tocsr(), b, ranks=ranks)  # the chosen preconditioner looks for it
-            self.assertEqual(report["solver"]["null_space_found"], "constant vectors")
-        x, report = self.solution(ring.tocsr(), b, "--null-space", "constant", ranks=3)
-        self.assertNotIn("maps_constants_to_zero", report)
-        _, report = self.solution(laplacian(12), np.ones(144), "--max-iterations", 5, ranks=2, code=NOT_CONVERGED)
-        self.assertNotIn("maps_constants_to_zero", report)
 
     def test_tolerance_that_no_one_gave(self):
         matrix, b = laplacian(20), np.random.default_rng(8).standard_normal(400)
@@ -439,57 +326,6 @@ class Solve(CliTest):
         x, report = self.solution(matrix, 1e-120 * b, "--rhs", 2)
         self.assertTrue(report["converged"])
         self.assertLessEqual(np.linalg.norm(1e-120 * b - matrix @ x), 1.1e-8 * 6e-120)
-
-    def test_singular_but_consistent(self):
-        matrix = sp.csr_matrix(sp.diags([2.0, -1.0, -1.0, -1.0, -1.0], [0, 1, -1, 29, -29], shape=(30, 30)))  # a ring
-        b = np.random.default_rng(7).standard_normal(30)
-        b -= b.mean()
-        for method in ("cg", "minres", "gmres"):
-            x, _ = self.solution(matrix, b, "--solver", method)
-            self.assertLessEqual(np.linalg.norm(b - matrix @ x), 1.01e-8 * np.linalg.norm(b))
-
-    def test_tells_of_a_singular_matrix(self):
-        for options in ([], ["--b", "random", "--type", "f32"]):
-            out = self.call("solve", "poisson:n=8", "--null-space", "none", *options).out  # periodic: constant vectors are its null space
-            self.assertRegex(out, r"singular +A maps constant vectors to 0 .*set the null space to constant")
-        self.assertNotIn("singular", self.succeed("solve", "poisson:n=8", "--b", "random", "--null-space", "constant").out)
-        _, report = self.solution(sp.diags([1.0, 2.0, 0.0, 3.0]).tocsr(), np.ones(4), "--solver", "minres", code=NOT_CONVERGED)
-        column = report["columns"][0]
-        self.assertGreater(column["true_residual"], 2 * column["residual"])
-        self.assertNotIn("advice", report)  # which would rest on a residual that is not the true one
-        out = self.call("solve", "poisson:n=8", "--null-space", "none", "--solver", "minres", "--max-iterations", 1000).out
-        self.assertRegex(out, r"reason +diverged_.*set the null space to constant")
-        self.assertNotIn("singular", self.call("solve", "elasticity:n=6,clamp=0.02", "--max-iterations", 5).out)
-
-    def test_constant_null_space(self):
-        one = sp.diags([-1, 2, -1], [-1, 0, 1], shape=(7, 7)).tolil()
-        one[0, 0] = one[6, 6] = 1  # Neumann conditions on all sides
-        scaled = sp.kronsum(one, 3 * one) + 100 * sp.kron(one, one)
-        matrix, rng = sp.csr_matrix(scaled), np.random.default_rng(9)
-        inverse = np.linalg.pinv(matrix.toarray())
-        b, guess = rng.standard_normal((49, 3)) + [[0, 2, 0]], rng.standard_normal((49, 3)) + 5
-        b[:, 0] -= b[:, 0].mean()
-        b[:, 2] = 4  # nothing is left of it
-        write_vector(self.path("guess.npy"), guess)
-        for number, (method, preconditioner) in enumerate((
-                ("cg", "none"), ("cg", "jacobi"), ("minres", "block_jacobi"), ("gmres", "jacobi"), ("fgmres", "chebyshev"),
-                ("bicgstab", "none"), ("chebyshev", "jacobi"), ("cg", "chebyshev"))):
-            with self.subTest(method=method, preconditioner=preconditioner):
-                x, report = self.solution(matrix, b, "--rhs", 3, "--solver", method, "--preconditioner", preconditioner,
-                                          *(["--restart", 60] if "gmres" in method else []), "--null-space", "constant", "--initial-guess", "guess.npy", "--rtol", 1e-10, ranks=(0, 2, 3)[number % 3])
-                np.testing.assert_allclose(x, inverse @ b, atol=1e-8 * np.abs(inverse @ b).max())
-                self.assertLess(np.abs(x.mean(axis=0)).max(), 1e-14 * max(1, np.abs(x).max()))
-                removed = [column["removed_from_b"] for column in report["columns"]]
-                np.testing.assert_allclose(removed, 7 * np.abs(b.mean(axis=0)), atol=1e-12)
-                self.assertEqual([column["reason"] for column in report["columns"]], ["converged_rtol"] * 2 + ["converged_atol"])
-        out = self.succeed("solve", "a.h5", "--b", "b.npy", "--rhs", 3, "--null-space", "constant", "--type", "f32", "--rtol", 1e-4).out
-        self.assertIn("b was not consistent in 2 of 3 columns", out)
-        self.assertIn("summed in f64", out)
-        write_binsparse(self.path("dirichlet.h5"), laplacian(6))
-        drift = sp.csr_matrix(np.array([[1.0, -1, 0], [0, 2, -2], [-3, 0, 3]]))  # maps constant vectors to 0, its transpose does not
-        write_binsparse(self.path("drift.h5"), drift)
-        self.fail_on_every_rank(USAGE, "solve", "dirichlet.h5", "--null-space", "constant", says=["not in the null space", "--null-space"])
-        self.fail_with(USAGE, "solve", "drift.h5", "--solver", "gmres", "--null-space", "constant", says=["transpose", "--null-space"])
 
     def test_estimates_the_condition(self):
         matrix = badly_scaled(5)

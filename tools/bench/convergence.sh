@@ -1,6 +1,6 @@
 #!/bin/sh
 # Measures and draws the picture of README.md: convergence.sh PICTURE.svg, with shardmat in PATH. More words are
-# options of `shardmat bench solve` in place of these: convergence.sh PICTURE.svg --ranks 2. The report lies beside the picture.
+# options of `shardmat bench solve` in place of these: convergence.sh PICTURE.svg --ranks 2. The report is written beside the picture.
 # Needs Python with h5py and matplotlib, and a build with PETSc (deploy/install-dependencies.sh --peers).
 set -eu
 picture=${1:?name a picture, as answers.svg}

@@ -6,19 +6,14 @@
 #include <span>
 
 #include "kernels/base/parallel.h"
+#include "partition/generators/counter_random.h"
 
 namespace shardmat::multigrid {
 namespace {
 
 constexpr int kPairs = 32;
 
-/// Bits of an unknown (splitmix64): below those of x, above those of y.
-std::uint64_t signs_of(std::int64_t unknown) {
-  std::uint64_t z = (static_cast<std::uint64_t>(unknown) + 1) * 0x9E3779B97F4A7C15u;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
-}
+constexpr CounterRandom kSigns(0xa5, 0);  ///< bits of an unknown: below those of x, above those of y
 
 }  // namespace
 
@@ -33,8 +28,8 @@ double asymmetry(const NodeRows& a) {
           for (int c = 0; c < a.col_size; ++c) {
             const double value = a.block(k)[r * a.col_size + c];
             mine[kPairs] += value * value;
-            const std::uint64_t row = signs_of(a.rows->global(i) * a.row_size + r),
-                                column = signs_of(a.cols->global(a.column[at(k)]) * a.col_size + c);
+            const std::uint64_t row = kSigns.bits(a.rows->global(i) * a.row_size + r),
+                                column = kSigns.bits(a.cols->global(a.column[at(k)]) * a.col_size + c);
             const std::uint64_t one = row ^ (column >> 32), other = column ^ (row >> 32);  // signs of x_i·y_j and x_j·y_i
             for (int p = 0; p < kPairs; ++p)
               mine[static_cast<std::size_t>(p)] +=
