@@ -27,7 +27,6 @@ constexpr std::int64_t kIndexBytes = 4, kPackedIndexBytes = 3;  ///< of a block 
 constexpr double kCoarseNonzerosOfNodes = 14, kCoarseNonzeros = 5.4;
 constexpr std::int64_t kAggregatesOfNode = 6;    ///< that a row of the smoothed prolongation reaches
 constexpr std::int64_t kHierarchiesInSetUp = 3;  ///< memory of the products while levels are made
-constexpr std::int64_t kProcess = 40'000'000;    ///< program, libraries, MPI
 
 std::int64_t matrix_bytes(std::int64_t rows, std::int64_t nnz, std::int64_t node, std::int64_t value) {
   return nnz * value + (node > 1 ? nnz * kIndexBytes / (node * node) : nnz * kPackedIndexBytes) + rows / node * 8;
@@ -77,10 +76,11 @@ void find_parts(const MatrixSource& source, const SolveOptions& options, Communi
 
 }  // namespace
 
-std::int64_t SolveForecast::peak() const { return held() + setup_bytes + kProcess; }
+std::int64_t SolveForecast::peak() const { return process_bytes + held() + setup_bytes; }
 
 SolveForecast forecast_solve(Communicator& communicator, const SolveOptions& options) {
   const SolverOptions& solver = options.solver;
+  const std::int64_t process_bytes = communicator.all_reduce(std::int64_t{peak_host_memory()}, Reduction::max);
   communicator.run_agreed([&] {
     if (solver.solver != kAutomaticMethod) find_method(solver.solver);
     if (solver.preconditioner != kAutomaticPreconditioner) find_preconditioner(solver.preconditioner);
@@ -94,6 +94,7 @@ SolveForecast forecast_solve(Communicator& communicator, const SolveOptions& opt
                                                 source.rows->rows(), source.rows->cols()));
   });
   SolveForecast f;
+  f.process_bytes = process_bytes;
   f.matrix = source.rows->name(), f.type = name(options.load.type), f.rows = source.rows->rows();
   f.ranks = communicator.size(), f.right_hand_sides = options.load.right_hand_sides;
   find_parts(source, options, communicator, f);

@@ -20,6 +20,7 @@ struct SolveForecast {
   std::string solver, solver_why, preconditioner, preconditioner_why;  ///< why: empty if it was named
   std::int64_t vectors = 0;                                            ///< those of the method, b and x
   std::int64_t matrix_bytes = 0, vector_bytes = 0, preconditioner_bytes = 0;
+  std::int64_t process_bytes = 0;    ///< of program, libraries and MPI, as they were found: they differ by installation
   std::int64_t setup_bytes = 0;      ///< only while the solver is set up: rows of the source, products of levels
   std::int64_t available_bytes = 0;  ///< of the host's memory, the least share of a rank
 
