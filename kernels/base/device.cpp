@@ -29,7 +29,7 @@ constexpr std::size_t kHostAlignment = 256;
 /// prefetches up to the end of a page. Null if there is no memory.
 void* allocate_on_host(std::size_t bytes) {
   constexpr std::size_t kHugePage = std::size_t{2} << 20;
-  if (bytes < 2 * kHugePage)
+  if (bytes < kHugePage)
     return std::aligned_alloc(kHostAlignment, (bytes + kHostAlignment - 1) / kHostAlignment * kHostAlignment);
   void* memory = std::aligned_alloc(kHugePage, (bytes + kHugePage - 1) / kHugePage * kHugePage);
   if (memory != nullptr) madvise(memory, bytes, MADV_HUGEPAGE);  // a hint: nothing is lost where the kernel has none

@@ -8,6 +8,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
+#include "kernels/base/kept_arrays.h"
 #include "kernels/base/timer.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/vectors.h"
@@ -57,6 +58,7 @@ void keep_pattern(NodeRows& rows) { rows.value = {}; }
 Hierarchy::Hierarchy(DistributedMatrix& matrix, const MultigridOptions& options, const HeldRows* held, int columns)
     : context_(matrix.context()), options_(options), type_(matrix.type()), columns_(columns) {
   const Timer timer;
+  const KeptArrays reuse;
   context_.communicator().run_agreed([&] { passes_.emplace(context_.device(), columns); });
   map_ = matrix.y_rows();
   order_rows(*map_);
@@ -223,6 +225,7 @@ void Hierarchy::build(NodeRows a) {
 
 void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
   const Timer timer;
+  const KeptArrays reuse;
   Communicator& ranks = context_.communicator();
   NodeRows a = take_nodes(matrix, first_pattern_.row_size, held, context_.stream());
   const bool same =
