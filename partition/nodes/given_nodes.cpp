@@ -10,6 +10,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
+#include "kernels/base/text.h"
 #include "partition/nodes/mid_edges.h"
 #include "partition/vectors/vector_file.h"
 
@@ -36,11 +37,16 @@ std::string line_of(const std::string& file, std::int64_t row) { return fmt::for
 struct Table {
   std::string file;
   const char* dataset;  ///< where an HDF5 file names none
-  int columns;
   VectorFile numbers;
+  int columns;
 
-  Table(const std::string& name, const char* what, int count)
-      : file(name), dataset(what), columns(count), numbers(name, what, count) {}
+  Table(const std::string& name, const char* what, int least, int most)
+      : file(name), dataset(what), numbers(name, what, least == most ? least : VectorFile::kAsStored) {
+    if (numbers.columns() < least || numbers.columns() > most)
+      fail(file, fmt::format("it has {}; it must have {} to {}", human_count(numbers.columns(), "column"), least, most),
+           what);
+    columns = static_cast<int>(numbers.columns());
+  }
 
   HostVector<double> read(std::int64_t begin, std::int64_t end) const {
     HostVector<double> values = numbers.read(begin, end);
@@ -51,16 +57,8 @@ struct Table {
   }
 };
 
-int columns_of(const std::string& file, const char* what, int least, int most) {
-  const std::int64_t columns = columns_of_vector(file, what);
-  if (columns < least || columns > most)
-    fail(file, fmt::format("it has {} column{}; it must have {} to {}", columns, columns == 1 ? "" : "s", least, most),
-         what);
-  return static_cast<int>(columns);
-}
-
 std::vector<MidEdge> read_mid_edges(const std::string& file, std::int64_t nodes) {
-  const Table table(file, kMidEdges, 3);
+  const Table table(file, kMidEdges, 3, 3);
   require_host_memory(80 * table.numbers.size(), file.c_str());
   std::vector<MidEdge> list;
   constexpr std::int64_t kSlice = 1 << 16;
@@ -86,7 +84,7 @@ class GivenNodes final : public NodeFacts {
       : source_(source), mesh_(std::move(mesh)) {
     const std::int64_t nodes = source.rows() / size;
     if (const std::string& file = files.coordinates; !file.empty() && !mesh_) {
-      coordinates_.emplace(file, kCoordinates, columns_of(file, kCoordinates, 2, 3));
+      coordinates_.emplace(file, kCoordinates, 2, 3);
       if (coordinates_->numbers.size() != nodes)
         fail(file,
              fmt::format("it has {} lines, but the matrix has {} nodes of {} unknown{}", coordinates_->numbers.size(), nodes,
@@ -95,7 +93,7 @@ class GivenNodes final : public NodeFacts {
     }
     if (!files.mid_edges.empty()) mid_edges_ = read_mid_edges(files.mid_edges, nodes);
     if (const std::string& file = files.near_null_vectors; !file.empty()) {
-      near_null_.emplace(file, kNearNullVectors, columns_of(file, kNearNullVectors, 1, kMostVectors));
+      near_null_.emplace(file, kNearNullVectors, 1, kMostVectors);
       if (near_null_->numbers.size() != source.rows())
         fail(file, fmt::format("it has {} lines, but the matrix has {} rows", near_null_->numbers.size(), source.rows()),
              kNearNullVectors);

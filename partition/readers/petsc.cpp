@@ -206,6 +206,8 @@ bool is_wanted(const Object& object, Wanted wanted) {
       return object.kind == Kind::sparse || object.kind == Kind::dense;
     case Wanted::vector:
       return object.kind == Kind::vector;
+    case Wanted::numbers:
+      return object.kind == Kind::vector || object.kind == Kind::dense;
     default:
       return object.kind == Kind::dense;
   }
@@ -239,7 +241,10 @@ std::string describe(const Object& object) {
 }
 
 const Object& find(const InputFile& file, const Contents& contents, const std::string& name, Wanted wanted) {
-  const char* const what = wanted == Wanted::matrix ? "matrix" : wanted == Wanted::vector ? "vector" : "dense matrix";
+  const char* const what = wanted == Wanted::matrix    ? "matrix"
+                           : wanted == Wanted::vector  ? "vector"
+                           : wanted == Wanted::numbers ? "vector or dense matrix"
+                                                       : "dense matrix";
   if (name.empty()) {
     if (const Object* const only = find_only(file, contents, wanted, what)) return *only;
     if (!contents.fault.empty()) fail(file, contents.fault + "; copy or write it again");

@@ -48,7 +48,7 @@ bool is_petsc_file(const std::filesystem::path& path);
 /// within the file. Throws Error(input) if the file begins with something else or its first object cannot be read.
 Contents scan(const InputFile& file);
 
-enum class Wanted { matrix, vector, dense };
+enum class Wanted { matrix, vector, dense, numbers };  ///< numbers: a vector or a dense matrix
 bool is_wanted(const Object& object, Wanted wanted);
 
 /// The object that `name` means: its number from 0, or for an empty name the only one of the kind that is wanted. Where a

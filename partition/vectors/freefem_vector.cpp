@@ -25,7 +25,7 @@ bool accepts_freefem_vector(const std::filesystem::path& path) {
 
 VectorContents open_freefem_vector(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns) {
   const std::string& object = choice.object;
-  if (!object.empty() || columns != 1)
+  if (!object.empty() || columns > 1)
     throw Error(ErrorKind::input,
                 fmt::format("{}: FreeFEM prints one vector to a file; {}", path.string(),
                             object.empty() ? fmt::format("{} columns are needed", columns) : "leave out :" + object));
@@ -60,7 +60,7 @@ VectorContents open_freefem_vector(const std::filesystem::path& path, const Vect
                             "again",
                             path.string(), size, values->size()));
   source->file().require_unchanged();
-  return {size, [values](std::int64_t begin, std::int64_t end) {
+  return {size, 1, [values](std::int64_t begin, std::int64_t end) {
             return HostVector<double>(values->begin() + begin, values->begin() + end);
           }};
 }

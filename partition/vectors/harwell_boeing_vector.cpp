@@ -10,6 +10,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "partition/readers/harwell_boeing.h"
+#include "partition/vectors/vector_file.h"
 #include "partition/vectors/vector_formats.h"
 
 namespace shardmat {
@@ -47,7 +48,7 @@ std::string kind_for(const VectorList& list, const std::string& role, const std:
 }
 
 /// `wanted`: "rhs" or "rhs2"; a role if no object is named.
-Choice choose(const VectorList& list, const VectorChoice& wanted, std::int64_t columns, const std::filesystem::path& path) {
+Choice choose(const VectorList& list, const VectorChoice& wanted, std::int64_t& columns, const std::filesystem::path& path) {
   if (!list.refused.empty()) fail(path, list.refused);
   if (list.kinds.empty()) fail(path, "it holds a matrix, and no right-hand side or other vector");
   const std::string object = wanted.object.empty() ? kind_for(list, wanted.role, path) : wanted.object;
@@ -60,6 +61,7 @@ Choice choose(const VectorList& list, const VectorChoice& wanted, std::int64_t c
       std::find_if(list.kinds.begin(), list.kinds.end(), [&](const Vectors& vectors) { return vectors.name == name; });
   if (found == list.kinds.end() || (numbered && (error != std::errc{} || number < 1 || number > found->count)))
     fail(path, fmt::format("there is no vector {} in it; it has {}", object, join_choices(names_of(list))));
+  if (columns == VectorFile::kAsStored) columns = numbered ? 1 : found->count;
   if (numbered && columns == 1) return {*found, number - 1};
   if (numbered) fail(path, fmt::format("{} is one vector; {} columns are needed", object, columns));
   if (found->count == columns) return {*found};
@@ -93,7 +95,7 @@ VectorContents open_harwell_boeing_vector(const std::filesystem::path& path, con
       (*values)[static_cast<std::size_t>(i * columns + j)] = harwell_boeing::real(fields.next(), list.fields, true, lines);
   harwell_boeing::require_lines(lines, list.file_lines);
   source->file().require_unchanged();
-  return {list.rows, [values, columns](std::int64_t begin, std::int64_t end) {
+  return {list.rows, columns, [values, columns](std::int64_t begin, std::int64_t end) {
             return HostVector<double>(values->begin() + begin * columns, values->begin() + end * columns);
           }};
 }

@@ -95,7 +95,7 @@ class HypreBinarySink final : public VectorSink {
 bool accepts_hypre_vector(const std::filesystem::path& path) { return hypre::has_hypre_name(path); }
 
 VectorContents open_hypre_vector(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns) {
-  if (columns != 1)
+  if (columns > 1)
     throw Error(ErrorKind::usage,
                 fmt::format("{}: files of hypre hold one vector; take .npy or .h5 for {} columns", path.string(), columns));
   if (!choice.object.empty())
@@ -109,7 +109,7 @@ VectorContents open_hypre_vector(const std::filesystem::path& path, const Vector
     if (part.binary) read_binary(part, values->data() + (part.first_row - all.first_row));
     else read_text(part, all.first_row, *values);
   }
-  return {all.rows, [values](std::int64_t begin, std::int64_t end) {
+  return {all.rows, 1, [values](std::int64_t begin, std::int64_t end) {
             return HostVector<double>(values->begin() + begin, values->begin() + end);
           }};
 }

@@ -10,6 +10,7 @@
 #include "partition/files/big_endian.h"
 #include "partition/files/output_file.h"
 #include "partition/readers/petsc.h"
+#include "partition/vectors/vector_file.h"
 #include "partition/vectors/vector_formats.h"
 
 namespace shardmat {
@@ -53,13 +54,16 @@ bool accepts_petsc_vector(const std::filesystem::path& path) { return petsc::is_
 
 VectorContents open_petsc_vector(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns) {
   const auto file = std::make_shared<const InputFile>(path);
-  const petsc::Object found =
-      petsc::find(*file, petsc::scan(*file), choice.object, columns == 1 ? petsc::Wanted::vector : petsc::Wanted::dense);
+  const petsc::Object found = petsc::find(*file, petsc::scan(*file), choice.object,
+                                          columns == VectorFile::kAsStored ? petsc::Wanted::numbers
+                                          : columns == 1                   ? petsc::Wanted::vector
+                                                                           : petsc::Wanted::dense);
+  if (columns == VectorFile::kAsStored) columns = std::max<std::int64_t>(1, found.cols);
   if (found.cols != columns)
     throw Error(ErrorKind::input,
                 fmt::format("{}: it is a {}; it must have {} columns", path.string(), petsc::describe(found), columns),
                 columns_setting(found.rows, found.cols));
-  return {found.rows, [file, columns, values = found.values](std::int64_t begin, std::int64_t end) {
+  return {found.rows, columns, [file, columns, values = found.values](std::int64_t begin, std::int64_t end) {
             HostVector<double> entries(static_cast<std::size_t>((end - begin) * columns));
             for (std::int64_t done = 0; done < std::ssize(entries); done += kBlock) {
               const std::int64_t block = std::min(kBlock, std::ssize(entries) - done);

@@ -1,6 +1,7 @@
 // Vectors as plain text: a row a line.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 
@@ -9,6 +10,7 @@
 #include "partition/files/output_file.h"
 #include "partition/readers/matrix_market.h"
 #include "partition/readers/text_source.h"
+#include "partition/vectors/vector_file.h"
 #include "partition/vectors/vector_formats.h"
 
 namespace shardmat {
@@ -17,7 +19,7 @@ namespace {
 bool is_separator(char c) { return c == ' ' || c == '\t' || c == '\r' || c == ',' || c == ';'; }
 
 /// The numbers of one line; a comma becomes a blank, which ends a number for the parser.
-void parse_row(std::string line, std::int64_t columns, const char* at, HostVector<double>& values) {
+void parse_row(std::string line, std::int64_t& columns, const char* at, HostVector<double>& values) {
   const bool has_comma = line.find(',') != std::string::npos;
   for (char& c : line)
     if (is_separator(c)) c = ' ';
@@ -33,8 +35,9 @@ void parse_row(std::string line, std::int64_t columns, const char* at, HostVecto
       fault.at = at;
       throw;
     }
-    if (found < columns) values.push_back(value);
+    if (found < columns || columns == VectorFile::kAsStored) values.push_back(value);
   }
+  if (columns == VectorFile::kAsStored) columns = std::max<std::int64_t>(1, found);
   if (found == columns) return;
   if (has_comma && found == 2 * columns)
     throw LineFault{at,
@@ -85,7 +88,8 @@ VectorContents open_text_vector(const std::filesystem::path& path, const VectorC
     }
   });
   source->file().require_unchanged();
-  return {std::ssize(*values) / columns, [values, columns](std::int64_t begin, std::int64_t end) {
+  columns = std::max<std::int64_t>(1, columns);  // of a file without lines
+  return {std::ssize(*values) / columns, columns, [values, columns](std::int64_t begin, std::int64_t end) {
             return HostVector<double>(values->begin() + begin * columns, values->begin() + end * columns);
           }};
 }

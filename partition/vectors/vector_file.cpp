@@ -43,13 +43,13 @@ constexpr std::int64_t kBlock = 1 << 16;  ///< entries converted at a time
   throw Error(ErrorKind::input, fmt::format("{}: {}", source, what), setting);
 }
 
-/// A shape that is not that of n rows with so many columns.
-void require_shape(const std::string& source, const std::vector<std::int64_t>& shape, std::int64_t columns) {
-  if (columns == 1 && shape.size() == 1) return;
-  if (shape.size() == 2 && shape[1] == columns) return;
+/// The columns of a shape. Throws Error(input) unless it is that of n rows with the wanted number of them.
+std::int64_t columns_in(const std::string& source, const std::vector<std::int64_t>& shape, std::int64_t columns) {
+  if (columns <= 1 && shape.size() == 1) return 1;
+  if (shape.size() == 2 && shape[1] > 0 && (columns == VectorFile::kAsStored || shape[1] == columns)) return shape[1];
   const bool fits = shape.size() == 1 || shape.size() == 2;
   const std::string setting = fits ? columns_setting(shape[0], shape.size() == 1 ? 1 : shape[1]) : "";
-  const std::string wanted = columns == 1
+  const std::string wanted = columns <= 1
                                  ? "a vector must have one dimension, or be n × 1"
                                  : fmt::format("it must have a row for every entry of a vector, and {} columns", columns);
   fail(source, fmt::format("its shape is ({}); {}", fmt::join(shape, ", "), wanted), setting);
@@ -206,7 +206,7 @@ struct Hdf5Vector {
       fail(location.text,
            "its elements are no real numbers; write it as f32, f64 or integers (complex numbers in two parts)");
     if (dataset.shape().size() == 2 && !of_matlab.empty()) read_columns(location);
-    else require_shape(location.text, dataset.shape(), columns);
+    else columns = columns_in(location.text, dataset.shape(), columns);
   }
 
   std::int64_t size() const { return columns_read ? std::ssize(*columns_read) / columns : dataset.size(); }
@@ -222,7 +222,8 @@ struct Hdf5Vector {
   /// MATLAB stores column after column, and HDF5 sees the columns as rows.
   void read_columns(const Location& location) {
     const std::int64_t stored = dataset.shape()[0], rows = dataset.shape()[1];
-    if (stored == columns || rows != 1 || columns != 1) require_shape(location.text, {rows, stored}, columns);
+    if (rows != 1 || columns > 1) columns = columns_in(location.text, {rows, stored}, columns);
+    else columns = 1;
     const std::int64_t count = rows == 1 && columns == 1 ? stored : rows * columns;  // also a row is a vector
     ReadLimits{}.require_memory(16 * count, location.file);
     HostVector<double> by_columns(static_cast<std::size_t>(count));
@@ -254,7 +255,7 @@ struct NpyVector {
     });
     choose_part(location.text, header, part);
     npy_to_f64(location.text, header, nullptr, 0, nullptr);  // throws if it cannot
-    require_shape(location.text, header.shape, columns);
+    columns = columns_in(location.text, header.shape, columns);
     const std::int64_t held = file.size() - position;
     if (held != header.count * header.item_bytes)
       fail(location.text,
@@ -303,13 +304,14 @@ HostVector<double> expanded(const std::string& place, std::span<const double> ha
   return all;
 }
 
-/// The array row by row; the file has it column by column.
-HostVector<double> parse_array(const Location& location, std::int64_t columns, ComplexPart part) {
+/// The array row by row; the file has it column by column. `columns` becomes that of the file if it is not said.
+HostVector<double> parse_array(const Location& location, std::int64_t& columns, ComplexPart part) {
   namespace mm = matrix_market;
   const auto source = TextSource::open(location.file, {});
   const mm::Header header = mm::read_header(*source, part);
   if (header.layout != mm::Layout::array)
     fail(location.text + ":1", "it is a sparse matrix; a vector must be in the format array, real general");
+  if (columns == VectorFile::kAsStored) columns = std::max<std::int64_t>(1, header.cols);
   if (header.cols != columns)
     fail(fmt::format("{}:{}", location.text, header.size_line),
          fmt::format("the array is {} × {}; {} must have {}", header.rows, header.cols, columns == 1 ? "a vector" : "it",
@@ -370,30 +372,31 @@ VectorFile::VectorFile(const std::filesystem::path& path, const std::string& def
   if (part != ComplexPart::none && location.format != Format::npy && location.format != Format::matrix_market)
     fail(location.text, "complex numbers are read from .npy and .mtx files; write it with numpy.save");
   std::function<HostVector<double>(std::int64_t, std::int64_t)> read;
+  columns_ = columns;
   switch (location.format) {
     case Format::hdf5: {
       const auto vector = std::make_shared<const Hdf5Vector>(location, columns);
-      size_ = vector->size();
+      size_ = vector->size(), columns_ = vector->columns;
       read = [vector](std::int64_t begin, std::int64_t end) { return vector->read(begin, end); };
       break;
     }
     case Format::npy: {
       const auto vector = std::make_shared<const NpyVector>(location, columns, part);
-      size_ = vector->rows();
+      size_ = vector->rows(), columns_ = vector->columns;
       read = [vector](std::int64_t begin, std::int64_t end) { return vector->read(begin, end); };
       break;
     }
     case Format::matrix_market: {
-      const auto values = std::make_shared<const HostVector<double>>(parse_array(location, columns, part));
-      size_ = static_cast<std::int64_t>(values->size()) / columns;
-      read = [values, columns](std::int64_t begin, std::int64_t end) {
+      const auto values = std::make_shared<const HostVector<double>>(parse_array(location, columns_, part));
+      size_ = static_cast<std::int64_t>(values->size()) / columns_;
+      read = [values, columns = columns_](std::int64_t begin, std::int64_t end) {
         return HostVector<double>(values->begin() + begin * columns, values->begin() + end * columns);
       };
       break;
     }
     case Format::other: {
       VectorContents contents = location.other->open(location.file, location.choice, columns);
-      size_ = contents.size;
+      size_ = contents.size, columns_ = contents.columns;
       read = std::move(contents.read);
       break;
     }
@@ -403,16 +406,6 @@ VectorFile::VectorFile(const std::filesystem::path& path, const std::string& def
       throw Error(ErrorKind::internal, fmt::format("rows [{}, {}) asked of {} with {}", begin, end, name, size));
     return read(begin, end);
   };
-}
-
-std::int64_t columns_of_vector(const std::filesystem::path& path, const std::string& default_dataset) {
-  try {
-    const VectorFile file(path, default_dataset, 1);
-    return 1;
-  } catch (const Error& error) {
-    if (const std::int64_t found = columns_named(error.setting()); found > 0) return found;
-    throw;
-  }
 }
 
 namespace {

@@ -20,6 +20,8 @@ namespace shardmat {
 /// are known by their first bytes. The shape is n × columns; with one column also n.
 class VectorFile {
  public:
+  static constexpr std::int64_t kAsStored = 0;  ///< as many columns as the file has
+
   /// `part`: of a .npy or .mtx file with complex numbers, which of the two is read. Throws Error(input) with file, place and
   /// remedy.
   VectorFile(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t columns = 1,
@@ -30,16 +32,14 @@ class VectorFile {
 
   /// Rows.
   std::int64_t size() const { return size_; }
+  std::int64_t columns() const { return columns_; }
   /// Rows [begin, end) as f64, row by row.
   HostVector<double> read(std::int64_t begin, std::int64_t end) const { return read_(begin, end); }
 
  private:
-  std::int64_t size_ = 0;
+  std::int64_t size_ = 0, columns_ = 1;
   std::function<HostVector<double>(std::int64_t, std::int64_t)> read_;
 };
-
-/// The columns of a vector or matrix in a file, which VectorFile wants to be told. Throws Error(input) as VectorFile.
-std::int64_t columns_of_vector(const std::filesystem::path& path, const std::string& default_dataset);
 
 /// Writes a vector of `size` entries, or a size × columns matrix, piece by piece in ascending order. The file gets its name
 /// only in finish(): after an exception or a kill no file has this name.

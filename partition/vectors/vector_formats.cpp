@@ -49,16 +49,8 @@ std::vector<std::string> names_of_role(const std::string& role) {
   return names;
 }
 
-namespace {
-constexpr std::string_view kColumns = "right_hand_sides=";
-}
-
 std::string columns_setting(std::int64_t rows, std::int64_t found) {
-  return rows > 1 && found > 0 ? fmt::format("{}{}", kColumns, found) : "";
-}
-
-std::int64_t columns_named(const std::string& setting) {
-  return setting.starts_with(kColumns) ? std::stoll(setting.substr(kColumns.size())) : 0;
+  return rows > 1 && found > 0 ? fmt::format("right_hand_sides={}", found) : "";
 }
 
 }  // namespace shardmat

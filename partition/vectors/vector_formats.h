@@ -18,7 +18,7 @@ namespace shardmat {
 
 /// An opened vector, or n × columns matrix.
 struct VectorContents {
-  std::int64_t size = 0;  ///< rows
+  std::int64_t size = 0, columns = 1;  ///< rows; columns of each
   /// Rows [begin, end) as f64, row by row.
   std::function<HostVector<double>(std::int64_t begin, std::int64_t end)> read;
 };
@@ -47,7 +47,7 @@ struct VectorFormat {
   std::string_view name;                               ///< "petsc"
   std::string_view suffix;                             ///< of outputs: ".petsc"; empty for formats that are only read
   bool (*accepts)(const std::filesystem::path& path);  ///< decides by first bytes or suffix; does not throw
-  /// Throws Error(input) with file, place and remedy.
+  /// `columns`: so many, or VectorFile::kAsStored. Throws Error(input) with file, place and remedy.
   VectorContents (*open)(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns);
   /// Writes the temporary of `file`, of `size` rows. Null for formats that are only read.
   std::unique_ptr<VectorSink> (*make_sink)(const AtomicFile& file, std::int64_t size, std::int64_t columns);
@@ -69,8 +69,6 @@ void require_columns(const VectorFormat& format, const std::filesystem::path& pa
 /// The setting of an error about a file of `found` columns that could be read with this number; nothing for a single row,
 /// which is a vector.
 std::string columns_setting(std::int64_t rows, std::int64_t found);
-/// The number in such a setting; 0 of any other.
-std::int64_t columns_named(const std::string& setting);
 
 // The functions behind the lines of the list.
 bool accepts_petsc_vector(const std::filesystem::path& path);

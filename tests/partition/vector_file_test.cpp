@@ -1,5 +1,6 @@
 #include "partition/vectors/vector_file.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -42,6 +43,21 @@ TEST_F(VectorFileTest, RoundTripsBitForBit) {
     EXPECT_EQ(file.read(2, 5), (HostVector<double>{0.1, 1e300, 5e-324}));
     EXPECT_TRUE(file.read(7, 7).empty());
   }
+}
+
+TEST_F(VectorFileTest, TakesTheColumnsThatTheFileHas) {
+  for (const char* name : {"x.h5", "x.npy", "x.mtx", "x.petsc", "x.txt", "x.mat"})
+    for (const std::int64_t columns : {1, 2, 3}) {
+      SCOPED_TRACE(fmt::format("{} {}", name, columns));
+      const HostVector<double> values{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+      VectorWriter writer(path(name), "x", 12 / columns, false, columns);
+      writer.append(values.data(), 12 / columns);
+      writer.finish();
+      const VectorFile file(path(name), "x", VectorFile::kAsStored);
+      EXPECT_EQ(file.columns(), columns);
+      EXPECT_EQ(file.size(), 12 / columns);
+      EXPECT_EQ(file.read(0, file.size()), values);
+    }
 }
 
 TEST_F(VectorFileTest, StoresF32WhereTheFormatHasTypes) {
