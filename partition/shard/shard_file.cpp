@@ -438,6 +438,8 @@ std::int64_t ShardFile::placed_nodes() const { return impl_->coordinates.rows();
 HostVector<double> ShardFile::coordinates(std::int64_t begin, std::int64_t end) const {
   return impl_->coordinates.read(begin, end, impl_->rejecting(impl_->coordinates.dataset()));
 }
+bool ShardFile::knows_nodes() const { return RowSource::knows_nodes() || impl_->mid_edges.rows() > 0; }
+
 int ShardFile::near_null_count() const { return impl_->near_null_vectors.columns(); }
 HostVector<double> ShardFile::near_null_vectors(std::int64_t begin, std::int64_t end) const {
   return impl_->near_null_vectors.read(begin, end, impl_->rejecting(impl_->near_null_vectors.dataset()));

@@ -76,6 +76,7 @@ class ShardFile : public RowSource {
   /// Reads and checks the whole list each time.
   std::vector<MidEdge> mid_edges() const override;
   int near_null_count() const override;
+  bool knows_nodes() const override;
   HostVector<double> near_null_vectors(std::int64_t begin, std::int64_t end) const override;
 
   /// Turns off the check of values, for a caller that replaces them or must use them as they are. Pointers, columns and

@@ -42,6 +42,9 @@ class NodeFacts {
   }
   static constexpr int kMostVectors = 12;
 
+  /// True if any of this is known. Reads nothing.
+  virtual bool knows_nodes() const { return placed_nodes() > 0 || near_null_count() > 0; }
+
   /// The node and the degree of freedom of each row; null if they are not known. From a source made by make_kept_source(),
   /// only rank 0 gets them.
   virtual std::shared_ptr<const UnknownList> unknowns() const { return nullptr; }

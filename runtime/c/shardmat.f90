@@ -115,11 +115,11 @@ module shardmat
   ! rtol: 0 means 1e-8, for a matrix in f32 1e-5; less than 0 means none.
   ! monitor: c_funloc of a function of a module, with the interface shardmat_monitor.
   ! coordinates: c_loc of coordinates(dimensions, nodes) of the nodes of this rank's rows, for multigrid; near_null_vectors: of
-  ! vectors(near_null_count, own_rows).
+  ! vectors(near_null_count, own_rows). null_vectors: of vectors(null_count, own_rows), which A maps to 0.
   ! apply: a preconditioner of the program, c_funloc of a function of a module with the interface shardmat_apply.
   ! watch: gets x after each iteration; the interface is shardmat_watch.
   type, bind(c) :: shardmat_solver_options
-    integer(c_size_t) :: size_ = 208
+    integer(c_size_t) :: size_ = 224
     type(c_ptr) :: solver = c_null_ptr, preconditioner = c_null_ptr, null_space = c_null_ptr, residual_norm = c_null_ptr
     real(c_double) :: rtol = 0, atol = 0
     integer(c_int64_t) :: max_iterations = 0, restart = 0
@@ -137,15 +137,17 @@ module shardmat
     type(c_ptr) :: apply_user = c_null_ptr
     integer(c_int) :: apply_is_linear = 0
     type(c_funptr) :: watch = c_null_funptr
+    type(c_ptr) :: null_vectors = c_null_ptr
+    integer(c_int32_t) :: null_count = 0
   end type
 
   ! levels: 0 where the preconditioner is not multigrid.
   type, bind(c) :: shardmat_multigrid_info
-    integer(c_size_t) :: size_ = 48
+    integer(c_size_t) :: size_ = 64
     integer(c_int64_t) :: levels = 0
     real(c_double) :: operator_complexity = 0, setup_seconds = 0
     integer(c_int64_t) :: memory_bytes = 0
-    type(c_ptr) :: near_null_space = c_null_ptr
+    type(c_ptr) :: near_null_space = c_null_ptr, cycle = c_null_ptr, smoother = c_null_ptr
   end type
 
   ! radius: 0 where the level is solved exactly.

@@ -361,13 +361,14 @@ typedef struct {
    * them. NULL: none. */
   const char* settings;
   /* For multigrid: where the nodes of this rank's rows lie, `nodes` rows of `dimensions` numbers, in the order of the rows.
-   * nodes = own_rows / node_block_size of shardmat_matrix_info. dimensions: 2 or 3 on all ranks; 0: not known. */
+   * nodes = own_rows / node_block_size of shardmat_matrix_info. dimensions: 2 or 3 on all ranks; 0: as the file of the
+   * matrix says, if it is a shard file that stores them, or a generator. */
   const double* coordinates;
   int64_t nodes;
   int32_t dimensions;
   /* For multigrid: vectors that A maps to almost 0, in place of those that it makes itself: own_rows rows of near_null_count
-   * numbers, in the order of the rows. near_null_count: 1 to 12 on all ranks; 0: none are given. The setting
-   * near_null_space=adaptive finds some where neither vectors nor coordinates are known. */
+   * numbers, in the order of the rows. near_null_count: 1 to 12 on all ranks; 0: those of the shard file, unless the setting
+   * near_null_space asks for others. near_null_space=adaptive finds some where neither vectors nor coordinates are known. */
   int32_t near_null_count;
   const double* near_null_vectors;
   /* A preconditioner of the program, in place of `preconditioner`, which must be NULL: z = M*r of this rank's rows, in the
@@ -383,6 +384,11 @@ typedef struct {
   /* Called on every rank after each iteration, if not NULL, with `user` and the x so far: this rank's rows, laid out as r of
    * apply(). Returns as monitor(). This takes one more product an iteration. Not in a context with feeders. */
   int (*watch)(void* user, int64_t iterations, const shardmat_dense* x);
+  /* Vectors that span what A and its transpose map to 0, with null_space NULL or "auto": own_rows rows of null_count
+   * numbers, in the order of the rows. They are removed from b and x. null_count: 1 to 24 on all ranks; 0: none are given.
+   */
+  const double* null_vectors;
+  int32_t null_count;
 } shardmat_solver_options;
 
 /* The options of solvers, a line each: name, what its values do, and its default. Valid for ever. */
@@ -435,6 +441,8 @@ typedef struct {
   double setup_seconds;        /* of the last set-up */
   int64_t memory_bytes;        /* of all levels on all ranks together */
   const char* near_null_space; /* what the coarse levels keep: "6 rigid-body modes"; valid until the next refresh */
+  const char* cycle;           /* "V", "W" or "K" */
+  const char* smoother;        /* "chebyshev" or "l1_jacobi" */
 } shardmat_multigrid_info;
 
 typedef struct {

@@ -9,6 +9,7 @@
 
 #include "runtime/c/handles.h"
 #include "runtime/shared_gpu/own_nodes.h"
+#include "runtime/solvers/loop/null_vectors.h"
 #include "runtime/solvers/multigrid/hierarchy.h"
 #include "runtime/solvers/solver_settings.h"
 
@@ -25,24 +26,31 @@ struct shardmat_solver {
 namespace shardmat::c {
 namespace {
 
-/// The caller's coordinates and near-null vectors are copied: a refresh wants them again.
-void take_nodes(const shardmat_solver_options& given, const GroupMatrix& matrix, MultigridOptions& to) {
+/// Null: there are none.
+std::shared_ptr<const NearNullVectors> vectors_of(const double* values, std::int32_t count, const char* name, int most,
+                                                  std::int64_t own_rows) {
+  require(count >= 0 && count <= most, fmt::format("the number of {} must be 1 to {}, or 0: none", name, most).c_str());
+  require(count != 0 || values == nullptr,
+          fmt::format("{} are given, but their number is 0; set how many there are", name).c_str());
+  require(count == 0 || own_rows == 0 || values != nullptr, fmt::format("{} is NULL", name).c_str());
+  return count == 0 ? nullptr
+                    : std::make_shared<const NearNullVectors>(NearNullVectors{count, {values, values + own_rows * count}});
+}
+
+/// The caller's coordinates and vectors are copied: a refresh wants them again.
+void take_nodes(const shardmat_solver_options& given, const GroupMatrix& matrix, SolverOptions& options) {
   const std::int64_t own_rows = matrix.own_rows();
+  MultigridOptions& to = options.preconditioning.multigrid;
   require(given.dimensions == 0 || given.dimensions == 2 || given.dimensions == 3, "dimensions must be 2 or 3, or 0: none");
   require(given.dimensions != 0 || given.coordinates == nullptr, "coordinates are given, but dimensions is 0; set 2 or 3");
   require(given.dimensions == 0 || given.nodes == 0 || given.coordinates != nullptr, "coordinates is NULL");
   if (given.dimensions != 0) require_nodes_of_rows(given.nodes, matrix);
-  require(given.near_null_count >= 0 && given.near_null_count <= NearNullVectors::kMost,
-          "near_null_count must be 1 to 12, or 0: none");
-  require(given.near_null_count != 0 || given.near_null_vectors == nullptr,
-          "near_null_vectors are given, but near_null_count is 0; set how many there are");
-  require(given.near_null_count == 0 || own_rows == 0 || given.near_null_vectors != nullptr, "near_null_vectors is NULL");
   if (given.dimensions != 0)
     to.coordinates = std::make_shared<const NodeCoordinates>(
         NodeCoordinates{given.dimensions, {given.coordinates, given.coordinates + given.nodes * given.dimensions}});
-  if (given.near_null_count != 0)
-    to.near_null_vectors = std::make_shared<const NearNullVectors>(NearNullVectors{
-        given.near_null_count, {given.near_null_vectors, given.near_null_vectors + own_rows * given.near_null_count}});
+  to.near_null_vectors =
+      vectors_of(given.near_null_vectors, given.near_null_count, "near_null_vectors", NearNullVectors::kMost, own_rows);
+  options.null_vectors = vectors_of(given.null_vectors, given.null_count, "null_vectors", NullVectors::kMost, own_rows);
 }
 
 shardmat_dense of_program(const ConstDense& view) {
@@ -153,7 +161,7 @@ std::unique_ptr<shardmat_solver> make(const std::shared_ptr<MatrixState>& matrix
     made->monitor.user = known.user;
     made->watch = known.watch;
     SolverOptions options = solver_options(known);
-    take_nodes(known, *matrix->matrix, options.preconditioning.multigrid);
+    take_nodes(known, *matrix->matrix, options);
     return options;
   });
   return made;
@@ -252,8 +260,14 @@ int shardmat_solver_get_multigrid(shardmat_solver* solver, shardmat_multigrid_in
   return in_context(solver->matrix->context, [&] {
     shardmat_multigrid_info found{};
     if (const MultigridReport* const report = solver->solver->multigrid(); report != nullptr)
-      found = {
-          0, std::ssize(report->levels), report->operator_complexity, report->seconds, report->bytes, report->modes.c_str()};
+      found = {0,
+               std::ssize(report->levels),
+               report->operator_complexity,
+               report->seconds,
+               report->bytes,
+               report->modes.c_str(),
+               report->cycle.c_str(),
+               report->smoother.c_str()};
     write_struct(info, found, "there is no shardmat_multigrid_info with its size set");
   });
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "kernels/base/dense.h"
 #include "kernels/base/host_vector.h"
@@ -22,6 +23,7 @@ namespace shardmat {
 class ColumnMap;
 class MatrixRows;
 class MatrixValues;
+class NodeFacts;
 class Product;
 class ProductPlanner;
 
@@ -124,6 +126,10 @@ class DistributedMatrix {
   std::int64_t node_block_size() const { return part_.node_block_size; }
   /// "given", "stored in the file" or "found in the pattern".
   const std::string& node_block_origin() const { return part_.node_block_origin; }
+  /// What is known of the nodes, numbered as in the source; null: nothing. A shard file stays open for it.
+  const NodeFacts* nodes() const { return part_.nodes.get(); }
+  /// Something else than what the source knows. The same on all ranks; not collective.
+  void know_nodes(std::shared_ptr<const NodeFacts> nodes) { part_.nodes = std::move(nodes); }
   /// True if no rank has only some rows of a node.
   bool nodes_are_whole() const { return part_.nodes_are_whole; }
 

@@ -241,6 +241,11 @@ LoadedPart send_rows(const MatrixSource& source, const LoadedPart& read, const P
   return part;
 }
 
+/// They are read when somebody asks for them. A source that knows nothing is not kept: it may be a matrix in memory.
+std::shared_ptr<const NodeFacts> nodes_of(const MatrixSource& source) {
+  return source.rows->knows_nodes() ? source.rows : nullptr;
+}
+
 }  // namespace
 
 std::int64_t node_block_size_of(const MatrixSource& source, Communicator& communicator, std::int64_t given) {
@@ -255,6 +260,7 @@ LoadedPart load_part(const MatrixSource& source, Context& context, const PartOpt
   PartOptions options = asked;
   require_maps(part.rows, part.cols, options.y_rows.get(), options.x_rows.get(), context);
   if (!options.y_rows && part.rows == part.cols) options.y_rows = options.x_rows;
+  part.nodes = nodes_of(source);
   part.sort = options.sort;
   if (part.sort == LocalSort::as_file)
     part.sort = source.file != nullptr && source.file->wants_local_sort() ? LocalSort::by_length : LocalSort::none;
@@ -264,6 +270,7 @@ LoadedPart load_part(const MatrixSource& source, Context& context, const PartOpt
   timer = Timer();
   if (options.y_rows && !has_rows_of(*options.y_rows, source, part, communicator)) {
     part = send_rows(source, part, options, context);
+    part.nodes = nodes_of(source);
     part.times.read = timer.seconds();
     return part;
   }

@@ -18,6 +18,7 @@
 namespace shardmat {
 
 struct MatrixSource;
+class NodeFacts;
 class ValueRoute;
 
 /// How the rows of a matrix are split and ordered.
@@ -43,6 +44,7 @@ struct LoadedPart {
   std::string partition_origin;              ///< "stored in the file", "computed when loading" or "given"
   std::int64_t node_block_size = 1;          ///< unknowns of a node; 1: the pattern shows no nodes of several
   std::string node_block_origin;             ///< "given", "stored in the file" or "found in the pattern"
+  std::shared_ptr<const NodeFacts> nodes;    ///< what the source knows of them; null: nothing
   bool nodes_are_whole = true;               ///< the rows of each node lie together on one rank, for all ranks
   LocalSort sort = LocalSort::none;          ///< how the rows of each part were sorted
   std::int64_t first_row = 0;                ///< this rank's first row, in the order of the source or of own rows

@@ -21,6 +21,7 @@
 #include "runtime/run/node_coordinates.h"
 #include "runtime/run/reported_run.h"
 #include "runtime/solvers/method_choice.h"
+#include "runtime/solvers/multigrid/known_nodes.h"
 #include "runtime/solvers/solver_settings.h"
 #include "runtime/source/hdf5_on_ranks.h"
 #include "runtime/source/matrix_source.h"
@@ -80,13 +81,10 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
     matrix_ = std::make_unique<DistributedMatrix>(source_, context_, load);
     SolverOptions solver = options_.solver;
     solver.columns = columns();
-    if (may_use_coordinates(solver)) {
-      MultigridOptions& multigrid = solver.preconditioning.multigrid;
-      const auto nodes = open_nodes(*matrix_, *source_.rows, options_.nodes);
-      multigrid.coordinates = find_node_coordinates(*matrix_, *nodes);
-      multigrid.mid_edges = find_mid_edges(*matrix_, *nodes);
-      if (multigrid.near_null_space == "auto" || !options_.nodes.near_null_vectors.empty())
-        multigrid.near_null_vectors = find_near_null_vectors(*matrix_, *nodes);
+    if (may_use_coordinates(solver) && !options_.nodes.empty()) {
+      matrix_->know_nodes(open_nodes(*matrix_, *source_.rows, options_.nodes));
+      if (!options_.nodes.near_null_vectors.empty())
+        solver.preconditioning.multigrid.near_null_vectors = find_near_null_vectors(*matrix_, *matrix_->nodes());
     }
     const Timer timer;
     solver_ = std::make_unique<Solver>(*matrix_, solver);

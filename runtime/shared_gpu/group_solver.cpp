@@ -56,8 +56,7 @@ SolveResult result_of(const std::string& text) {
 GroupSolver::GroupSolver(GroupMatrix& matrix, const std::function<SolverOptions()>& give) : matrix_(matrix) {
   GroupContext& context = matrix.context();
   options_ = context.ranks().run_agreed(give);
-  MultigridOptions& multigrid = options_.preconditioning.multigrid;
-  require_own_nodes(multigrid, matrix);
+  require_own_nodes(options_, matrix);
   context.ranks().run_agreed([&] {
     if (context.has_feeders() && options_.own_preconditioner)
       throw Error(
@@ -71,9 +70,9 @@ GroupSolver::GroupSolver(GroupMatrix& matrix, const std::function<SolverOptions(
     return;
   }
   take_answer(context.group().call(
-      "making a solver", [&] { return operands_of(multigrid); },
+      "making a solver", [&] { return operands_of(options_); },
       [&](std::span<const GroupOperand> all) {
-        context.group().owners().run_agreed([&] { take_nodes_of_group(multigrid, all); });
+        context.group().owners().run_agreed([&] { take_nodes_of_group(options_, all); });
         make();
         return answer();
       },
@@ -82,7 +81,7 @@ GroupSolver::GroupSolver(GroupMatrix& matrix, const std::function<SolverOptions(
 
 void GroupSolver::make() {
   DistributedMatrix& of = matrix_.matrix();
-  bring_own_nodes(options_.preconditioning.multigrid, matrix_);
+  bring_own_nodes(options_, matrix_);
   solver_.emplace(of, options_);
   b_.emplace(of, VectorLayout::rows, sum_type(of.type()), options_.columns);
   x_.emplace(of, VectorLayout::rows, sum_type(of.type()), options_.columns);
@@ -100,7 +99,7 @@ std::string GroupSolver::answer() const {
   made.put(multigrid_.has_value());
   if (multigrid_) {
     made.put(multigrid_->levels), made.put(multigrid_->operator_complexity), made.put(multigrid_->modes);
-    made.put(multigrid_->seconds), made.put(multigrid_->bytes);
+    made.put(multigrid_->cycle), made.put(multigrid_->smoother), made.put(multigrid_->seconds), made.put(multigrid_->bytes);
   }
   return made.text();
 }
@@ -112,7 +111,7 @@ void GroupSolver::take_answer(const std::string& text) {
   if (!is_multigrid) return;
   MultigridReport& report = multigrid_.emplace();
   from.get(report.levels), from.get(report.operator_complexity), from.get(report.modes);
-  from.get(report.seconds), from.get(report.bytes);
+  from.get(report.cycle), from.get(report.smoother), from.get(report.seconds), from.get(report.bytes);
 }
 
 void GroupSolver::refresh() {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "kernels/base/error.h"
 #include "runtime/maps/range_route.h"
 #include "runtime/maps/row_map.h"
+#include "runtime/solvers/loop/null_vectors.h"
 
 namespace shardmat {
 namespace {
@@ -46,16 +48,27 @@ void require_coordinates(const NodeCoordinates& given, const GroupMatrix& matrix
   require_nodes_of_rows(std::ssize(given.of_own) / given.dimensions, matrix);
 }
 
-void require_vectors(const NearNullVectors& given, const GroupMatrix& matrix) {
-  if (given.count < 1 || given.count > NearNullVectors::kMost)
-    throw Error(ErrorKind::usage,
-                fmt::format("there are {} near-null vectors; give 1 to {}", given.count, NearNullVectors::kMost),
-                "near_null_vectors");
+/// Near-null vectors, then those of the null space.
+auto vectors_in(auto& options) {
+  return std::array{&options.preconditioning.multigrid.near_null_vectors, &options.null_vectors};
+}
+
+struct VectorKind {
+  const char *what, *name;
+  int most;
+};
+constexpr std::array kVectorKinds{VectorKind{"near-null vectors", "near_null_vectors", NearNullVectors::kMost},
+                                  VectorKind{"vectors of the null space", "null_vectors", NullVectors::kMost}};
+
+void require_vectors(const NearNullVectors& given, const VectorKind& kind, const GroupMatrix& matrix) {
+  if (given.count < 1 || given.count > kind.most)
+    throw Error(ErrorKind::usage, fmt::format("there are {} {}; give 1 to {}", given.count, kind.what, kind.most),
+                kind.name);
   if (std::ssize(given.of_own) != matrix.own_rows() * given.count)
     throw Error(ErrorKind::usage,
-                fmt::format("{} near-null vectors come with {} values, but this rank has {} rows; give {} values",
-                            given.count, given.of_own.size(), matrix.own_rows(), matrix.own_rows() * given.count),
-                "near_null_vectors");
+                fmt::format("{} {} come with {} values, but this rank has {} rows; give {} values", given.count, kind.what,
+                            given.of_own.size(), matrix.own_rows(), matrix.own_rows() * given.count),
+                kind.name);
 }
 
 }  // namespace
@@ -75,50 +88,55 @@ void require_nodes_of_rows(std::int64_t nodes, const GroupMatrix& matrix) {
                 "coordinates");
 }
 
-void require_own_nodes(const MultigridOptions& given, const GroupMatrix& matrix) {
+void require_own_nodes(const SolverOptions& given, const GroupMatrix& matrix) {
   Communicator& ranks = matrix.context().ranks();
+  const auto& coordinates = given.preconditioning.multigrid.coordinates;
+  const auto vectors = vectors_in(given);
   ranks.run_agreed([&] {
-    if (given.coordinates) require_coordinates(*given.coordinates, matrix);
-    if (given.near_null_vectors) require_vectors(*given.near_null_vectors, matrix);
+    if (coordinates) require_coordinates(*coordinates, matrix);
+    for (std::size_t i = 0; i < vectors.size(); ++i)
+      if (*vectors[i]) require_vectors(**vectors[i], kVectorKinds[i], matrix);
   });
-  require_same_on_all_ranks(ranks,
-                            {given_number("dimensions", given.coordinates ? given.coordinates->dimensions : 0),
-                             given_number("near_null_count", given.near_null_vectors ? given.near_null_vectors->count : 0)});
+  const auto count = [](const auto& part) { return part ? part->count : 0; };
+  require_same_on_all_ranks(
+      ranks, {given_number("dimensions", coordinates ? coordinates->dimensions : 0),
+              given_number("near_null_count", count(*vectors[0])), given_number("null_count", count(*vectors[1]))});
 }
 
-std::vector<Operand> operands_of(const MultigridOptions& given) {
+std::vector<Operand> operands_of(const SolverOptions& given) {
   const auto operand = [](const auto& part) {
     return part ? Operand::given(part->of_own.data(), part->of_own.size() * sizeof(double)) : Operand();
   };
-  return {operand(given.coordinates), operand(given.near_null_vectors)};
+  return {operand(given.preconditioning.multigrid.coordinates), operand(*vectors_in(given)[0]),
+          operand(*vectors_in(given)[1])};
 }
 
-void take_nodes_of_group(MultigridOptions& options, std::span<const GroupOperand> all) {
-  if (options.coordinates)
-    options.coordinates =
-        std::make_shared<const NodeCoordinates>(NodeCoordinates{options.coordinates->dimensions, of_group(all[0])});
-  if (options.near_null_vectors)
-    options.near_null_vectors =
-        std::make_shared<const NearNullVectors>(NearNullVectors{options.near_null_vectors->count, of_group(all[1])});
+void take_nodes_of_group(SolverOptions& options, std::span<const GroupOperand> all) {
+  auto& coordinates = options.preconditioning.multigrid.coordinates;
+  if (coordinates)
+    coordinates = std::make_shared<const NodeCoordinates>(NodeCoordinates{coordinates->dimensions, of_group(all[0])});
+  for (std::size_t i = 0; auto* const vectors : vectors_in(options)) {
+    ++i;
+    if (*vectors) *vectors = std::make_shared<const NearNullVectors>(NearNullVectors{(*vectors)->count, of_group(all[i])});
+  }
 }
 
-void bring_own_nodes(MultigridOptions& options, const GroupMatrix& matrix) {
+void bring_own_nodes(SolverOptions& options, const GroupMatrix& matrix) {
   const DistributedMatrix& of = matrix.matrix();
   if (of.y_rows()->route() == nullptr) return;
-  if (options.coordinates) {
+  if (auto& coordinates = options.preconditioning.multigrid.coordinates; coordinates) {
     const std::int64_t size = matrix.node_block_size();
-    const int dimensions = options.coordinates->dimensions;
+    const int dimensions = coordinates->dimensions;
     const HostVector<double> mine =
-        of.context().communicator().run_agreed([&] { return for_unknowns(options.coordinates->of_own, dimensions, size); });
+        of.context().communicator().run_agreed([&] { return for_unknowns(coordinates->of_own, dimensions, size); });
     const HostVector<double> moved = brought(mine, dimensions, of);
-    options.coordinates =
-        std::make_shared<const NodeCoordinates>(NodeCoordinates{dimensions, for_nodes(moved, dimensions, size)});
+    coordinates = std::make_shared<const NodeCoordinates>(NodeCoordinates{dimensions, for_nodes(moved, dimensions, size)});
   }
-  if (options.near_null_vectors) {
-    const int count = options.near_null_vectors->count;
-    options.near_null_vectors = std::make_shared<const NearNullVectors>(
-        NearNullVectors{count, brought(options.near_null_vectors->of_own, count, of)});
-  }
+  for (auto* const vectors : vectors_in(options))
+    if (*vectors) {
+      const int count = (*vectors)->count;
+      *vectors = std::make_shared<const NearNullVectors>(NearNullVectors{count, brought((*vectors)->of_own, count, of)});
+    }
 }
 
 }  // namespace shardmat

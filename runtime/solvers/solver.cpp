@@ -10,6 +10,7 @@
 #include "comm/exchange/sum_over_ranks.h"
 #include "comm/same_on_all_ranks.h"
 #include "kernels/base/error.h"
+#include "kernels/base/text.h"
 #include "runtime/context/context.h"
 #include "runtime/context/context_scope.h"
 #include "runtime/matrix/held_rows.h"
@@ -26,6 +27,7 @@
 #include "runtime/solvers/method_choice.h"
 #include "runtime/solvers/multigrid/free_modes.h"
 #include "runtime/solvers/multigrid/hierarchy.h"
+#include "runtime/solvers/multigrid/known_nodes.h"
 #include "runtime/solvers/solver_settings.h"
 
 namespace shardmat {
@@ -38,6 +40,10 @@ void require_sensible(const SolverOptions& o, const DistributedMatrix& matrix) {
   if (is_half(matrix.type()))
     refuse(fmt::format("a solver needs values in f64 or f32, not in {}", name(matrix.type())), "type");
   require_good_settings(o);
+  if (o.null_vectors && o.null_space != NullSpace::automatic)
+    refuse(
+        fmt::format("vectors of the null space are given, and null_space is {}; leave one of them out", name(o.null_space)),
+        "null_space");
   if (o.columns < 1 || o.columns > std::numeric_limits<int>::max() / 1024)
     refuse("the number of right-hand sides must be 1 or more, and at most two million", "right_hand_sides");
 }
@@ -111,6 +117,8 @@ void require_symmetric_enough(const MethodEntry& method, const SolverOptions& o,
   });
 }
 
+bool names_null_space(const SolverOptions& o) { return o.null_vectors || o.null_space == NullSpace::constant; }
+
 /// The method broke down; not at the end of the iterations, nor because somebody ended it.
 bool failed(const SolveResult& result) {
   return std::any_of(result.columns.begin(), result.columns.end(), [](const SolvedColumn& column) {
@@ -153,6 +161,7 @@ std::vector<Given> listed(const SolverOptions& o) {
   all.push_back(given_number("linear", o.own_preconditioner && o.own_preconditioner->linear ? 1 : 0));
   all.push_back(given_number("columns", static_cast<double>(o.columns)));
   all.push_back(given_number("graph", o.graph));
+  all.push_back(given_number("null_count", o.null_vectors ? o.null_vectors->count : 0));
   return all;
 }
 
@@ -185,7 +194,10 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   options_.preconditioning.columns = static_cast<int>(options.columns);
   options_.preconditioning.absolute = chooses ? !positive : named->demands == Demands::symmetric;
   options_.preconditioning.multigrid.may_vary = chooses || named->flexible;
-  if (options.null_space == NullSpace::constant) {
+  if (options.null_vectors) {
+    null_space_ = human_count(options.null_vectors->count, "given vector");
+    projector_ = std::make_shared<NullSpaceProjector>(matrix, basis_of(matrix, *options.null_vectors), options.columns);
+  } else if (options.null_space == NullSpace::constant) {
     const NullVectors constants = constant_vectors(matrix);
     null_space_ = constants.describe();
     projector_ = std::make_shared<NullSpaceProjector>(matrix, constants, options.columns);
@@ -198,7 +210,7 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   product_->hold(held_.get());
   exact_ = std::make_unique<ExactResidual>(matrix, *product_);
   floor_ = std::make_unique<RoundingFloor>(matrix, *product_);
-  if (projector_) require_constant_null_space(*product_, stream);
+  require_named_null_space();
   ranks.run_agreed(
       [&] { passes_ = std::make_unique<krylov::Passes>(matrix.context().device(), static_cast<int>(options.columns)); });
   sum_ = std::make_unique<SumOverRanks>(matrix.context().exchange_context(sum_type(matrix.type()), 1),
@@ -284,6 +296,12 @@ MethodInputs Solver::method_inputs(const Preconditioner& preconditioner, const k
 
 Solver::~Solver() = default;
 
+void Solver::require_named_null_space() {
+  Stream& stream = matrix_.context().stream();
+  if (options_.null_space == NullSpace::constant) require_constant_null_space(*product_, stream);
+  if (options_.null_vectors) require_null_space(*projector_, *product_, stream);
+}
+
 /// Before the matrix has other values, too: this decides what the preconditioner is made of.
 void Solver::look_for_penalty_rows() {
   Stream& stream = matrix_.context().stream();
@@ -309,7 +327,7 @@ void Solver::look_for_penalty_rows() {
                   "the matrix has penalty rows and new values, but its rows are no longer in host memory: penalty rows "
                   "cannot be looked for again. Keep the rows, or make a new matrix",
                   "penalty_rows");
-    if (found.count > 0 && options_.null_space == NullSpace::constant)
+    if (found.count > 0 && names_null_space(options_))
       throw Error(ErrorKind::usage,
                   fmt::format("the matrix has {} penalty row{}, which state known values, so that it has no null space; "
                               "leave the null space out",
@@ -324,8 +342,8 @@ void Solver::refresh() {
   const ContextScope scope(matrix_.context());
   look_for_penalty_rows();
   Stream& stream = matrix_.context().stream();
-  if (projector_ && options_.null_space == NullSpace::constant) require_constant_null_space(*product_, stream);
-  if (projector_ && options_.null_space != NullSpace::constant && !projector_->are_mapped_to_zero(*product_, stream)) {
+  require_named_null_space();
+  if (projector_ && !names_null_space(options_) && !projector_->are_mapped_to_zero(*product_, stream)) {
     projector_.reset(), null_space_.clear();  // something holds the bodies now
     method_.reset(), preconditioner_.reset();
     return take(choice_);
@@ -365,6 +383,7 @@ void Solver::look_for_free_modes(const MethodEntry& method) {
   if (found == nullptr) {
     if (!asked && !looks_for_free_modes_) return;
     MultigridOptions options = options_.preconditioning.multigrid;
+    take_known_nodes(matrix_, options);
     if (asked && !options.near_null_vectors) options.near_null_space = "rigid";
     looked_up = multigrid::free_modes(matrix_, options, held_.get());
     found = &looked_up;

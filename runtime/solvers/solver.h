@@ -111,6 +111,8 @@ class Solver {
   void judge_by_rounding(SolveResult& result, const DistributedVector& b, const DistributedVector& x);
   void look_for_null_space(SolveResult& result);
   void look_for_free_modes(const MethodEntry& method);
+  /// What the options name is the null space, constants or vectors; nothing if they name none.
+  void require_named_null_space();
 
   void look_for_penalty_rows();
   void take_new_penalty_rows();

@@ -537,6 +537,62 @@ static int64_t cycles_of(shardmat_matrix* a, const shardmat_solver_options* opti
   return result.iterations;
 }
 
+/* Where the nodes of some rows lie, and their six motions. */
+static void find_motions(const int64_t* ids, int64_t rows, double* xyz, double* modes) {
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t node = ids[i] / 3, along[] = {node % kEdge, node / kEdge % kEdge, node / kEdge / kEdge};
+    const int c = (int)(ids[i] % 3), next = (c + 1) % 3, last = (c + 2) % 3;
+    xyz[i] = (double)along[c];
+    for (int m = 0; m < 3; ++m) modes[6 * i + m] = m == c;
+    modes[6 * i + 3 + c] = 0, modes[6 * i + 3 + next] = (double)along[last], modes[6 * i + 3 + last] = -(double)along[next];
+  }
+}
+
+/* A body that nothing holds: its motions are removed from b and x. */
+static void takes_null_vectors(shardmat_context* context) {
+  shardmat_matrix* a = NULL;
+  shardmat_matrix_info info = {.size = sizeof info};
+  OK(shardmat_matrix_from_file(context, "elasticity:n=8,uniform", NULL, &a));
+  OK(shardmat_matrix_get_info(a, &info));
+  static int64_t ids[kUnknowns];
+  static double xyz[kUnknowns], modes[6 * kUnknowns], b[kUnknowns], x[kUnknowns];
+  OK(shardmat_matrix_row_ids(a, ids));
+  find_motions(ids, info.own_rows, xyz, modes);
+  shardmat_solver_options options = {.size = sizeof options,
+                                     .solver = "cg",
+                                     .preconditioner = "jacobi",
+                                     .rtol = 1e-9,
+                                     .null_vectors = modes,
+                                     .null_count = 6};
+  double sums[6] = {0}, largest = 0;
+  for (int64_t i = 0; i < info.own_rows; ++i) b[i] = (double)(1 + ids[i] % 7), x[i] = 1;
+  shardmat_solve_result result = {.size = sizeof result};
+  OK(shardmat_solve(a, &options, b, x, &result));
+  CHECK(result.removed_from_b > 1 && result.true_residual <= 1e-9 * result.norm_of_b);
+  for (int64_t i = 0; i < info.own_rows; ++i)
+    for (int m = 0; m < 6; ++m) sums[m] += modes[6 * i + m] * x[i], largest = fmax(largest, fabs(x[i]));
+#ifdef WITH_MPI
+  MPI_Allreduce(MPI_IN_PLACE, sums, 6, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Allreduce(MPI_IN_PLACE, &largest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+#endif
+  for (int m = 0; m < 6; ++m) CHECK(fabs(sums[m]) <= 1e-8 * kUnknowns * largest);
+  shardmat_solver* solver = NULL;
+  options.null_space = "constant";
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "null_space is constant");
+  options.null_space = NULL, options.null_count = 25;
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "number of null_vectors must be 1 to 24");
+  options.null_count = 0;
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "null_vectors are given, but their number is 0");
+  options.null_count = 6;
+  for (int64_t i = 0; i < info.own_rows; ++i) modes[6 * i + 4] = (double)(ids[i] % 5);
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "does not map to 0");
+  if (ranks > 1) {
+    options.null_count = rank == 0 ? 5 : 6;
+    REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "on this rank null_count is");
+  }
+  shardmat_matrix_destroy(a);
+}
+
 /* Rigid-body modes take fewer iterations than constants, whether they come from coordinates or as vectors. */
 static void takes_coordinates(shardmat_context* context, int feeders) {
   if (!on_host()) return;
@@ -548,24 +604,22 @@ static void takes_coordinates(shardmat_context* context, int feeders) {
   static int64_t ids[kUnknowns];
   static double xyz[kUnknowns], modes[6 * kUnknowns];
   OK(shardmat_matrix_row_ids(a, ids));
-  for (int64_t i = 0; i < info.own_rows; ++i) {
-    const int64_t node = ids[i] / 3, along[] = {node % kEdge, node / kEdge % kEdge, node / kEdge / kEdge};
-    const int c = (int)(ids[i] % 3), next = (c + 1) % 3, last = (c + 2) % 3;
-    xyz[i] = (double)along[c];
-    for (int m = 0; m < 3; ++m) modes[6 * i + m] = m == c;
-    modes[6 * i + 3 + c] = 0, modes[6 * i + 3 + next] = (double)along[last], modes[6 * i + 3 + last] = -(double)along[next];
-  }
-  shardmat_solver_options options = {
-      .size = sizeof options, .preconditioner = "multigrid", .settings = "coarse_size=100 inner=f64"};
+  find_motions(ids, info.own_rows, xyz, modes);
+  shardmat_solver_options options = {.size = sizeof options,
+                                     .preconditioner = "multigrid",
+                                     .settings = "coarse_size=100 inner=f64 near_null_space=constants"};
   const int64_t without = cycles_of(a, &options);
+  options.settings = "coarse_size=100 inner=f64";
+  const int64_t known = cycles_of(a, &options); /* the source says where its nodes lie */
   options.coordinates = xyz, options.nodes = info.own_rows / 3, options.dimensions = 3;
   const int64_t with = cycles_of(a, &options);
-  CHECK(with < without);
+  CHECK(with < without && known < without && llabs(known - with) <= 1);
   shardmat_solver* solver = NULL;
   OK(shardmat_solver_create(a, &options, &solver));
   shardmat_multigrid_info about = {.size = sizeof about};
   OK(shardmat_solver_get_multigrid(solver, &about));
   CHECK(about.levels >= 2 && strcmp(about.near_null_space, "6 rigid-body modes") == 0 && about.operator_complexity > 1);
+  CHECK(strcmp(about.cycle, "V") == 0 && strcmp(about.smoother, "chebyshev") == 0);
   CHECK(about.memory_bytes > 4 * info.nnz && about.setup_seconds > 0);
   for (int64_t l = 0; l < about.levels; ++l) {
     shardmat_multigrid_level level = {.size = sizeof level};
@@ -623,9 +677,10 @@ static void takes_coordinates(shardmat_context* context, int feeders) {
   options.near_null_vectors = modes, options.near_null_count = 6;
   CHECK(llabs(cycles_of(a, &options) - with) <= 1);
   options.near_null_count = 13;
-  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "near_null_count must be 1 to 12");
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "number of near_null_vectors must be 1 to 12");
   options.near_null_count = 0;
-  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "near_null_count is 0");
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE,
+          "near_null_vectors are given, but their number is 0");
   options.near_null_count = 6, options.near_null_vectors = NULL;
   REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "near_null_vectors is NULL");
   options.near_null_vectors = modes;
@@ -764,6 +819,7 @@ static void does_everything(shardmat_context* context, int feeders) {
   solves(context);
   keeps_nodes_whole(context);
   takes_coordinates(context, feeders);
+  takes_null_vectors(context);
   takes_a_preconditioner(context, feeders);
   solves_in_f32(context);
   zeroes_rows_and_columns(context);

@@ -380,9 +380,10 @@ contains
     type(c_ptr), intent(in) :: context
     integer(c_int64_t), parameter :: edge = 8
     character(kind=c_char, len=26), target :: name = 'multigrid'//c_null_char, setting = 'coarse_size=100 inner=f64'//c_null_char
+    character(kind=c_char, len=60), target :: constants = 'coarse_size=100 inner=f64 near_null_space=constants'//c_null_char
     integer(c_int64_t), allocatable :: ids(:)
     real(c_double), allocatable, target :: xyz(:, :), modes(:, :)
-    integer(c_int64_t) :: i, along(0:2), without, with
+    integer(c_int64_t) :: i, along(0:2), without, with, known
     integer :: c, next, last
     type(c_ptr) :: matrix, solver
     type(shardmat_matrix_info) :: about
@@ -406,17 +407,21 @@ contains
       modes(last + 4, i) = -real(along(next), c_double)
     end do
     chosen%preconditioner = c_loc(name)
-    chosen%settings = c_loc(setting)
+    chosen%settings = c_loc(constants)
     without = iterations_of(matrix, chosen, about%own_rows)
+    chosen%settings = c_loc(setting)
+    known = iterations_of(matrix, chosen, about%own_rows)  ! the source says where its nodes lie
     chosen%coordinates = c_loc(xyz)
     chosen%nodes = size(xyz, 2)
     chosen%dimensions = 3
     with = iterations_of(matrix, chosen, about%own_rows)
     call expect(with < without, 'fewer iterations with coordinates')
+    call expect(abs(known - with) <= 1, 'as many iterations with what the source knows')
     call ok(shardmat_solver_create(matrix, chosen, solver), 'multigrid')
     call ok(shardmat_solver_get_multigrid(solver, made), 'levels')
     call expect(made%levels > 1 .and. made%operator_complexity > 1 .and. made%memory_bytes > 0, 'levels')
     call expect(shardmat_text(made%near_null_space) == '6 rigid-body modes', 'modes')
+    call expect(shardmat_text(made%cycle) == 'V' .and. shardmat_text(made%smoother) == 'chebyshev', 'cycle and smoother')
     call ok(shardmat_solver_get_level(solver, 0_c_int64_t, level), 'level')
     call expect(level%unknowns == about%rows .and. level%nonzeros > about%rows .and. level%radius > 1, 'the finest level')
     call refused(shardmat_solver_get_level(solver, made%levels, level), shardmat_usage, 'no such level')

@@ -18,8 +18,8 @@ def tridiagonal(n, dtype=np.float64):
     return sp.diags([-1.0, 2.5, -0.5], [-1, 0, 1], shape=(n, n), dtype=dtype).tocsr()
 
 
-def elastic_plate(columns, rows, seed=3):
-    """A plate of square elements in plane stress, held at its left edge, with its nodes in any order: A, and where the nodes lie."""
+def elastic_plate(columns, rows, seed=3, hold=True):
+    """A plate of square elements in plane stress, held at its left edge or by nothing, with its nodes in any order: A, and where the nodes lie."""
     at = np.array([-1, 1]) / np.sqrt(3)
     corners = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
     law = np.array([[1, 0.3, 0], [0.3, 1, 0], [0, 0, 0.35]]) / 0.91
@@ -36,7 +36,8 @@ def elastic_plate(columns, rows, seed=3):
     values = np.tile(element.ravel(), len(nodes))
     a = sp.csr_matrix((values, (np.repeat(unknowns, 8, axis=1).ravel(), np.tile(unknowns, 8).ravel())))
     held = np.zeros(a.shape[0])
-    held[[2 * number[0], 2 * number[0] + 1]] = 1
+    if hold:
+        held[[2 * number[0], 2 * number[0] + 1]] = 1
     a = sp.csr_matrix(sp.diags(1 - held) @ a @ sp.diags(1 - held) + sp.diags(held))
     xy = np.empty((number.size, 2))
     xy[number.ravel()] = np.stack(np.meshgrid(np.arange(columns + 1), np.arange(rows + 1), indexing="ij"), -1).reshape(-1, 2)

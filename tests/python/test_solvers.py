@@ -80,7 +80,7 @@ class Solvers(unittest.TestCase):
         self.assertIsNone(levels[-1]["radius"])
         self.assertTrue(all(1 < level["radius"] < 6 for level in levels[:-1]), levels)
         self.assertAlmostEqual(found["operator_complexity"], sum(level["nonzeros"] for level in levels) / levels[0]["nonzeros"])
-        self.assertEqual(found["near_null_space"], "3 rigid-body modes")
+        self.assertEqual((found["near_null_space"], found["cycle"], found["smoother"]), ("3 rigid-body modes", "V", "chebyshev"))
         self.assertGreater(found["memory_bytes"], 4 * a.nnz)
         self.assertGreater(found["setup_seconds"], 0)
         plain = m.solver()
@@ -99,7 +99,7 @@ class Solvers(unittest.TestCase):
                                ("rigid-body modes need as many unknowns a node", {"coordinates": np.zeros((20, 3)), "near_null_space": "rigid"}),
                                ("near_null_space has 20 rows; this rank has 40", {"near_null_space": xyz}),
                                ("near_null_space has 1 dim", {"near_null_space": np.ones(40)}),
-                               ("near_null_count must be 1 to 12", {"near_null_space": np.ones((40, 13))}),
+                               ("number of near_null_vectors must be 1 to 12", {"near_null_space": np.ones((40, 13))}),
                                ("vector 3 of 3 is 0", {"near_null_space": zero}),
                                ("vectors hold NaN", {"near_null_space": np.full((40, 1), np.inf)})):
             with self.assertRaisesRegex(ValueError, words):
@@ -118,6 +118,48 @@ class Solvers(unittest.TestCase):
             x = m.solver(name, columns=3, rtol=1e-11).solve(b, x0)
             self.assertTrue((x[:, [0, 2]] == 0).all(), name)
             np.testing.assert_allclose(x[:, 1], spl.spsolve(a.tocsc(), b[:, 1]), rtol=1e-8)
+
+    def test_a_source_knows_its_nodes(self):
+        m = shardmat.Matrix.from_file("elasticity:n=8,uniform,clamp=0.1")
+        options = {"preconditioner": "multigrid", "coarse_size": 100, "inner": "f64"}
+        b = np.ones(m.own_shape[0])
+
+        def solved(**more):
+            solver = m.solver(**options, **more)
+            solver.solve(b)
+            return solver.results[0]["iterations"], solver.multigrid["near_null_space"]
+
+        few, modes = solved()
+        self.assertEqual(modes, "6 rigid-body modes")
+        many, modes = solved(near_null_space="constants")
+        self.assertEqual(modes, "3 constants")
+        self.assertLess(few, many)
+        one_place = np.zeros((len(b) // 3, 3))  # what is given goes first
+        self.assertNotEqual(solved(coordinates=one_place), (few, "6 rigid-body modes"))
+
+    def test_vectors_of_a_null_space(self):
+        free, xy = elastic_plate(30, 4, hold=False)
+        modes, b = rigid_modes(xy), np.random.default_rng(4).standard_normal(free.shape[0])
+        self.assertLess(abs(free @ modes).max(), 1e-9)
+        expected = np.linalg.lstsq(free.toarray(), b, rcond=1e-11)[0]
+        m = shardmat.Matrix.from_scipy(free)
+        for options in ({"preconditioner": "jacobi"}, {"preconditioner": "multigrid", "coordinates": xy}):
+            solver = m.solver("cg", null_space=modes @ np.diag([1, 30, 1e-4]), rtol=1e-11, **options)
+            x = solver.solve(b)
+            np.testing.assert_allclose(x, expected, atol=1e-6 * abs(expected).max())
+            self.assertAlmostEqual(solver.results[0]["removed_from_b"], np.linalg.norm(b - free @ expected), places=8)
+        for words, space in (("null_space has 10 rows; this rank has", np.ones((10, 1))), ("does not map to 0", np.arange(len(b))[:, None]),
+                             ("combination of those before", np.hstack([modes, modes[:, :1]])), ("must be 1 to 24", np.ones((len(b), 25)))):
+            with self.assertRaisesRegex(ValueError, words):
+                m.solver(null_space=space)
+        circle = sp.eye(40) - sp.csr_matrix(np.roll(np.eye(40), 1, axis=1))
+        for factors, refused in ((np.ones(40), False), (np.arange(1, 41), True)):
+            upwind = shardmat.Matrix.from_scipy((sp.diags(factors) @ circle).tocsr())
+            if refused:
+                with self.assertRaisesRegex(ValueError, "its transpose does not"):
+                    upwind.solver("gmres", "none", null_space=np.ones((40, 1)))
+            else:
+                upwind.solver("gmres", "none", null_space=np.ones((40, 1)))
 
     def test_what_a_null_space_takes_from_b(self):
         n = 50

@@ -72,6 +72,7 @@ ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, con
   }
   keep_equal_bits();
   matrix_.drop_host_rows();
+  matrix_.know_nodes(nullptr);  // nothing is solved here, and the file can be closed
 }
 
 /// Drops the products that sum rows in another order than the fastest one, and those that take no less time for a column

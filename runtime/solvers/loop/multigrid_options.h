@@ -18,7 +18,7 @@ struct NodeCoordinates {
   HostVector<double> of_own;
 };
 
-/// Vectors that A maps to almost 0, in place of those that multigrid makes itself.
+/// Vectors that A maps to almost 0, in place of those that multigrid makes itself; or to 0: SolverOptions::null_vectors.
 struct NearNullVectors {
   static constexpr int kMost = 12;
   int count = 1;                ///< 1 to kMost

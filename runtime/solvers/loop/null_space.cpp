@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "comm/communicator.h"
@@ -48,6 +49,9 @@ class Projected final : public Preconditioner {
   std::unique_ptr<Preconditioner> inner_;
   std::shared_ptr<const NullSpaceProjector> project_;
 };
+
+/// A vector is a combination of others where less than this share is left of it.
+constexpr double kDependentVector = 1e-8;
 
 /// ConstantsProbe::allowed.
 double allowed_residue(const Product& product, Stream& stream) {
@@ -165,6 +169,92 @@ NullVectors constant_vectors(const DistributedMatrix& matrix) {
   ones.count = 1, ones.constants = true;
   ones.of_own.assign(static_cast<std::size_t>(matrix.y_rows()->local_rows()), 1.0);
   return ones;
+}
+
+NullVectors basis_of(const DistributedMatrix& matrix, const NearNullVectors& given) {
+  Communicator& ranks = matrix.context().communicator();
+  const auto rows = static_cast<std::size_t>(matrix.y_rows()->local_rows()), m = static_cast<std::size_t>(given.count);
+  NullVectors basis;
+  basis.count = given.count;
+  ranks.run_agreed([&] {
+    if (given.count < 1 || given.count > NullVectors::kMost)
+      throw Error(ErrorKind::usage,
+                  fmt::format("there are {} vectors of the null space; give 1 to {}", given.count, NullVectors::kMost),
+                  "null_vectors");
+    if (given.of_own.size() != rows * m)
+      throw Error(ErrorKind::usage,
+                  fmt::format("{} vectors of the null space come with {} values, but this rank has {} rows; give {} values",
+                              m, given.of_own.size(), rows, rows * m),
+                  "null_vectors");
+    if (!std::all_of(given.of_own.begin(), given.of_own.end(), [](double value) { return std::isfinite(value); }))
+      throw Error(ErrorKind::input, "the vectors of the null space hold NaN or infinity", "null_vectors");
+    basis.of_own = given.of_own;
+  });
+  HostVector<double>& values = basis.of_own;
+  const double wanted = std::sqrt(static_cast<double>(matrix.rows()));
+  const auto scale = [&](std::size_t v, double factor) {
+    for (std::size_t i = 0; i < rows; ++i) values[i * m + v] *= factor;
+  };
+  /// With the vectors up to `v`.
+  const auto products = [&](std::size_t v) {
+    std::vector<double> sums(v + 1, 0.0);
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t u = 0; u <= v; ++u) sums[u] += values[i * m + u] * values[i * m + v];
+    ranks.all_reduce(std::span<double>(sums), Reduction::sum);
+    return sums;
+  };
+  for (std::size_t v = 0; v < m; ++v) {
+    double largest = 0;
+    for (std::size_t i = 0; i < rows; ++i) largest = std::max(largest, std::abs(values[i * m + v]));
+    largest = ranks.all_reduce(largest, Reduction::max);
+    if (largest > 0) scale(v, 1 / largest);  // squares neither overflow nor underflow
+    double left = std::sqrt(products(v)[v]);
+    const double all = left;
+    for (int pass = 0; pass < 2; ++pass) {  // Gram and Schmidt, twice
+      const std::vector<double> sums = products(v);
+      for (std::size_t i = 0; i < rows; ++i)
+        for (std::size_t u = 0; u < v; ++u) values[i * m + v] -= sums[u] / (wanted * wanted) * values[i * m + u];
+      left = std::sqrt(products(v)[v]);
+    }
+    ranks.run_agreed([&] {
+      if (!(left > kDependentVector * all))
+        throw Error(ErrorKind::input,
+                    fmt::format("vector {} of the {} of the null space {}; leave it out", v + 1, m,
+                                all > 0 ? "is a combination of those before it" : "is 0 in all unknowns"),
+                    "null_vectors");
+    });
+    scale(v, wanted / left);
+  }
+  return basis;
+}
+
+void require_null_space(const NullSpaceProjector& vectors, const Product& product, Stream& stream) {
+  const DistributedMatrix& matrix = product.matrix();
+  const bool of_rows = vectors.are_mapped_to_zero(product, stream);
+  const double allowed = allowed_residue(product, stream) * std::sqrt(static_cast<double>(vectors.count()));
+  DistributedVector x(matrix, VectorLayout::rows, sum_type(matrix.type()), product.columns()),
+      y(matrix, VectorLayout::rows, sum_type(matrix.type()), product.columns());
+  constexpr std::uint64_t kAttempts = 3;
+  double of_columns = 0;
+  for (std::uint64_t seed = 1; seed <= kAttempts; ++seed) {
+    fill_random(x, seed, Entries::signs, stream);
+    product.multiply(1, x.view(), 0, y.view(), stream);
+    of_columns = std::max(of_columns, vectors.measure(product, y, stream).removed.front());
+  }
+  of_columns *= std::sqrt(static_cast<double>(matrix.rows()));  // products with the vectors
+  matrix.context().communicator().run_agreed([&] {
+    if (!of_rows)
+      throw Error(ErrorKind::usage,
+                  "vectors of the null space are given that this matrix does not map to 0 up to rounding; leave them out",
+                  "null_vectors");
+    if (!(of_columns <= allowed))
+      throw Error(ErrorKind::usage,
+                  fmt::format("this matrix maps the vectors of the null space to 0, but its transpose does not: their "
+                              "products with A·x are up to {:.2g}, above rounding errors ({:.2g}). Removing them from b "
+                              "would not make the system consistent; leave the null space out and take gmres",
+                              of_columns, allowed),
+                  "null_vectors");
+  });
 }
 
 NullSpaceProjector::NullSpaceProjector(const DistributedMatrix& matrix, const NullVectors& vectors, std::int64_t columns)

@@ -15,6 +15,7 @@
 #include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/product.h"
 #include "runtime/solvers/loop/choices.h"
+#include "runtime/solvers/loop/multigrid_options.h"
 #include "runtime/solvers/loop/null_vectors.h"
 #include "runtime/solvers/loop/preconditioner.h"
 
@@ -75,6 +76,12 @@ class NullSpaceProjector {
 
 /// Constant vectors.
 NullVectors constant_vectors(const DistributedMatrix& matrix);
+/// A basis of what the given vectors span. Throws on all ranks: Error(usage) for another number of values than this rank's
+/// rows have, Error(input) for NaN, infinity and a vector that others span.
+NullVectors basis_of(const DistributedMatrix& matrix, const NearNullVectors& given);
+/// Throws Error(usage) on all ranks unless A·v = 0 and vᵀ·A = 0 up to rounding for all vectors, as
+/// require_constant_null_space() does. Overwrites the product's x().
+void require_null_space(const NullSpaceProjector& vectors, const Product& product, Stream& stream);
 
 /// z = P·M·r for a preconditioner M: on vectors without a part in the null space it is symmetric if M is.
 std::unique_ptr<Preconditioner> make_projected(std::unique_ptr<Preconditioner> preconditioner,

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,6 +44,9 @@ struct SolverOptions {
   /// solved in the sense of least squares, and tolerances refer to b without that part. automatic: looked for by multigrid,
   /// and for small matrices if the preconditioner is chosen; else as none.
   NullSpace null_space = NullSpace::automatic;
+  /// Vectors that span what A and its transpose map to 0, in place of null_space, which must be automatic then. They need
+  /// not be orthogonal.
+  std::shared_ptr<const NearNullVectors> null_vectors;
   /// Rows that state a known value by a huge diagonal. Their x is b_i / a_ii; the method works on the other rows and
   /// columns, with b − A·x of the known values. Norms and residuals are those of the other rows.
   PenaltyRows penalty_rows = PenaltyRows::automatic;

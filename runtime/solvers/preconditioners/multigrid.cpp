@@ -10,6 +10,7 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/multigrid/hierarchy.h"
+#include "runtime/solvers/multigrid/known_nodes.h"
 
 namespace shardmat {
 namespace {
@@ -22,6 +23,7 @@ class Multigrid final : public Preconditioner {
         throw Error(ErrorKind::usage, "multigrid runs on the host only; take the backend host, or block_jacobi",
                     "preconditioner");
     });
+    take_known_nodes(matrix_, options_.multigrid);
     hierarchy_ = std::make_unique<multigrid::Hierarchy>(matrix_, options_.multigrid, options_.held, options_.columns);
   }
 

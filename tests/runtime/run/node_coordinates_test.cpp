@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,8 +13,12 @@
 #include "partition/shard/shard_file.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/run/node_coordinates.h"
+#include "runtime/solvers/multigrid/known_nodes.h"
+#include "runtime/solvers/multigrid/report.h"
+#include "runtime/solvers/solver.h"
 #include "runtime/source/matrix_source.h"
 #include "tests/runtime/contexts.h"
+#include "tests/runtime/matrix/test_matrix.h"
 
 namespace shardmat {
 namespace {
@@ -25,7 +30,8 @@ void expect_known(const std::string& name, const RowSource& known) {
   Context& context = context_of(kHost64);
   const MatrixSource source = open_matrix(name, context);
   const DistributedMatrix matrix(source, context, {});
-  const auto nodes = open_nodes(matrix, *source.rows, {});
+  const NodeFacts* const nodes = matrix.nodes();
+  ASSERT_EQ(nodes, source.rows.get()) << name;
   const auto coordinates = find_node_coordinates(matrix, *nodes);
   ASSERT_TRUE(coordinates) << name;
   ASSERT_EQ(coordinates->dimensions, 3);
@@ -48,25 +54,84 @@ void expect_known(const std::string& name, const RowSource& known) {
   EXPECT_FALSE(find_near_null_vectors(matrix, *nodes));
 }
 
+/// A name that is the same on all ranks; the file is removed at the end.
+class SharedFile {
+ public:
+  SharedFile()
+      : path_(world().broadcast(
+            (std::filesystem::temp_directory_path() / ("shardmat_node_facts_test_" + std::to_string(::getpid()) + ".h5"))
+                .string())) {}
+  ~SharedFile() {
+    if (world().rank() == 0) std::filesystem::remove(path_);
+  }
+  const std::string& path() const { return path_; }
+  void write(const RowSource& source, const WriteOptions& options) const {
+    world().run_agreed([&] {
+      if (world().rank() == 0) write_shard_file(path_, source, options);
+    });
+  }
+
+ private:
+  std::string path_;
+};
+
 TEST(NodeFacts, AreThoseOfTheOwnNodes) {
   const MatrixSource generated = open_matrix(kBar, context_of(kHost64));
   ASSERT_GT(generated.rows->mid_edges().size(), 500u);
   expect_known(kBar, *generated.rows);
-  const std::string path = world().broadcast(
-      (std::filesystem::temp_directory_path() / ("shardmat_node_facts_test_" + std::to_string(::getpid()) + ".h5"))
-          .string());
+  const SharedFile file;
   for (const RowOrder order : {RowOrder::as_source, RowOrder::by_length, RowOrder::rcm}) {
-    world().run_agreed([&] {
-      if (world().rank() != 0) return;
-      WriteOptions options;
-      options.order = order;
-      write_shard_file(path, *generated.rows, options);
-    });
-    expect_known(path, *generated.rows);
+    WriteOptions options;
+    options.order = order;
+    file.write(*generated.rows, options);
+    expect_known(file.path(), *generated.rows);
   }
-  world().run_agreed([&] {
-    if (world().rank() == 0) std::filesystem::remove(path);
+}
+
+struct Solved {
+  std::int64_t iterations = 0;
+  std::string modes;
+};
+
+/// The source is gone when the solver is made.
+Solved solve_stored(const std::string& path, const std::function<void(SolverOptions&)>& choose = {}) {
+  Context& context = context_of(kHost64);
+  auto matrix = std::make_unique<DistributedMatrix>(open_matrix(path, context), context, LoadOptions{});
+  SolverOptions options;
+  options.preconditioner = "multigrid";
+  options.preconditioning.multigrid.coarse_size = 100, options.preconditioning.multigrid.inner = ValueType::f64;
+  if (choose) choose(options);
+  Solver solver(*matrix, options);
+  DistributedVector b(*matrix, VectorLayout::rows, ValueType::f64, 1), x(*matrix, VectorLayout::rows, ValueType::f64, 1);
+  std::vector<double> ones(static_cast<std::size_t>(matrix->local_rows()), 1.0);
+  b.set_own(ones, context.stream());
+  const SolveResult result = solver.solve(b, x);
+  EXPECT_TRUE(result.converged());
+  const MultigridReport* const report = solver.preconditioner().multigrid();
+  return {result.iterations, report == nullptr ? "" : report->modes};
+}
+
+/// Multigrid takes what a shard file stores, in any order of its rows, and what is given goes first.
+TEST(NodeFacts, ReachEverySolver) {
+  const MatrixSource generated = open_matrix("elasticity:nx=24,ny=5,nz=5,uniform,clamp=0.1", context_of(kHost64));
+  const auto take_constants = [](SolverOptions& o) { o.preconditioning.multigrid.near_null_space = "constants"; };
+  const SharedFile file;
+  for (const RowOrder order : {RowOrder::as_source, RowOrder::by_length, RowOrder::rcm}) {
+    WriteOptions options;
+    options.order = order;
+    file.write(*generated.rows, options);
+    const Solved known = solve_stored(file.path()), constants = solve_stored(file.path(), take_constants);
+    EXPECT_EQ(known.modes, "6 rigid-body modes");
+    EXPECT_EQ(constants.modes, "3 constants");
+    EXPECT_LT(known.iterations, constants.iterations);
+  }
+  const Solved wrong = solve_stored(file.path(), [&](SolverOptions& o) {  // places of no meaning
+    const DistributedMatrix matrix(open_matrix(file.path(), world()), context_of(kHost64), {});
+    auto places = std::make_shared<NodeCoordinates>();
+    for (const std::int64_t id : matrix.y_rows()->ids_by_place()) places->of_own.push_back(test::x_at(id * id, id));
+    o.preconditioning.multigrid.coordinates = places;
   });
+  EXPECT_NE(wrong.modes, "6 rigid-body modes");
 }
 
 }  // namespace

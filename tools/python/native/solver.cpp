@@ -15,7 +15,7 @@ class NativeSolver {
     shardmat_solver_options options{};
     options.size = sizeof options;
     std::string texts;
-    py::array_t<double> coordinates, vectors;
+    py::array_t<double> coordinates, vectors, null_vectors;
     for (const auto& [key, value] : settings) {
       const auto name = key.cast<std::string>();
       if (name == "monitor") monitor_->call = py::reinterpret_borrow<py::object>(value);
@@ -25,6 +25,7 @@ class NativeSolver {
       else if (name == "apply_is_linear") options.apply_is_linear = value.cast<bool>() ? 1 : 0;
       else if (name == "columns") options.columns = value.cast<std::int64_t>();
       else if (name == "coordinates") coordinates = py::reinterpret_borrow<py::array_t<double>>(value);
+      else if (name == "null_vectors") null_vectors = py::reinterpret_borrow<py::array_t<double>>(value);
       else if (name == "near_null_vectors") vectors = py::reinterpret_borrow<py::array_t<double>>(value);
       else texts += (texts.empty() ? "" : " ") + name + "=" + value.cast<std::string>();
     }
@@ -36,6 +37,10 @@ class NativeSolver {
     if (vectors.ndim() == 2) {
       options.near_null_vectors = vectors.data();
       options.near_null_count = static_cast<std::int32_t>(vectors.shape(1));
+    }
+    if (null_vectors.ndim() == 2) {
+      options.null_vectors = null_vectors.data();
+      options.null_count = static_cast<std::int32_t>(null_vectors.shape(1));
     }
     options.monitor = &Monitor::called;
     options.user = monitor_.get();
@@ -92,6 +97,8 @@ class NativeSolver {
     described["levels"] = levels;
     described["operator_complexity"] = info.operator_complexity;
     described["near_null_space"] = info.near_null_space;
+    described["cycle"] = info.cycle;
+    described["smoother"] = info.smoother;
     described["setup_seconds"] = info.setup_seconds;
     described["memory_bytes"] = info.memory_bytes;
     return described;

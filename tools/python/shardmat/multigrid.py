@@ -93,7 +93,9 @@ class Multilevel(Handle):
         if self._native is None:
             return "<shardmat.multigrid: closed>"
         all_nonzeros = max(1, sum(level.nonzeros for level in self.levels))
-        lines = [f"Multigrid with {self._native.multigrid['near_null_space']}",
+        about = self._native.multigrid
+        lines = [f"Multigrid with {about['near_null_space']}",
+                 f"Cycle and smoother:   {about['cycle']}, {about['smoother']}",
                  f"Number of Levels:     {len(self.levels)}",
                  f"Operator Complexity:  {self.operator_complexity():6.3f}",
                  f"Grid Complexity:      {self.grid_complexity():6.3f}",

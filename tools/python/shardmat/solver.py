@@ -33,7 +33,8 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
         "adaptive", the constants and, for symmetric matrices, vectors that cycles from random ones find, where no coordinates
         are known; "auto": rigid where the coordinates are known and A maps the modes to almost 0, else constants.
     coordinates: for multigrid: where the nodes lie, an array with a row for each node of this rank's rows, in their order,
-        and 2 or 3 columns. Structures want them: without them a solve takes several times as many iterations.
+        and 2 or 3 columns. Structures want them: without them a solve takes several times as many iterations. A matrix from a
+        shard file that stores them, or from a generator, knows them.
     strength: of multigrid: couplings of so much and more form aggregates. 0.05.
     smoother_degree: of multigrid: steps of the smoother before and after a coarse correction. 2.
     smoother: of multigrid: "chebyshev" for symmetric matrices, "l1_jacobi" for any, or "auto". "auto".
@@ -44,8 +45,9 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
     inner: of multigrid: the type of its values, "f32" or "f64". "f32".
     refresh: of multigrid: what new values change: "keep" (the matrices of all levels), "smooth" (also the prolongations) or
         "anew" (the aggregates, too). "keep".
-    null_space: "none", "constant" for a matrix with A·1 = 0, "rigid" for bodies that nothing holds (needs coordinates), "auto"
-        (default): what multigrid finds.
+    null_space: what A maps to 0; it is removed from b and x. "none", "constant" for a matrix with A·1 = 0, "rigid" for bodies
+        that nothing holds (needs coordinates), "auto" (default): what multigrid finds. Or vectors that span it, which the
+        transpose maps to 0, too: an array with a row for each row of this rank and 1 to 24 columns.
     residual_norm: "unpreconditioned" or "preconditioned", for the test of convergence.
     assume_symmetric: True skips the test that cg, minres and chebyshev make.
     variant: of cg: "auto", "classic", "single_reduction" with one sum over the ranks an iteration, or "flexible" for a
@@ -97,11 +99,11 @@ def _arrays(given, own_rows):
     arrays = {}
     if given.get("coordinates") is not None:
         arrays["coordinates"] = _table(given.pop("coordinates"), "coordinates", "node")
-    space = given.get("near_null_space")
-    if space is not None and not isinstance(space, str):
-        arrays["near_null_vectors"] = vectors = _table(given.pop("near_null_space"), "near_null_space", "row")
-        if len(vectors) != own_rows:
-            raise ValueError(f"near_null_space has {len(vectors)} rows; this rank has {own_rows}")
+    for name, taken_as in (("near_null_space", "near_null_vectors"), ("null_space", "null_vectors")):
+        if given.get(name) is not None and not isinstance(given[name], str):
+            arrays[taken_as] = vectors = _table(given.pop(name), name, "row")
+            if len(vectors) != own_rows:
+                raise ValueError(f"{name} has {len(vectors)} rows; this rank has {own_rows}")
     return arrays
 
 
