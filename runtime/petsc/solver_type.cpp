@@ -23,7 +23,7 @@ using Name = std::array<char, 64>;
 struct Settings {
   Name method, preconditioner;
   std::string_view null_space, norm, penalty_rows;
-  PetscInt64 coordinates, near_null_space;  ///< 0: none; others after other ones were set
+  PetscInt64 coordinates, near_null_space, null_vectors;  ///< 0: none; others after other ones were set
   PetscInt node_block_size, restart, max_it;
   PetscReal rtol, atol, dtol;
   bool symmetric;
@@ -122,18 +122,42 @@ PetscErrorCode require_known_behaviour(KSP ksp) {
   PetscFunctionReturn(kDone);
 }
 
-PetscErrorCode read_null_space(KSP ksp, Mat a, std::string_view* name) {
+/// A number that changes with the vectors of a space; 0: there are none.
+PetscErrorCode version_of(MatNullSpace space, PetscInt64* version) {
+  PetscObjectId id = 0;
+  PetscObjectState state = 0;
+  PetscInt count = 0;
+  const Vec* vectors = nullptr;
+  PetscFunctionBegin;
+  *version = 0;
+  if (space == nullptr) PetscFunctionReturn(kDone);
+  PetscCall(PetscObjectGetId(object(space), &id));
+  *version = id << 32;
+  PetscCall(MatNullSpaceGetVecs(space, nullptr, &count, &vectors));
+  for (PetscInt v = 0; v < count; ++v) {
+    PetscCall(PetscObjectStateGet(object(vectors[v]), &state));
+    *version += state;
+  }
+  PetscFunctionReturn(kDone);
+}
+
+/// "auto": vectors span it.
+PetscErrorCode read_null_space(KSP ksp, Mat a, Settings& settings) {
   MatNullSpace space = nullptr;
   PetscBool constant = PETSC_FALSE;
   PetscInt vectors = 0;
   PetscFunctionBegin;
-  *name = "none";
+  settings.null_space = "none";
   PetscCall(MatGetNullSpace(a, &space));
   if (space == nullptr) PetscFunctionReturn(kDone);
   PetscCall(MatNullSpaceGetVecs(space, &constant, &vectors, nullptr));
-  PetscCheck(vectors == 0 && space->remove == nullptr, PetscObjectComm(object(ksp)), PETSC_ERR_SUP,
-             "-ksp_type shardmat knows the null space of constant vectors only, and MatSetNullSpace() gave another one");
-  if (constant) *name = "constant";
+  PetscCheck(
+      space->remove == nullptr, PetscObjectComm(object(ksp)), PETSC_ERR_SUP,
+      "-ksp_type shardmat takes null spaces of vectors, and MatNullSpaceSetFunction() gave a function that removes it");
+  if (vectors > 0) {
+    settings.null_space = "auto";
+    PetscCall(version_of(space, &settings.null_vectors));
+  } else if (constant) settings.null_space = "constant";
   PetscFunctionReturn(kDone);
 }
 
@@ -147,30 +171,9 @@ PetscErrorCode read_symmetry(Mat a, bool* symmetric, bool* definite) {
   PetscFunctionReturn(kDone);
 }
 
-/// A number that changes with the near null space.
-PetscErrorCode version_of_near_null_space(Mat a, PetscInt64* version) {
-  MatNullSpace space = nullptr;
-  PetscObjectId id = 0;
-  PetscObjectState state = 0;
-  PetscInt count = 0;
-  const Vec* vectors = nullptr;
-  PetscFunctionBegin;
-  *version = 0;
-  PetscCall(MatGetNearNullSpace(a, &space));
-  if (space == nullptr) PetscFunctionReturn(kDone);
-  PetscCall(PetscObjectGetId(object(space), &id));
-  *version = id << 32;
-  PetscCall(MatNullSpaceGetVecs(space, nullptr, &count, &vectors));
-  for (PetscInt v = 0; v < count; ++v) {
-    PetscCall(PetscObjectStateGet(object(vectors[v]), &state));
-    *version += state;
-  }
-  PetscFunctionReturn(kDone);
-}
-
-/// What multigrid gets to know of the nodes. The arrays live until the solver is made.
+/// What the solver gets to know of nodes and rows. The arrays live until it is made.
 struct NodeFacts {
-  double *coordinates = nullptr, *vectors = nullptr;
+  double *coordinates = nullptr, *near_null = nullptr, *null = nullptr;
 };
 
 PetscErrorCode read_coordinates(KSP ksp, NodeFacts& facts, shardmat_solver_options& options) {
@@ -184,34 +187,49 @@ PetscErrorCode read_coordinates(KSP ksp, NodeFacts& facts, shardmat_solver_optio
   PetscFunctionReturn(kDone);
 }
 
-/// Row by row, a constant vector first if the space has it.
-PetscErrorCode read_near_null_space(Mat a, NodeFacts& facts, shardmat_solver_options& options) {
-  MatNullSpace space = nullptr;
+/// Row by row, a constant vector first if the space has it; nothing of no space. The caller frees `values`.
+PetscErrorCode read_vectors(MatNullSpace space, PetscInt rows, double** values, std::int32_t* count) {
   PetscBool constant = PETSC_FALSE;
-  PetscInt given = 0, rows = 0;
+  PetscInt given = 0;
   const Vec* vectors = nullptr;
   PetscFunctionBegin;
-  PetscCall(MatGetNearNullSpace(a, &space));
   if (space == nullptr) PetscFunctionReturn(kDone);
   PetscCall(MatNullSpaceGetVecs(space, &constant, &given, &vectors));
-  PetscCall(MatGetLocalSize(a, &rows, nullptr));
-  const PetscInt first = constant ? 1 : 0, count = given + first;
-  if (count == 0) PetscFunctionReturn(kDone);
-  PetscCall(PetscMalloc1(rows * count + 1, &facts.vectors));
-  for (PetscInt i = 0; constant && i < rows; ++i) facts.vectors[i * count] = 1;
+  const PetscInt first = constant ? 1 : 0, all = given + first;
+  if (all == 0) PetscFunctionReturn(kDone);
+  PetscCall(PetscMalloc1(rows * all + 1, values));
+  for (PetscInt i = 0; constant && i < rows; ++i) (*values)[i * all] = 1;
   for (PetscInt v = 0; v < given; ++v) {
-    const PetscScalar* values = nullptr;
-    PetscCall(VecGetArrayRead(vectors[v], &values));
-    for (PetscInt i = 0; i < rows; ++i) facts.vectors[i * count + first + v] = values[i];
-    PetscCall(VecRestoreArrayRead(vectors[v], &values));
+    const PetscScalar* of_one = nullptr;
+    PetscCall(VecGetArrayRead(vectors[v], &of_one));
+    for (PetscInt i = 0; i < rows; ++i) (*values)[i * all + first + v] = of_one[i];
+    PetscCall(VecRestoreArrayRead(vectors[v], &of_one));
   }
-  options.near_null_vectors = facts.vectors;
-  options.near_null_count = static_cast<std::int32_t>(count);
+  *count = static_cast<std::int32_t>(all);
+  PetscFunctionReturn(kDone);
+}
+
+/// Near-null vectors for multigrid, and those of the null space.
+PetscErrorCode read_spaces(Mat a, const Settings& settings, NodeFacts& facts, shardmat_solver_options& options) {
+  MatNullSpace space = nullptr;
+  PetscInt rows = 0;
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(a, &rows, nullptr));
+  if (is(settings.preconditioner, "multigrid")) {
+    PetscCall(MatGetNearNullSpace(a, &space));
+    PetscCall(read_vectors(space, rows, &facts.near_null, &options.near_null_count));
+  }
+  if (settings.null_vectors != 0) {
+    PetscCall(MatGetNullSpace(a, &space));
+    PetscCall(read_vectors(space, rows, &facts.null, &options.null_count));
+  }
+  options.near_null_vectors = facts.near_null, options.null_vectors = facts.null;
   PetscFunctionReturn(kDone);
 }
 
 PetscErrorCode read_settings(KSP ksp, Mat a, Settings& settings) {
   bool definite = false;
+  MatNullSpace near = nullptr;
   PetscFunctionBegin;
   PetscCall(read_symmetry(a, &settings.symmetric, &definite));
   const bool chooses = std::string_view(data(ksp).method.data()) == "auto";
@@ -221,10 +239,11 @@ PetscErrorCode read_settings(KSP ksp, Mat a, Settings& settings) {
       type == kPreconditionerType ? own_preconditioner(ksp->pc).type : name_of(find_preconditioner(type)->ours);
   if (is(settings.preconditioner, "multigrid")) {
     settings.coordinates = own_preconditioner(ksp->pc).version;
-    PetscCall(version_of_near_null_space(a, &settings.near_null_space));
+    PetscCall(MatGetNearNullSpace(a, &near));
+    PetscCall(version_of(near, &settings.near_null_space));
   }
   PetscCall(MatGetBlockSize(a, &settings.node_block_size));
-  PetscCall(read_null_space(ksp, a, &settings.null_space));
+  PetscCall(read_null_space(ksp, a, settings));
   settings.norm = ksp->normtype == KSP_NORM_PRECONDITIONED ? "preconditioned"
                   : ksp->normtype == KSP_NORM_NATURAL      ? "natural"
                                                            : "unpreconditioned";
@@ -257,13 +276,12 @@ PetscErrorCode make_solver(KSP ksp, Mat a, const AijCopy& copy, const Settings& 
   if (is(settings.preconditioner, "block_jacobi")) options.node_block_size = static_cast<int>(settings.node_block_size);
   options.assume_symmetric = settings.symmetric ? 1 : 0;
   options.settings = settings.further.data();
-  if (is(settings.preconditioner, "multigrid")) {
-    PetscCall(read_coordinates(ksp, facts, options));
-    PetscCall(read_near_null_space(a, facts, options));
-  }
+  if (is(settings.preconditioner, "multigrid")) PetscCall(read_coordinates(ksp, facts, options));
+  PetscCall(read_spaces(a, settings, facts, options));
   const int status = shardmat_solver_create(copy.matrix, &options, &solver.solver);
   PetscCall(PetscFree(facts.coordinates));
-  PetscCall(PetscFree(facts.vectors));
+  PetscCall(PetscFree(facts.near_null));
+  PetscCall(PetscFree(facts.null));
   PetscCall(check(PetscObjectComm(object(ksp)), status, " (other methods: -ksp_shardmat_method)"));
   solver.settings = settings;
   solver.copy = copy.number, solver.new_values = copy.new_values;
