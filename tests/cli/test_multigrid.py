@@ -138,6 +138,17 @@ class Multigrid(CliTest):
                               report["solver"]["null_space_found"])
                 self.assertAlmostEqual(column["removed_from_b"], np.linalg.norm(b - consistent), places=8)
                 np.testing.assert_allclose(read_vector(self.path("x.npy"), "x"), expected, atol=1e-6 * abs(expected).max())
+        self.succeed("partition", "a.npz", "a.h5", "--coordinates", "xyz.npy")
+        floating = self.json_of("info", "a.h5")["floating"]
+        bodies = [{"first_node": 216, "nodes": 216, "motions": 6}, {"first_node": 432, "nodes": 216, "motions": 1}]
+        self.assertEqual(floating, {"vectors": 7, "too_many": False, "bodies": bodies})
+        told = "  maps to 0    7 motions of 2 bodies that nothing holds: 216 nodes from node 216 on, 216 nodes from node 432 on\n"
+        self.assertIn(told, self.succeed("info", "a.h5").out)
+        self.assertEqual(self.json_of("info", "a.npz")["floating"]["bodies"], [{"first_node": 216, "nodes": 216, "motions": 3}])  # no turns
+        for option in ("--quick", "--stream"):
+            self.assertNotIn("floating", self.json_of("info", "a.h5", option))
+        self.assertEqual(self.json_of("info", f"elasticity:n={n},clamp=0.3")["floating"], {"vectors": 0, "too_many": False, "bodies": []})
+        self.assertNotIn("floating", self.json_of("info", "convection_diffusion:n=6"))
         self.fail_with(USAGE, "solve", f"elasticity:n={n},clamp=0.3", "--null-space", "rigid", "--backend", "host", says="no body can move")
         for options in ((), ("--preconditioner", "multigrid")):
             self.fail_with(USAGE, "solve", "free.npz", "--null-space", "rigid", "--backend", "host", *options, says="need the coordinates of the nodes")
@@ -158,6 +169,7 @@ class Multigrid(CliTest):
                                   "--output", "x.npy", "--force", ranks=ranks)
             self.assertEqual(report["solver"]["null_space_found"], "constants of 2 parts: 729 nodes from node 0 on, 729 nodes from node 729 on")
             np.testing.assert_allclose(read_vector(self.path("x.npy"), "x"), expected, atol=1e-7 * abs(expected).max())
+            self.assertIn("  maps to 0    constants of 2 parts: 729 nodes from node 0 on", self.succeed("info", "a.npz").out)
             chosen = self.json_of("solve", "a.npz", "--backend", "host", "--b", "b.npy", ranks=ranks)
             self.assertEqual((chosen["solver"]["name"], chosen["solver"]["null_vectors"]), ("cg", 2))
         a = sp.block_diag([part] * 25).tocsr()
@@ -166,6 +178,8 @@ class Multigrid(CliTest):
         many = self.json_of("solve", "a.npz", "--backend", "host", "--preconditioner", "multigrid", "--b", "b.npy", ranks=2)["solver"]
         self.assertIn("more than 24 motions of parts that nothing holds", many["null_space_found"])
         self.assertNotIn("null_vectors", many)
+        self.assertEqual(self.json_of("info", "a.npz")["floating"], {"vectors": 0, "too_many": True, "bodies": []})
+        self.assertIn("  maps to 0    more than 24 motions", self.succeed("info", "a.npz").out)
 
     def test_report_tells_the_levels(self):
         for ranks in (0, 2):

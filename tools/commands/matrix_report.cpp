@@ -7,12 +7,14 @@
 #include <optional>
 
 #include "kernels/bandwidth.h"
+#include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"
 #include "kernels/choose/registry.h"
 #include "kernels/matrix/locality.h"
 #include "kernels/matrix/ordering.h"
 #include "partition/source/node_blocks.h"
+#include "runtime/solvers/multigrid/free_bodies.h"
 
 namespace shardmat::tools {
 namespace {
@@ -144,6 +146,18 @@ bool fits_memory(const MatrixReport& report) {
   return 2 * (16 * report.rows.nnz + 8 * report.rows.rows) <= available_host_memory();
 }
 
+/// Parts that nothing holds. Solving with an unsymmetric matrix does not ask for them.
+void find_floating(MatrixReport& report, RowSource& source) {
+  if (!report.symmetry || !report.symmetry->within_rounding(ValueType::f64) || report.rows.nnz == 0) return;
+  if (report.pattern && report.pattern->nonfinite > 0) return;
+  try {
+    report.floating = find_free_bodies(source);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::resources) throw;
+    report.left_out.push_back(fmt::format("parts that float: {}", error.what()));
+  }
+}
+
 }  // namespace
 
 MatrixReport report_matrix(const InputMatrix& input, const ReportOptions& options) {
@@ -164,6 +178,7 @@ MatrixReport report_matrix(const InputMatrix& input, const ReportOptions& option
     report.left_out.push_back("everything but row lengths and partitions: --quick reads no entries");
   } else if (!options.stream && (input.in_memory || fits_memory(report))) {
     source.visit_rows(0, source.rows(), [&](const CsrView& matrix) { report_whole(report, matrix, options); });
+    find_floating(report, *input.rows);
   } else {
     report_streamed(report, source, options);
     report.left_out.push_back(fmt::format(

@@ -18,6 +18,7 @@
 #include "partition/readers/reader.h"
 #include "partition/shard/shard_file.h"
 #include "partition/source/unknowns.h"
+#include "runtime/solvers/loop/null_vectors.h"
 #include "tools/cli/input_matrix.h"
 #include "tools/cli/node_options.h"
 #include "tools/commands/format_table.h"
@@ -59,6 +60,7 @@ struct MatrixReport {
   std::optional<PatternStatistics> pattern;
   std::optional<Symmetry> symmetry;          ///< of square matrices
   std::optional<PenaltyStatistics> penalty;  ///< likewise
+  std::optional<NullVectors> floating;       ///< what floats, of symmetric matrices; the vectors are not kept
   std::vector<Locality> locality;
   std::optional<RunStatistics> packing;  ///< what row block packing makes of the runs
   std::int64_t fold_width = 0;           ///< nonzeros of a piece of a folded row

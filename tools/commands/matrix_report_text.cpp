@@ -50,6 +50,12 @@ std::string penalty_text(const PenaltyStatistics& penalty) {
       penalty.largest_ratio > penalty.least_ratio ? fmt::format(" to {:.2g}", penalty.largest_ratio) : "");
 }
 
+std::string floating_text(const NullVectors& floating) {
+  if (!floating.too_many) return floating.describe();
+  return fmt::format("more than {} motions of parts that nothing holds, or there are more than {} parts", NullVectors::kMost,
+                     human_count(NullVectors::kMostBodies));
+}
+
 std::string symmetry_text(const Symmetry& symmetry) {
   const std::int64_t all = symmetry.off_diagonal;
   std::string text = all == 0 ? "no entries beside the diagonal" : "pattern and values";
@@ -88,6 +94,8 @@ std::string pattern_text(const MatrixReport& report) {
                       human_count(std::max<std::int64_t>(0, p.rows + p.cols - 1)), human_count(p.main_diagonal));
   if (report.penalty && report.penalty->count > 0) text += penalty_text(*report.penalty);
   if (report.symmetry) text += fmt::format("  symmetry     {}\n", symmetry_text(*report.symmetry));
+  if (report.floating && (report.floating->count > 0 || report.floating->too_many))
+    text += fmt::format("  maps to 0    {}\n", floating_text(*report.floating));
   if (report.node_block_size > 0)
     text += report.node_block_size == 1
                 ? "  nodes        of one unknown: the pattern shows none of several\n"
@@ -269,6 +277,14 @@ void add_properties(nlohmann::ordered_json& json, const MatrixReport& report) {
                         {"within_rounding", s->within_rounding(ValueType::f64)}};
 }
 
+void add_floating(nlohmann::ordered_json& json, const NullVectors& floating) {
+  auto& to = json["floating"];
+  to = {{"vectors", floating.count}, {"too_many", floating.too_many}, {"bodies", nlohmann::ordered_json::array()}};
+  if (floating.too_many) return;
+  for (const FreeBody& body : floating.bodies)
+    to["bodies"].push_back({{"first_node", body.first_node}, {"nodes", body.nodes}, {"motions", body.motions}});
+}
+
 void add_locality(nlohmann::ordered_json& json, const MatrixReport& report) {
   for (const Locality& locality : report.locality) {
     nlohmann::ordered_json& one = json["locality"][std::string(name(locality.type))];
@@ -362,6 +378,7 @@ std::string to_json(const MatrixReport& report) {
   if (report.pattern) add_pattern(json, *report.pattern);
   if (report.node_block_size > 0) json["node_block_size"] = report.node_block_size;
   add_properties(json, report);
+  if (report.floating) add_floating(json, *report.floating);
   add_locality(json, report);
   if (!report.formats.empty()) add_formats(json, report);
   if (report.recommendation)
