@@ -4,6 +4,7 @@
 
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/run/node_coordinates.h"
 #include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/multigrid/known_nodes.h"
 #include "tools/bench/matrices.h"
