@@ -8,8 +8,8 @@
 
 namespace shardmat {
 
-/// What a symmetric matrix maps to 0 of each connected part: its constants, or its motions where `source` knows the nodes. As
-/// multigrid finds it; without the vectors. Takes the memory of the matrix twice. Throws Error(resources) if there is not
+/// What a symmetric matrix maps to 0 of each connected part: its constants, or its motions where `source` knows the nodes.
+/// As multigrid finds it; without the vectors. Takes the memory of the matrix twice. Throws Error(resources) if there is not
 /// enough.
 NullVectors find_free_bodies(RowSource& source);
 

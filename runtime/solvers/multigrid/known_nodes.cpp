@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -100,15 +101,19 @@ std::shared_ptr<const NearNullVectors> find_near_null_vectors(const DistributedM
 }
 
 void take_known_nodes(const DistributedMatrix& matrix, MultigridOptions& options) {
+  Communicator& ranks = matrix.context().communicator();
   if (const NodeFacts* const nodes = matrix.nodes(); nodes != nullptr) {
-    if (!options.coordinates) options.coordinates = find_node_coordinates(matrix, *nodes);
-    if (!options.mid_edges) options.mid_edges = find_mid_edges(matrix, *nodes);
-    if (!options.near_null_vectors && options.near_null_space == "auto")
+    // Where only some ranks give something, near_null_space() refuses it.
+    int given[] = {options.coordinates ? 1 : 0, options.mid_edges ? 1 : 0, options.near_null_vectors ? 1 : 0};
+    ranks.all_reduce(std::span<int>(given), Reduction::max);
+    if (given[0] == 0) options.coordinates = find_node_coordinates(matrix, *nodes);
+    if (given[1] == 0) options.mid_edges = find_mid_edges(matrix, *nodes);
+    if (given[2] == 0 && options.near_null_space == "auto")
       options.near_null_vectors = find_near_null_vectors(matrix, *nodes);
   }
-  if (options.coordinates)
-    options.coordinates =
-        matrix.context().communicator().run_agreed([&] { return by_unknowns(matrix, options.coordinates); });
+  ranks.run_agreed([&] {
+    if (options.coordinates) options.coordinates = by_unknowns(matrix, options.coordinates);
+  });
 }
 
 }  // namespace shardmat

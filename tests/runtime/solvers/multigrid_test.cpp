@@ -444,6 +444,7 @@ std::shared_ptr<NearNullVectors> rigid_vectors(const NodeCoordinates& nodes) {
 TEST(Multigrid, TakesGivenVectors) {
   const std::string elasticity = "elasticity:n=12,uniform,clamp=0.05";
   System system(kHost64, elasticity, 1);
+  system.at.matrix.know_nodes(nullptr);
   const auto coordinates = coordinates_of(*open_matrix(elasticity, world()).rows, system.at.matrix, 3);
   const std::int64_t without = iterations_of(system, {});
   SolverOptions options;
@@ -510,6 +511,7 @@ TEST(Multigrid, TellsItsLevels) {
 
 TEST(Multigrid, RefusesWhatDoesNotFit) {
   System system(kHost64, "elasticity:n=4,clamp=0.3", 1);
+  system.at.matrix.know_nodes(nullptr);
   const auto refused = [&](const MultigridOptions& multigrid) {
     SolverOptions options;
     options.preconditioner = "multigrid", options.preconditioning.multigrid = multigrid;
