@@ -14,7 +14,8 @@
 namespace shardmat {
 namespace {
 
-constexpr std::size_t kHugePageBytes = std::size_t{2} << 20, kLargeBytes = kHugePageBytes;
+constexpr std::size_t kPageBytes = 4096, kHugePageBytes = std::size_t{2} << 20;
+constexpr std::size_t kLargeBytes = std::size_t{128} << 10;  ///< from here on malloc() asks the system, too
 
 /// Large arrays: those in use, and freed ones that are kept.
 class LargeArrays {
@@ -26,16 +27,16 @@ class LargeArrays {
 
   void* allocate(std::size_t bytes) {
     if (bytes > std::numeric_limits<std::size_t>::max() - kHugePageBytes) throw std::bad_alloc();
-    const std::size_t whole_pages = (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+    const std::size_t page = bytes < kHugePageBytes ? kPageBytes : kHugePageBytes, whole = (bytes + page - 1) / page * page;
     const std::lock_guard lock(mutex_);
-    Array array = take_kept(whole_pages);
-    if (array.memory == nullptr) array = {std::aligned_alloc(kHugePageBytes, whole_pages), whole_pages};
+    Array array = take_kept(whole);
+    if (array.memory == nullptr) array = {std::aligned_alloc(page, whole), whole};
     if (array.memory == nullptr) {  // what is kept may be what is missing
       free_kept_beyond(0);
-      array.memory = std::aligned_alloc(kHugePageBytes, whole_pages);
+      array.memory = std::aligned_alloc(page, whole);
       if (array.memory == nullptr) throw std::bad_alloc();
     }
-    madvise(array.memory, array.bytes, MADV_HUGEPAGE);  // a hint: nothing is lost where the system has none
+    if (page == kHugePageBytes) madvise(array.memory, array.bytes, MADV_HUGEPAGE);  // a hint: some systems have none
     in_use_.emplace(array.memory, array.bytes);
     bytes_in_use_ += array.bytes;
     return array.memory;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/base/parallel.h"
+#include "kernels/host/lanes.h"
 #include "kernels/vector_backends.h"
 
 namespace shardmat {
@@ -40,6 +41,22 @@ void fill_host(ValueType type, std::int64_t n, double value, void* x, Stream&) {
   });
 }
 
+/// The sum of x[i]·y[i], of the same bits on each instruction set.
+template <class Set, class T>
+SHARDMAT_INLINE double dot_of(const T* x, const T* y, std::int64_t n) {
+  constexpr int kLanes = 8;
+  using Sums = Lanes<double, kLanes>;
+  Sums sums{};
+  const std::int64_t whole = n - n % kLanes;
+  for (std::int64_t i = 0; i < whole; i += kLanes)
+    add_product<Set>(sums, __builtin_convertvector(load<kLanes>(x + i), Sums),
+                     __builtin_convertvector(load<kLanes>(y + i), Sums));
+  double sum = 0;
+  for (int lane = 0; lane < kLanes; ++lane) sum += sums[lane];
+  for (std::int64_t i = whole; i < n; ++i) add_product<Set>(sum, static_cast<double>(x[i]), static_cast<double>(y[i]));
+  return sum;
+}
+
 void column_dots_host(ValueType type, std::int64_t n, std::int64_t columns, const void* x, const void* y, double* partial,
                       double* result, Stream&) {
   dispatch(type, [&](auto tag) {
@@ -50,6 +67,12 @@ void column_dots_host(ValueType type, std::int64_t n, std::int64_t columns, cons
     parallel_ranges(kDotBlocks, std::max<std::int64_t>(1, blocks_at_least), [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t b = first; b < last; ++b) {
         double* sums = partial + b * columns;
+        if (columns == 1) {
+          const std::int64_t begin = n * b / kDotBlocks, count = n * (b + 1) / kDotBlocks - begin;
+          run_compiled_for(best_isa(), [&]<class Set>(Set)
+                                           SHARDMAT_INLINE_LAMBDA { *sums = dot_of<Set>(xs + begin, ys + begin, count); });
+          continue;
+        }
         std::fill(sums, sums + columns, 0.0);
         for (std::int64_t i = n * b / kDotBlocks; i < n * (b + 1) / kDotBlocks; ++i)
           for (std::int64_t j = 0; j < columns; ++j)

@@ -7,8 +7,8 @@
 
 namespace shardmat::multigrid {
 
-/// An estimate of ‖A − Aᵀ‖ / ‖A‖ in Frobenius norms for a square matrix, from xᵀAy − yᵀAx for 32 pairs of random vectors of
-/// ±1: the mean of the squares is ‖A − Aᵀ‖² (without vectors in memory, nor rows of other ranks). Usually within a quarter
+/// An estimate of ‖A − Aᵀ‖ / ‖A‖ in Frobenius norms for a square matrix, from xᵀAy − yᵀAx for 8 pairs of random vectors of
+/// ±1: the mean of the squares is ‖A − Aᵀ‖² (without vectors in memory, nor rows of other ranks). Usually within a third
 /// of the norm; 0 up to rounding if A is symmetric. The same on all ranks.
 double asymmetry(const NodeRows& a);
 

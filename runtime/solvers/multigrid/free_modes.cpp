@@ -10,6 +10,7 @@
 #include "runtime/context/context.h"
 #include "runtime/solvers/eigen/symmetric_eigen.h"
 #include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/multigrid/blocks.h"
 #include "runtime/solvers/multigrid/near_null_space.h"
 #include "runtime/solvers/multigrid/take_nodes.h"
 
@@ -20,6 +21,7 @@ namespace {
 constexpr double kSoft = 1e-6;
 /// Modes of a body depend on each other where less than this share is left.
 constexpr double kDependent = 1e-10;
+constexpr int kMostUnknowns = 12;  ///< of a node
 
 /// Of own nodes, then ghosts: the least number of a node that couplings connect with it; -1 for nodes without modes.
 class Bodies {
@@ -35,12 +37,16 @@ class Bodies {
     const HostVector<std::int64_t> of_ghosts = a.cols->fetch<std::int64_t>(label, 1);
     label.insert(label.end(), of_ghosts.begin(), of_ghosts.end());
     std::iota(parent_.begin(), parent_.end(), 0);
-    for (std::int64_t i = 0; i < own; ++i)
-      for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k) {
-        const std::int32_t p = root(static_cast<std::int32_t>(i)), q = root(a.column[at(k)]);
-        if (p == q || label[at(i)] < 0 || label[at(a.column[at(k)])] < 0 || is_zero(a, k)) continue;
+    for (std::int64_t i = 0; i < own; ++i) {
+      std::int32_t p = root(static_cast<std::int32_t>(i));
+      for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1] && label[at(i)] >= 0; ++k) {
+        const std::int32_t j = a.column[at(k)];
+        if (parent_[at(j)] == p || label[at(j)] < 0 || is_zero(a, k)) continue;
+        const std::int32_t q = root(j);
         parent_[at(std::max(p, q))] = std::min(p, q);
+        p = std::min(p, q);
       }
+    }
     // A rank knows its own parts of a body; ghosts tell those of other ranks.
     HostVector<std::int64_t> least(parent_.size());
     const auto spread = [&] {
@@ -138,6 +144,36 @@ std::vector<std::vector<double>> soft_combinations(const BodySums& sums, int cou
   return soft;
 }
 
+/// A·V, or |A|·|V|: rows of a.count() nodes. Collective.
+template <bool kMagnitudes>
+HostVector<double> times_modes(const NodeRows& a, const Modes& modes) {
+  const int s = a.row_size, m = modes.count;
+  const std::int64_t own = a.count(), entries = std::int64_t{s} * m;
+  HostVector<double> all = modes.value;
+  const HostVector<double> ghosts = a.cols->fetch<double>(modes.value, entries);
+  all.insert(all.end(), ghosts.begin(), ghosts.end());
+  if (kMagnitudes) std::transform(all.begin(), all.end(), all.begin(), [](double value) { return std::abs(value); });
+  HostVector<double> product(at(own * entries), 0.0);
+  with_sizes(s, m, [&]<int kS, int kM>(Known<kS>, Known<kM>) {
+    parallel_ranges(own, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+      run_compiled_for(best_isa(), [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
+        double magnitudes[kMostUnknowns * kMostUnknowns];
+        for (std::int64_t i = begin; i < end; ++i)
+          for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k) {
+            const double* block = a.block(k);
+            if constexpr (kMagnitudes) {
+              for (int e = 0; e < s * s; ++e) magnitudes[e] = std::abs(block[e]);
+              block = magnitudes;
+            }
+            multigrid::add_product<kS, kM>(block, all.data() + a.column[at(k)] * entries, product.data() + i * entries, s,
+                                           m);
+          }
+      });
+    });
+  });
+  return product;
+}
+
 double dot(const double* a, const std::vector<double>& b) {
   double sum = 0;
   for (std::size_t i = 0; i < b.size(); ++i) sum += a[i] * b[i];
@@ -162,26 +198,7 @@ NullVectors free_modes(const NodeRows& a, const Modes& modes, double allowed) {
                       : static_cast<std::int32_t>(std::lower_bound(labels.begin(), labels.end(), bodies.of_own[at(i)]) -
                                                   labels.begin());
   if (count == 0) return found;
-  // A·V, and |A|·|V| a mode: of unknown u of a node at (i · s + u) · m.
-  const HostVector<double> ghosts = a.cols->fetch<double>(modes.value, std::int64_t{s} * m);
-  HostVector<double> force(modes.value.size()), magnitude(modes.value.size());
-  parallel_ranges(own, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-    std::fill(force.begin() + begin * s * m, force.begin() + end * s * m, 0.0);
-    std::fill(magnitude.begin() + begin * s * m, magnitude.begin() + end * s * m, 0.0);
-    for (std::int64_t i = begin; i < end; ++i)
-      for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k) {
-        const std::int64_t j = a.column[at(k)];
-        const double* const v = j < own ? modes.value.data() + j * s * m : ghosts.data() + (j - own) * s * m;
-        for (int r = 0; r < s; ++r)
-          for (int c = 0; c < s; ++c) {
-            const double entry = a.block(k)[r * s + c];
-            if (entry == 0) continue;
-            double* const f = force.data() + (i * s + r) * m;
-            double* const g = magnitude.data() + (i * s + r) * m;
-            for (int e = 0; e < m; ++e) f[e] += entry * v[c * m + e], g[e] += std::abs(entry * v[c * m + e]);
-          }
-      }
-  });
+  const HostVector<double> force = times_modes<false>(a, modes);  // A·V: of unknown u of a node at (i · s + u) · m
   const auto entries = static_cast<std::int64_t>(2 * m * m);
   std::vector<double> sums(at(count * entries), 0.0), largest(at(count), 0.0), nodes(at(count), 0.0);
   for (std::int64_t i = 0; i < own; ++i) {
@@ -213,6 +230,7 @@ NullVectors free_modes(const NodeRows& a, const Modes& modes, double allowed) {
     for (std::vector<double>& c : soft_combinations(of_body, m, largest[at(b)])) candidates.push_back({b, std::move(c)});
   }
   if (candidates.empty()) return found;
+  const HostVector<double> magnitude = times_modes<true>(a, modes);
   std::vector<double> norms(2 * candidates.size(), 0.0);  // squares of A·v and of |A|·|v|
   for (std::size_t c = 0; c < candidates.size(); ++c) {
     std::vector<double> sizes = candidates[c].factors;

@@ -19,60 +19,63 @@ auto terms_of(const NodeRows& a, const WithGhostRows& b) {
   };
 }
 
-NodeRows pattern_of_product(const NodeRows& a, const WithGhostRows& b, Columns order) {
+/// Calls form(entries of a block of the product, if known, add): add() adds such a term.
+template <class Form>
+void with_product_of(int s, int m, const Form& form) {
+  with_sizes(s, m, [&]<int kS, int kM>(Known<kS>, Known<kM>) {
+    form(Known<kS * kM>(), [s, m](double* sum, const double* x, const double* y)
+                               SHARDMAT_INLINE_LAMBDA { add_product<kS, kM>(x, y, sum, s, m); });
+  });
+}
+
+/// Terms of row g of Pᵀ·AP.
+auto terms_of(const NodeRows& p, const ByColumn& columns, const NodeRows& ap) {
+  return [&](std::int64_t g, auto use) SHARDMAT_INLINE_LAMBDA {
+    for (std::int64_t t = columns.start[at(g)]; t < columns.start[at(g) + 1]; ++t) {
+      const std::int64_t i = columns.row[at(t)];
+      const double* const of_p = p.block(columns.block[at(t)]);
+      for (std::int64_t l = ap.start[at(i)]; l < ap.start[at(i) + 1]; ++l) use(ap.column[at(l)], of_p, ap.block(l));
+    }
+  };
+}
+
+template <class Form>
+void with_transposed_product_of(int s, int m, const Form& form) {
+  with_sizes(s, m, [&]<int kS, int kM>(Known<kS>, Known<kM>) {
+    form(Known<kM * kM>(), [s, m](double* sum, const double* x, const double* y)
+                               SHARDMAT_INLINE_LAMBDA { add_transposed_product<kS, kM>(x, y, sum, s, m); });
+  });
+}
+
+NodeRows product_of(const NodeRows& a, const WithGhostRows& b, Columns order) {
   NodeRows out{a.row_size, b.col_size(), a.rows, b.cols(), {}, {}, {}};
-  form_pattern(a.count(), b.cols()->local_count(), terms_of(a, b), out, order);
+  with_product_of(a.row_size, b.col_size(), [&]<int kEntries>(Known<kEntries>, const auto& add) {
+    form_rows<kEntries>(a.count(), b.cols()->local_count(), terms_of(a, b), add, out, order);
+  });
   return out;
 }
 
 }  // namespace
 
-void multiply_values(const NodeRows& a, const WithGhostRows& b, NodeRows& product) {
-  with_sizes(a.row_size, b.col_size(), [&]<int kS, int kM>(Known<kS>, Known<kM>) {
-    const int s = a.row_size, m = b.col_size();
-    form_values(
-        b.cols()->local_count(), terms_of(a, b),
-        [s, m](const double* x, const double* y, double* sum)
-            SHARDMAT_INLINE_LAMBDA { add_product<kS, kM>(x, y, sum, s, m); },
-        product);
+NodeRows multiply(const NodeRows& a, const WithGhostRows& b) { return product_of(a, b, Columns::ascending); }
+
+Galerkin::Galerkin(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p, NodeRows& product)
+    : columns_(by_column(p)), ap_(product_of(a, all_p, Columns::as_they_come)) {
+  NodeRows c{p.col_size, p.col_size, p.cols, ap_.cols, {}, {}, {}};
+  with_transposed_product_of(p.row_size, p.col_size, [&]<int kEntries>(Known<kEntries>, const auto& add) {
+    form_rows<kEntries>(p.cols->local_count(), ap_.cols->local_count(), terms_of(p, columns_, ap_), add, c);
   });
-}
-
-NodeRows multiply(const NodeRows& a, const WithGhostRows& b) {
-  NodeRows product = pattern_of_product(a, b, Columns::ascending);
-  multiply_values(a, b, product);
-  return product;
-}
-
-Galerkin::Galerkin(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p) : columns_(by_column(p)) {
-  ap_ = pattern_of_product(a, all_p, Columns::as_they_come);
-  c_ = NodeRows{p.col_size, p.col_size, p.cols, ap_.cols, {}, {}, {}};
-  const auto each = [&](std::int64_t g, auto use) {
-    for (std::int64_t t = columns_.start[at(g)]; t < columns_.start[at(g) + 1]; ++t) {
-      const std::int64_t i = columns_.row[at(t)];
-      for (std::int64_t l = ap_.start[at(i)]; l < ap_.start[at(i) + 1]; ++l) use(ap_.column[at(l)]);
-    }
-  };
-  form_pattern(p.cols->local_count(), ap_.cols->local_count(), each, c_);
+  ap_.value = {};
+  c_ = NodeRows{c.row_size, c.col_size, c.rows, c.cols, c.start, c.column, {}};
+  product = brought_home(std::move(c), true);
 }
 
 NodeRows Galerkin::operator()(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p) {
-  multiply_values(a, all_p, ap_);
-  const auto each = [&](std::int64_t g, auto use) SHARDMAT_INLINE_LAMBDA {
-    for (std::int64_t t = columns_.start[at(g)]; t < columns_.start[at(g) + 1]; ++t) {
-      const std::int64_t i = columns_.row[at(t)];
-      const double* const of_p = p.block(columns_.block[at(t)]);
-      for (std::int64_t l = ap_.start[at(i)]; l < ap_.start[at(i) + 1]; ++l) use(ap_.column[at(l)], of_p, ap_.block(l));
-    }
-  };
+  with_product_of(a.row_size, p.col_size,
+                  [&](auto, const auto& add) { form_values(all_p.cols()->local_count(), terms_of(a, all_p), add, ap_); });
   NodeRows c = c_;
-  with_sizes(p.row_size, p.col_size, [&]<int kS, int kM>(Known<kS>, Known<kM>) {
-    const int s = p.row_size, m = p.col_size;
-    form_values(
-        ap_.cols->local_count(), each,
-        [s, m](const double* x, const double* y, double* sum)
-            SHARDMAT_INLINE_LAMBDA { add_transposed_product<kS, kM>(x, y, sum, s, m); },
-        c);
+  with_transposed_product_of(p.row_size, p.col_size, [&](auto, const auto& add) {
+    form_values(ap_.cols->local_count(), terms_of(p, columns_, ap_), add, c);
   });
   ap_.value = {};
   return brought_home(std::move(c), true);

@@ -10,15 +10,12 @@ namespace shardmat::multigrid {
 
 /// A·B; B has the rows of A's columns. Not collective.
 NodeRows multiply(const NodeRows& a, const WithGhostRows& b);
-/// The same, into a matrix that has the pattern of the product.
-void multiply_values(const NodeRows& a, const WithGhostRows& b, NodeRows& product);
-
-/// Pᵀ·A·P for matrices of one pattern.
+/// Pᵀ·A·P, and again for other values.
 class Galerkin {
  public:
-  /// `all_p`: with the rows of A's columns. Not collective.
-  Galerkin(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p);
-  /// REQUIRES: patterns as those of the constructor. Collective.
+  /// Makes the product; `all_p`: P with the rows of A's columns. Collective.
+  Galerkin(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p, NodeRows& product);
+  /// The product for other values. REQUIRES: patterns as those of the constructor. Collective.
   NodeRows operator()(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p);
   const ByColumn& columns() const { return columns_; }
 

@@ -108,8 +108,8 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
     NodeRows t = tentative(aggregates, modes, a.rows, next_modes);
     NodeRows p = symmetric_ ? smoothed(t, a, inverse, kDamping / radius) : t;
     const WithGhostRows all_p(p, a.cols);
-    Galerkin galerkin(a, p, all_p);
-    NodeRows next = galerkin(a, p, all_p);
+    NodeRows next;
+    Galerkin galerkin(a, p, all_p, next);
     mend_diagonal(next, t, a);
     if (!last && nonzeros(next) > left) continue;
     modes = std::move(next_modes);
@@ -121,8 +121,8 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
 NodeRows Hierarchy::drop_middles(const NodeRows& a, Modes& modes) {
   MidEdgeTransfer to = drop_mid_edges(a, modes, mid_edges_);
   const WithGhostRows all_p(to.p, a.cols);
-  Galerkin galerkin(a, to.p, all_p);
-  NodeRows next = galerkin(a, to.p, all_p);
+  NodeRows next;
+  Galerkin galerkin(a, to.p, all_p, next);
   mend_diagonal(next, to.corners, a);
   modes = std::move(to.modes);
   coarsenings_.push_back({std::move(to.corners), std::move(to.p), std::move(galerkin), false});

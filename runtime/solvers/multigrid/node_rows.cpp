@@ -153,30 +153,24 @@ NodeRows brought_home(NodeRows m, bool square) {
   std::partial_sum(first.begin(), first.end(), first.begin());
   HostVector<std::int64_t> next(first.begin(), first.end() - 1);
   for (std::size_t i = 0; i < which.size(); ++i) which[at(next[at(rows.wanted()[i])]++)] = static_cast<std::int64_t>(i);
+  HostVector<std::int32_t> local(come.id.size());
+  parallel_ranges(std::ssize(local), 1 << 12, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k) local[at(k)] = cols->local(come.id[at(k)]);
+  });
   NodeRows out{m.row_size, m.col_size, nullptr, cols, {}, {}, {}};
   out.rows = square ? cols : std::make_shared<const Nodes>(rows.starts(), HostVector<std::int64_t>(), ranks);
-  const auto each_block = [&](std::int64_t i, auto use) {
+  const auto each_block = [&](std::int64_t i, auto use) SHARDMAT_INLINE_LAMBDA {
     for (std::int64_t k = m.start[at(i)]; k < m.start[at(i) + 1]; ++k) use(number[at(m.column[at(k)])], m.block(k));
     for (std::int64_t w = first[at(i)]; w < first[at(i) + 1]; ++w)
       for (std::int64_t k = come.start[at(which[at(w)])]; k < come.start[at(which[at(w)]) + 1]; ++k)
-        use(cols->local(come.id[at(k)]), come.value.data() + k * entries);
+        use(local[at(k)], come.value.data() + k * entries);
   };
-  form_pattern(own, cols->local_count(), each_block, out);
-  out.value.resize(at(out.start.back() * entries));
-  parallel_ranges(own, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      double* const to = out.block(out.start[at(i)]);
-      if (first[at(i)] == first[at(i) + 1]) {  // its columns keep their order
-        std::copy(m.block(m.start[at(i)]), m.block(m.start[at(i) + 1]), to);
-        continue;
-      }
-      std::fill_n(to, (out.start[at(i) + 1] - out.start[at(i)]) * entries, 0.0);
-      each_block(i, [&](std::int32_t column, const double* block) {
-        double* const sum = out.block(out.find(i, column));
+  form_rows(
+      own, cols->local_count(), each_block,
+      [entries](double* sum, const double* block) SHARDMAT_INLINE_LAMBDA {
         for (std::int64_t e = 0; e < entries; ++e) sum[e] += block[e];
-      });
-    }
-  });
+      },
+      out);
   return out;
 }
 

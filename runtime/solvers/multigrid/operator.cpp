@@ -175,6 +175,10 @@ class SingleEntries {
   CsrView view_;
 };
 
+/// Entries a row, on average. Longer ones come to the rate of memory in csr, too; packing them takes as long as 300
+/// products.
+constexpr std::int64_t kLongestToPack = 16;
+
 /// Short indices where the pattern repeats: such a product reads 0.6 of the bytes of csr.
 std::shared_ptr<Storage> packed(const SingleEntries& rows, ValueType type, Stream& stream) {
   const Format& format = find_format("packed");
@@ -213,7 +217,8 @@ Operator::Operator(const NodeRows& rows, Context& context, ValueType type, int c
     const auto to = [this](std::int32_t j) { return place(j); };
     x_bytes_ = nodes.own() * rows.col_size * columns * static_cast<std::int64_t>(size_of(type));
     const std::int64_t cols = moving.map->length() * rows.col_size;
-    const bool packs = rows.block_entries() == 1 && rows.rows == rows.cols && columns == 1;
+    const bool packs = rows.block_entries() == 1 && rows.rows == rows.cols && columns == 1 &&
+                       rows.blocks() <= kLongestToPack * rows.count();
     storage_ = packs ? packed(SingleEntries(rows, cols, to), type, stream)
                      : stored({rows, stored_block(rows)}, cols, to, type, stream);
     if (columns == 1) {

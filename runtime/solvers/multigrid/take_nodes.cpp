@@ -77,50 +77,27 @@ NodeRows take_nodes(DistributedMatrix& matrix, int size, const HeldRows* held, S
     HostVector<char> is_held(at(map.local_rows()), 0);
     if (held != nullptr)
       for (const std::int64_t row : held->rows()) is_held[at(row)] = 1;
+    require_host_memory(csr.row_ptr[at(map.local_rows())] * 8 * 3 / 2, "the rows of multigrid's finest level");
     csr.col_idx.visit([&](const auto& places_of_entries) {
-      const auto each_entry = [&](std::int64_t row, auto use) {
-        if (is_held[at(row)] != 0) return;
-        for (std::int64_t k = csr.row_ptr[at(row)] - csr.row_ptr[0]; k < csr.row_ptr[at(row) + 1] - csr.row_ptr[0]; ++k) {
-          const auto place = at(places_of_entries[at(k)]);
-          if (node_of[place] >= 0) use(k, node_of[place], unknown[place]);
-        }
-      };
-      /// The rows of a node have the same columns as the row before, as those of elements.
-      const auto as_before = [&](std::int64_t row, std::int64_t before) {
-        const std::int64_t length = csr.row_ptr[at(row) + 1] - csr.row_ptr[at(row)];
-        if (length != csr.row_ptr[at(before) + 1] - csr.row_ptr[at(before)] || is_held[at(row)] != is_held[at(before)])
-          return false;
-        const auto first = places_of_entries.begin() + (csr.row_ptr[at(row)] - csr.row_ptr[0]);
-        return std::equal(first, first + length, places_of_entries.begin() + (csr.row_ptr[at(before)] - csr.row_ptr[0]));
-      };
-      const auto row_of = [&](std::int64_t node, int r) { return rows[at(node * size + r)]; };
-      form_pattern(
-          nodes->own(), nodes->local_count(),
-          [&](std::int64_t node, auto use) {
-            for (int r = 0; r < size; ++r)
-              if (r == 0 || !as_before(row_of(node, r), row_of(node, r - 1)))
-                each_entry(row_of(node, r), [&](std::int64_t, std::int32_t column, std::int32_t) { use(column); });
-            use(static_cast<std::int32_t>(node));  // a diagonal block in any case
-          },
-          out);
-      const std::int64_t entries = out.block_entries();
-      require_host_memory(out.start.back() * entries * 8, "the rows of multigrid's finest level");
-      out.value.resize(at(out.start.back() * entries));
       csr.values.visit([&](const auto& values) {
-        parallel_ranges(out.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-          std::vector<double*> block(at(nodes->local_count()));
-          for (std::int64_t i = begin; i < end; ++i) {
-            std::fill_n(out.block(out.start[at(i)]), (out.start[at(i) + 1] - out.start[at(i)]) * entries, 0.0);
-            for (std::int64_t k = out.start[at(i)]; k < out.start[at(i) + 1]; ++k)
-              block[at(out.column[at(k)])] = out.block(k);
-            for (int r = 0; r < size; ++r) {
-              each_entry(row_of(i, r), [&](std::int64_t k, std::int32_t column, std::int32_t c) {
-                block[at(column)][r * size + c] = values[at(k)];
-              });
-              if (is_held[at(row_of(i, r))] != 0) block[at(i)][r * size + r] = 1;
+        const auto each_entry = [&](std::int64_t node, auto use) SHARDMAT_INLINE_LAMBDA {
+          for (int r = 0; r < size; ++r) {
+            const std::int64_t row = rows[at(node * size + r)];
+            if (is_held[at(row)] != 0) {
+              use(static_cast<std::int32_t>(node), 1.0, r * size + r);
+              continue;
+            }
+            for (std::int64_t k = csr.row_ptr[at(row)] - csr.row_ptr[0]; k < csr.row_ptr[at(row) + 1] - csr.row_ptr[0];
+                 ++k) {
+              const auto place = at(places_of_entries[at(k)]);
+              if (node_of[place] >= 0) use(node_of[place], static_cast<double>(values[at(k)]), r * size + unknown[place]);
             }
           }
-        });
+          use(static_cast<std::int32_t>(node), 0.0, 0);  // a diagonal block in any case
+        };
+        form_rows(
+            nodes->own(), nodes->local_count(), each_entry,
+            [](double* block, double value, std::int32_t to) SHARDMAT_INLINE_LAMBDA { block[to] += value; }, out);
       });
     });
   });
