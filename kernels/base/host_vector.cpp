@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <list>
@@ -39,6 +40,8 @@ class LargeArrays {
     if (page == kHugePageBytes) madvise(array.memory, array.bytes, MADV_HUGEPAGE);  // a hint: some systems have none
     in_use_.emplace(array.memory, array.bytes);
     bytes_in_use_ += array.bytes;
+    most_in_use_ = std::max(most_in_use_, bytes_in_use_);
+    free_kept_beyond(most_in_use_ - bytes_in_use_);
     return array.memory;
   }
 
@@ -51,11 +54,12 @@ class LargeArrays {
     if (keepers_ == 0) return std::free(memory);
     kept_.push_back({memory, bytes});
     bytes_kept_ += bytes;
-    free_kept_beyond(bytes_in_use_ / 2);
+    free_kept_beyond(most_in_use_ - bytes_in_use_);
   }
 
   void keep(int more) noexcept {
     const std::lock_guard lock(mutex_);
+    if (keepers_ == 0) most_in_use_ = bytes_in_use_;
     keepers_ += more;
     if (keepers_ == 0) free_kept_beyond(0);
   }
@@ -88,7 +92,7 @@ class LargeArrays {
   std::mutex mutex_;
   std::unordered_map<void*, std::size_t> in_use_;
   std::list<Array> kept_;  ///< the oldest first
-  std::size_t bytes_in_use_ = 0, bytes_kept_ = 0;
+  std::size_t bytes_in_use_ = 0, most_in_use_ = 0, bytes_kept_ = 0;
   int keepers_ = 0;
 };
 

@@ -5,8 +5,8 @@
 
 namespace shardmat {
 
-/// While one lives, large arrays (HostVector) that are freed are kept for the next ones, up to half the bytes in use: for
-/// work that makes many arrays. The system would clear every page of them.
+/// While one lives, large arrays (HostVector) that are freed are kept for the next ones: for work that makes many arrays, of
+/// which the system would clear every page. With those in use they are never more bytes than were in use at once.
 class KeptArrays {
  public:
   KeptArrays();

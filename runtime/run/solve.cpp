@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "kernels/base/kept_arrays.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/timer.h"
 #include "partition/files/atomic_files.h"
@@ -76,6 +77,7 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
   }
 
   void load() {
+    const KeptArrays reuse;
     LoadOptions load = options_.load;
     load.progress = options_.control.progress;
     matrix_ = std::make_unique<DistributedMatrix>(source_, context_, load);
