@@ -1,21 +1,19 @@
 #include "kernels/base/host_vector.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdlib>
-#include <limits>
 #include <list>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
 
+#include "kernels/base/huge_pages.h"
 #include "kernels/base/kept_arrays.h"
 
 namespace shardmat {
 namespace {
 
-constexpr std::size_t kPageBytes = 4096, kHugePageBytes = std::size_t{2} << 20;
+constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kLargeBytes = std::size_t{128} << 10;  ///< from here on malloc() asks the system, too
 
 /// Large arrays: those in use, and freed ones that are kept.
@@ -27,17 +25,14 @@ class LargeArrays {
   }
 
   void* allocate(std::size_t bytes) {
-    if (bytes > std::numeric_limits<std::size_t>::max() - kHugePageBytes) throw std::bad_alloc();
-    const std::size_t page = bytes < kHugePageBytes ? kPageBytes : kHugePageBytes, whole = (bytes + page - 1) / page * page;
     const std::lock_guard lock(mutex_);
-    Array array = take_kept(whole);
-    if (array.memory == nullptr) array = {std::aligned_alloc(page, whole), whole};
+    Array array = take_kept(bytes);
+    if (array.memory == nullptr) array = fresh(bytes);
     if (array.memory == nullptr) {  // what is kept may be what is missing
       free_kept_beyond(0);
-      array.memory = std::aligned_alloc(page, whole);
+      array = fresh(bytes);
       if (array.memory == nullptr) throw std::bad_alloc();
     }
-    if (page == kHugePageBytes) madvise(array.memory, array.bytes, MADV_HUGEPAGE);  // a hint: some systems have none
     in_use_.emplace(array.memory, array.bytes);
     bytes_in_use_ += array.bytes;
     most_in_use_ = std::max(most_in_use_, bytes_in_use_);
@@ -69,6 +64,11 @@ class LargeArrays {
     void* memory = nullptr;
     std::size_t bytes = 0;
   };
+
+  static Array fresh(std::size_t bytes) {
+    void* const memory = allocate_pages(bytes, kAlignment);
+    return {memory, bytes};
+  }
 
   /// The smallest that suffices and is not twice as large.
   Array take_kept(std::size_t bytes) {
