@@ -1,6 +1,7 @@
 #include "partition/generators/elements.h"
 
 #include <cmath>
+#include <limits>
 
 namespace shardmat {
 namespace {
@@ -74,7 +75,36 @@ double barycentric_gradients(const double (&x)[3][4], double (&gradient)[4][3]) 
   return determinant / 6;
 }
 
+constexpr int kTetEdges[6][2] = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
+
+/// 420 ∫ N_a N_b / volume of a quadratic tetrahedron with straight edges.
+constexpr int tet10_mass(int a, int b) {
+  if (a > b) return tet10_mass(b, a);
+  if (b < 4) return a == b ? 6 : 1;
+  const int* f = kTetEdges[b - 4];
+  if (a < 4) return a == f[0] || a == f[1] ? -4 : -6;
+  const int* e = kTetEdges[a - 4];
+  const int shared = (e[0] == f[0]) + (e[0] == f[1]) + (e[1] == f[0]) + (e[1] == f[1]);
+  return 8 << shared;
+}
+
 }  // namespace
+
+double tetrahedron_volume(const double (&x)[3][4]) {
+  double gradient[4][3];
+  const double volume = barycentric_gradients(x, gradient);
+  return volume >= std::numeric_limits<double>::min() ? volume : std::numeric_limits<double>::quiet_NaN();
+}
+
+void TetMass::element_row(const TetVolume<4>& of, int a, double factor, double (&row)[1][4]) const {
+  for (int b = 0; b < 4; ++b) row[0][b] = factor * of.volume * (lumped ? (a == b) / 4.0 : (a == b ? 2 : 1) / 20.0);
+}
+
+void TetMass::element_row(const TetVolume<10>& of, int a, double factor, double (&row)[1][10]) const {
+  constexpr double kDiagonal = 4 * 6 + 6 * 32;
+  for (int b = 0; b < 10; ++b)
+    row[0][b] = factor * of.volume * (lumped ? (a == b) * tet10_mass(a, a) / kDiagonal : tet10_mass(a, b) / 420.0);
+}
 
 void compute_gradients(const double (&x)[3][8], Hex8Gradients& gradients) {
   double cofactor[3][3][8], determinant[8];
@@ -105,7 +135,6 @@ void compute_gradients(const double (&x)[3][4], Tet4Gradients& gradients) {
 
 void compute_gradients(const double (&x)[3][4], Tet10Gradients& gradients) {
   constexpr double kNear = 0.58541019662496845446, kFar = 0.13819660112501051518;  // (5 ± …√5)/20
-  constexpr int kEdges[6][2] = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
   double gradient[4][3];
   const double scale = std::sqrt(barycentric_gradients(x, gradient) / 4);
   for (int p = 0; p < 4; ++p) {
@@ -114,7 +143,7 @@ void compute_gradients(const double (&x)[3][4], Tet10Gradients& gradients) {
     for (int d = 0; d < 3; ++d) {
       for (int v = 0; v < 4; ++v) gradients.at[p][d][v] = scale * (4 * weight[v] - 1) * gradient[v][d];
       for (int e = 0; e < 6; ++e) {
-        const auto [u, v] = kEdges[e];
+        const auto [u, v] = kTetEdges[e];
         gradients.at[p][d][4 + e] = scale * 4 * (weight[u] * gradient[v][d] + weight[v] * gradient[u][d]);
       }
     }

@@ -26,17 +26,35 @@ void compute_gradients(const double (&x)[3][8], Hex8Gradients& gradients);
 void compute_gradients(const double (&x)[3][4], Tet4Gradients& gradients);
 void compute_gradients(const double (&x)[3][4], Tet10Gradients& gradients);
 
+/// What the mass matrix needs of a tetrahedron with this many nodes.
+template <int Nodes>
+struct TetVolume {
+  static constexpr int kNodes = Nodes;
+  double volume;  ///< not a number if it underflows, so that no mass is lost unseen
+};
+double tetrahedron_volume(const double (&x)[3][4]);
+
 /// The shape functions at the points, scaled like gradients.
 struct Hex8Values {
   double at[8][8];  ///< [point][node]
 };
 void compute_values(const double (&x)[3][8], Hex8Values& values);
 
-/// -∇·(k ∇u): one unknown a node.
-struct Diffusion {
-  static constexpr int kUnknowns = 1;
+/// What Diffusion and Elasticity have in common.
+struct GradientPhysics {
   using Hexahedron = Hex8Gradients;
-  static void integrate(const double (&x)[3][8], Hex8Gradients& gradients) { compute_gradients(x, gradients); }
+  using Tetrahedron4 = Tet4Gradients;
+  using Tetrahedron10 = Tet10Gradients;
+  template <int Corners, class Gradients>
+  static void integrate(const double (&x)[3][Corners], Gradients& gradients) {
+    compute_gradients(x, gradients);
+  }
+};
+
+/// -∇·(k ∇u): one unknown a node.
+struct Diffusion : GradientPhysics {
+  static constexpr int kUnknowns = 1;
+  static constexpr int kCoupled = 1;  ///< unknowns of a neighbour that a row couples with
   /// row[0][b] = entry (a, b) of the element matrix for the coefficient k.
   template <int Nodes, int Points>
   void element_row(const ElementGradients<Nodes, Points>& gradients, int a, double k, double (&row)[1][Nodes]) const {
@@ -49,10 +67,9 @@ struct Diffusion {
 };
 
 /// Isotropic linear elasticity: displacements (u_x, u_y, u_z) at each node.
-struct Elasticity {
+struct Elasticity : GradientPhysics {
   static constexpr int kUnknowns = 3;
-  using Hexahedron = Hex8Gradients;
-  static void integrate(const double (&x)[3][8], Hex8Gradients& gradients) { compute_gradients(x, gradients); }
+  static constexpr int kCoupled = 3;
   double lambda = 0;  ///< Lamé's constants
   double mu = 0;
 
@@ -80,6 +97,23 @@ struct Elasticity {
       for (int i = 0; i < 3; ++i) row[4 * i][b] += trace;
     }
   }
+};
+
+/// The mass of tetrahedra for the density 1: a row couples equal components only.
+struct TetMass {
+  static constexpr int kUnknowns = 3;
+  static constexpr int kCoupled = 1;
+  using Tetrahedron4 = TetVolume<4>;
+  using Tetrahedron10 = TetVolume<10>;
+  bool lumped = false;  ///< the diagonal is scaled so that it holds the mass of each element (Hinton, Rock and Zienkiewicz)
+
+  template <int Nodes>
+  static void integrate(const double (&x)[3][4], TetVolume<Nodes>& of) {
+    of.volume = tetrahedron_volume(x);
+  }
+  /// row[0][b] = ∫ N_a N_b.
+  void element_row(const TetVolume<4>& of, int a, double factor, double (&row)[1][4]) const;
+  void element_row(const TetVolume<10>& of, int a, double factor, double (&row)[1][10]) const;
 };
 
 }  // namespace shardmat

@@ -1,6 +1,4 @@
 // poisson and elasticity: on a grid of hexahedra, or on tetrahedra of a mesh file.
-#include <fmt/format.h>
-
 #include <memory>
 #include <span>
 
@@ -11,25 +9,11 @@
 namespace shardmat {
 namespace {
 
-TetOptions tet_options(const Arguments& arguments, const Jitter& jitter) {
-  for (const char* key : {"n", "nx", "ny", "nz", "stretch", "inclusions"})
-    if (arguments.given(key)) arguments.refuse(fmt::format("{} is for grids; leave it out with mesh=FILE", key));
-  TetOptions options;
-  options.mesh = arguments.text("mesh");
-  options.degree = static_cast<int>(arguments.integer("degree", 1, 2));
-  options.clamp = arguments.real("clamp", 0, 1);
-  options.random_order = arguments.choice("order", {"mesh", "random"}) == "random";
-  options.jitter = jitter;
-  return options;
-}
-
 template <class Physics>
 std::unique_ptr<RowSource> make_source(const Arguments& arguments, const Physics& physics) {
+  if (const auto options = tet_options_from(arguments))
+    return make_tetrahedra_source(arguments.specification(), *options, physics);
   const Jitter jitter{arguments.flag("uniform"), arguments.seed()};
-  if (arguments.given("mesh"))
-    return make_tetrahedra_source(arguments.specification(), tet_options(arguments, jitter), physics);
-  for (const char* key : {"degree", "order"})
-    if (arguments.given(key)) arguments.refuse(fmt::format("{} is for meshes; give mesh=FILE too or leave it out", key));
   const Grid grid = grid_from(arguments, 2);
   return make_hexahedra_source(arguments.specification(), grid, physics, jitter, Inclusions(arguments, grid));
 }
@@ -39,7 +23,8 @@ constexpr GeneratorParameter kElasticity[] = {
     {"nx", "n", "nodes along x; node numbers run fastest along x"},
     {"ny", "n", "nodes along y"},
     {"nz", "n", "nodes along z"},
-    {"stretch", "1", "edges of the grid's elements along x, y and z, as AxBxC; F alone: 1x1xF"},
+    kSizeParameter,
+    {"stretch", "1", "edges of the grid's elements along x, y and z, as AxBxC; F alone: 1x1xF", true},
     {"inclusions", "1",
      "stiffness of blocks of 4 x 4 x 4 elements, a third of the blocks, drawn by the seed; the others have 1"},
     {"mesh", "none", "HDF5 file with /points and /tetrahedra, instead of a grid; its path may hold no comma"},

@@ -18,6 +18,7 @@ struct GeneratorParameter {
   std::string_view name;           ///< "n"
   std::string_view default_value;  ///< "40"; empty if it must be given, "off" for a flag
   std::string_view help;           ///< one line with unit and range
+  bool rare = false;               ///< --help leaves it to --help-all
 };
 
 /// Parameter values by name, as text; every parameter of the generator is present once defaults are filled in.

@@ -17,6 +17,34 @@ constexpr double kThinnest = 1e-6;
 constexpr double kStiffest = 1e12;
 constexpr std::uint64_t kInclusionStream = 13;
 
+void refuse_too_many(const Arguments& arguments, double nodes) {
+  if (nodes > kMostNodes) arguments.refuse(fmt::format("{:.3g} nodes are too many; there may be 2^50", nodes));
+}
+
+/// A box of the lengths in the parameter size, with n nodes along its shortest edge.
+Grid sized_grid_from(const Arguments& arguments) {
+  for (const char* key : {"nx", "ny", "nz", "stretch"})
+    if (arguments.given(key))
+      arguments.refuse(
+          fmt::format("size and {} contradict each other: size and n decide nodes and elements; leave one out", key));
+  const std::array<double, 3> length = arguments.lengths("size", kThinnest, 1 / kThinnest);
+  const double shortest = *std::min_element(length.begin(), length.end());
+  const auto cells = static_cast<double>(arguments.integer("n", 2, kLongestEdge) - 1);
+  Grid grid;
+  double nodes = 1;
+  for (std::size_t d = 0; d < 3; ++d) {
+    const double along = std::round(length[d] / shortest * cells);
+    if (along >= static_cast<double>(kLongestEdge))
+      arguments.refuse(fmt::format("size={} with {} nodes along the shortest edge needs {:.3g} along {}; there may be {}",
+                                   arguments.text("size"), cells + 1, along + 1, "xyz"[d], kLongestEdge));
+    grid.size[d] = static_cast<std::int64_t>(along) + 1;
+    grid.edge[d] = length[d] / along;
+    nodes *= along + 1;
+  }
+  refuse_too_many(arguments, nodes);
+  return grid;
+}
+
 }  // namespace
 
 std::int64_t Grid::neighbours(const GridPoint& p) const {
@@ -34,13 +62,13 @@ Grid free_grid_from(const Arguments& arguments, std::int64_t least) {
     grid.size[d] = arguments.integer(arguments.given(kKeys[d]) ? kKeys[d] : "n", least, kLongestEdge);
     nodes *= static_cast<double>(grid.size[d]);
   }
-  if (nodes > kMostNodes) arguments.refuse(fmt::format("{:.3g} nodes are too many; there may be 2^50", nodes));
+  refuse_too_many(arguments, nodes);
   return grid;
 }
 
 Grid grid_from(const Arguments& arguments, std::int64_t least) {
-  Grid grid = free_grid_from(arguments, least);
-  grid.edge = arguments.lengths("stretch", kThinnest, 1 / kThinnest);
+  Grid grid = arguments.given("size") ? sized_grid_from(arguments) : free_grid_from(arguments, least);
+  if (!arguments.given("size")) grid.edge = arguments.lengths("stretch", kThinnest, 1 / kThinnest);
   std::array<double, 3> length{};
   for (std::size_t d = 0; d < 3; ++d) length[d] = static_cast<double>(grid.size[d] - 1) * grid.edge[d];
   grid.axis = static_cast<int>(std::max_element(length.begin(), length.end()) - length.begin());

@@ -49,7 +49,13 @@ struct Grid {
 
 /// Makes a grid from the parameters n, nx, ny, nz, at least `least` each. No node is clamped.
 Grid free_grid_from(const Arguments& arguments, std::int64_t least);
-/// The same, with the parameters stretch and clamp too.
+/// The parameter size of the generators that call grid_from().
+inline constexpr GeneratorParameter kSizeParameter{
+    "size", "none",
+    "lengths AxBxC of the box along x, y and z, in place of nx, ny, nz and stretch: n nodes along the shortest, elements as "
+    "long along the others, except that their number is rounded; F alone: 1x1xF"};
+
+/// The same, with the parameters size, stretch and clamp too.
 Grid grid_from(const Arguments& arguments, std::int64_t least);
 
 /// Blocks of 4 x 4 x 4 elements (or nodes) that are `factor` times as stiff as the others: each block with probability 1/3.

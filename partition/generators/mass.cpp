@@ -1,10 +1,11 @@
-// mass: the mass matrix of elasticity's hexahedra for the density 1. A row couples equal components only. Clamped nodes are
-// treated as in elasticity.
+// mass: the mass matrix of elasticity's hexahedra or tetrahedra for the density 1. A row couples equal components only.
+// Clamped nodes are treated as in elasticity.
 #include <memory>
 #include <utility>
 
 #include "partition/generators/families.h"
 #include "partition/generators/hexahedra_walk.h"
+#include "partition/generators/tetrahedra.h"
 
 namespace shardmat {
 namespace {
@@ -74,32 +75,42 @@ constexpr GeneratorParameter kParameters[] = {
     {"nx", "n", "nodes along x; node numbers run fastest along x"},
     {"ny", "n", "nodes along y"},
     {"nz", "n", "nodes along z"},
-    {"stretch", "1", "edges of the grid's elements along x, y and z, as AxBxC; F alone: 1x1xF"},
+    kSizeParameter,
+    {"stretch", "1", "edges of the grid's elements along x, y and z, as AxBxC; F alone: 1x1xF", true},
     {"inclusions", "1", "no effect, since the density is 1 everywhere; taken so that the keys of elasticity fit"},
+    {"mesh", "none", "HDF5 file with /points and /tetrahedra, instead of a grid; its path may hold no comma"},
+    {"degree", "1", "degree of the tetrahedra: 1 (4 nodes) or 2 (10 nodes)"},
+    {"order", "mesh", "order of the mesh's nodes: mesh (as in the file) or random (by seed)"},
     {"clamp", "0",
-     "turn the nodes in this first fraction of the longest edge into identity rows and columns, as elasticity does: each of "
-     "their unknowns adds the eigenvalue 1 to K x = λ M x; 0: no nodes"},
-    {"seed", "1", "seed of the jitter of node positions"},
+     "turn the nodes that elasticity clamps into identity rows and columns, too: each of their unknowns adds the eigenvalue "
+     "1 to K x = λ M x; 0: no nodes"},
+    {"seed", "1", "seed of the jitter of a grid's node positions, and of order=random"},
     {"uniform", "off", "no jitter"},
     {"E", "1", "no effect; see inclusions"},
     {"nu", "0.3", "no effect; see inclusions"},
-    {"lumped", "off", "a diagonal matrix of the row sums"},
+    {"lumped", "off", "a diagonal matrix: the row sums; on meshes the diagonal, scaled to the mass of each element"},
 };
 
 std::unique_ptr<RowSource> make(const GeneratorArguments& given) {
   const Arguments arguments("mass", kParameters, given);
-  const Grid grid = grid_from(arguments, 2);
-  const Inclusions checked(arguments, grid);
   arguments.real("E", 1e-30, 1e30);
   arguments.real("nu", 0, 0.4999);
+  const bool lumped = arguments.flag("lumped");
+  if (auto options = tet_options_from(arguments)) {
+    options->diagonal = lumped;
+    options->jitter.uniform = true;  // of the stiffness; the density is 1 everywhere
+    return make_tetrahedra_source(arguments.specification(), *options, TetMass{lumped});
+  }
+  const Grid grid = grid_from(arguments, 2);
+  const Inclusions checked(arguments, grid);
   return std::make_unique<MassSource>(arguments.specification(), grid, Jitter{arguments.flag("uniform"), arguments.seed()},
-                                      arguments.flag("lumped"));
+                                      lumped);
 }
 
 }  // namespace
 
 Generator mass_generator() {
-  return {"mass", "mass matrix of elasticity's hexahedra, density 1, 3 unknowns a node", kParameters, make};
+  return {"mass", "mass matrix of elasticity's hexahedra or tetrahedra, density 1, 3 unknowns a node", kParameters, make};
 }
 
 }  // namespace shardmat

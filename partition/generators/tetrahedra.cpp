@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,6 +72,7 @@ class TetrahedraSource final : public GeneratedSource {
         mesh_(std::move(mesh)),
         nodes_(std::move(nodes)),
         physics_(physics),
+        diagonal_(options.diagonal),
         jitter_(options.jitter.uniform ? 0 : kElementJitter),
         coefficient_(options.jitter.seed, kCoefficientStream),
         clamped_(clamped_nodes(nodes_, options.clamp)) {
@@ -110,7 +112,7 @@ class TetrahedraSource final : public GeneratedSource {
           gather(node, places);
           length = 0;
           for (std::size_t k = 0; k < places.size(); ++k)
-            if (k == 0 || column(places[k]) != column(places[k - 1])) length += kUnknowns;
+            if (k == 0 || column(places[k]) != column(places[k - 1])) length += kCoupled;
         }
         const std::int64_t stop = std::min(end, (node + 1) * kUnknowns);
         for (std::int64_t row = std::max(begin, node * kUnknowns); row < stop; ++row) lengths[row - begin] = length;
@@ -136,11 +138,12 @@ class TetrahedraSource final : public GeneratedSource {
 
  private:
   static constexpr int kUnknowns = Physics::kUnknowns;
+  static constexpr int kCoupled = Physics::kCoupled;  ///< all of a node's unknowns, or the row's own component alone
   static constexpr int kNodes = Gradients::kNodes;
   static constexpr int kPlaceBits = 31;
 
   struct ElementRow {
-    double at[kUnknowns * kUnknowns][kNodes];
+    double at[kCoupled * kCoupled][kNodes];
   };
   struct Scratch {
     std::vector<std::int64_t> places;
@@ -158,13 +161,14 @@ class TetrahedraSource final : public GeneratedSource {
   }
   bool is_clamped(std::int64_t node) const { return clamped_[static_cast<std::size_t>(old_number(node))]; }
 
-  /// Sorted places of all nodes that share an element with `node`, clamped ones left out.
+  /// Sorted places of all nodes that share an element with `node`, clamped ones left out; of the diagonal `node` alone.
   void gather(std::int64_t node, std::vector<std::int64_t>& places) const {
     places.clear();
     std::int64_t slot = 0;
     for (const std::int32_t element : nodes_.elements_of(old_number(node)))
       for (const std::int32_t other : nodes_.of_element(element)) {
-        if (!clamped_[static_cast<std::size_t>(other)]) places.push_back((new_number(other) << kPlaceBits) + slot);
+        if (diagonal_ ? other == old_number(node) : !clamped_[static_cast<std::size_t>(other)])
+          places.push_back((new_number(other) << kPlaceBits) + slot);
         ++slot;
       }
     std::sort(places.begin(), places.end());
@@ -180,7 +184,7 @@ class TetrahedraSource final : public GeneratedSource {
       for (std::size_t v = 0; v < 4; ++v)
         for (std::size_t d = 0; d < 3; ++d) corners[d][v] = mesh_.points[static_cast<std::size_t>(own[v])][d];
       Gradients gradients;
-      compute_gradients(corners, gradients);
+      Physics::integrate(corners, gradients);
       const auto local = std::find(own.begin(), own.end(), old_number(node)) - own.begin();
       const double coefficient = 1 + jitter_ * coefficient_.symmetric(elements[e]);
       physics_.element_row(gradients, static_cast<int>(local), coefficient, rows[e].at);
@@ -197,15 +201,15 @@ class TetrahedraSource final : public GeneratedSource {
     }
     for (std::size_t k = 0; k < scratch.places.size();) {
       const std::int64_t other = column(scratch.places[k]);
-      double sum[kUnknowns] = {};
+      double sum[kCoupled] = {};
       for (; k < scratch.places.size() && column(scratch.places[k]) == other; ++k) {
         const std::int64_t slot = scratch.places[k] & ((std::int64_t{1} << kPlaceBits) - 1);
         const ElementRow& row = scratch.rows[static_cast<std::size_t>(slot / kNodes)];
-        for (int j = 0; j < kUnknowns; ++j) sum[j] += row.at[kUnknowns * i + j][slot % kNodes];
+        for (int j = 0; j < kCoupled; ++j) sum[j] += row.at[kCoupled * (i % kCoupled) + j][slot % kNodes];
       }
-      for (int j = 0; j < kUnknowns; ++j) {
+      for (int j = 0; j < kCoupled; ++j) {
         if (!std::isfinite(sum[j])) fail_value(node, sum[j], scratch);
-        *columns++ = other * kUnknowns + j;
+        *columns++ = other * kUnknowns + i / kCoupled * kCoupled + j;
         *values++ = sum[j];
       }
     }
@@ -229,6 +233,7 @@ class TetrahedraSource final : public GeneratedSource {
   TetMesh mesh_;
   TetNodes nodes_;
   Physics physics_;
+  bool diagonal_;
   double jitter_;
   CounterRandom coefficient_;
   std::vector<bool> clamped_;             ///< by old number
@@ -238,18 +243,36 @@ class TetrahedraSource final : public GeneratedSource {
 
 }  // namespace
 
+std::optional<TetOptions> tet_options_from(const Arguments& arguments) {
+  if (!arguments.given("mesh")) {
+    for (const char* key : {"degree", "order"})
+      if (arguments.given(key)) arguments.refuse(fmt::format("{} is for meshes; give mesh=FILE too or leave it out", key));
+    return std::nullopt;
+  }
+  for (const char* key : {"n", "nx", "ny", "nz", "size", "stretch", "inclusions"})
+    if (arguments.given(key)) arguments.refuse(fmt::format("{} is for grids; leave it out with mesh=FILE", key));
+  TetOptions options;
+  options.mesh = arguments.text("mesh");
+  options.degree = static_cast<int>(arguments.integer("degree", 1, 2));
+  options.clamp = arguments.real("clamp", 0, 1);
+  options.random_order = arguments.choice("order", {"mesh", "random"}) == "random";
+  options.jitter = {arguments.flag("uniform"), arguments.seed()};
+  return options;
+}
+
 template <class Physics>
 std::unique_ptr<RowSource> make_tetrahedra_source(std::string name, const TetOptions& options, const Physics& physics) {
   TetMesh mesh = read_tet_mesh(options.mesh);
   TetNodes nodes(mesh, options.degree, options.mesh);
   if (options.degree == 1)
-    return std::make_unique<TetrahedraSource<Physics, Tet4Gradients>>(std::move(name), std::move(mesh), std::move(nodes),
-                                                                      options, physics);
-  return std::make_unique<TetrahedraSource<Physics, Tet10Gradients>>(std::move(name), std::move(mesh), std::move(nodes),
-                                                                     options, physics);
+    return std::make_unique<TetrahedraSource<Physics, typename Physics::Tetrahedron4>>(std::move(name), std::move(mesh),
+                                                                                       std::move(nodes), options, physics);
+  return std::make_unique<TetrahedraSource<Physics, typename Physics::Tetrahedron10>>(std::move(name), std::move(mesh),
+                                                                                      std::move(nodes), options, physics);
 }
 
 template std::unique_ptr<RowSource> make_tetrahedra_source(std::string, const TetOptions&, const Diffusion&);
 template std::unique_ptr<RowSource> make_tetrahedra_source(std::string, const TetOptions&, const Elasticity&);
+template std::unique_ptr<RowSource> make_tetrahedra_source(std::string, const TetOptions&, const TetMass&);
 
 }  // namespace shardmat

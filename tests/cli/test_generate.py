@@ -144,10 +144,16 @@ class Generate(CliTest):
         self.assert_close(self.matrix("elasticity", "--n", 3, "--nz", 5, "--stretch", 10, "--inclusions", 7, "--clamp", 0.3),
                           clamp(beam.elasticity(0.3), np.repeat(beam.steps[:, 2] <= 1, 3)))
 
+    def test_size_is_the_lengths_of_the_box(self):
+        options = ["--size", "1x1x10", "--n", 3, "--uniform"]
+        box = Box((3, 3, 21), (0.5, 0.5, 0.5), uniform=True)
+        self.assert_close(self.matrix("elasticity", *options), box.elasticity(0.3))
+        self.assert_close(self.matrix("mass", *options), box.mass())
+
     def test_ranks_make_the_same_matrix(self):
         for matrix in ("elasticity:nx=9,ny=5,nz=4,inclusions=1e4,stretch=5,nu=0.49,clamp=0.1", "poisson:n=7,inclusions=1e4,stretch=3",
                        "poisson7:nx=9,ny=7,nz=5,inclusions=1e4", "poisson27:nx=9,ny=7,nz=5,inclusions=1e4,stretch=0.1",
-                       "convection_diffusion:n=9,nz=4,wind=rotating", "mass:nx=9,ny=5,nz=4,clamp=0.1", "mass:n=5,lumped"):
+                       "convection_diffusion:n=9,nz=4,wind=rotating", "poisson:size=1x2x5,n=4", "mass:nx=9,ny=5,nz=4,clamp=0.1", "mass:n=5,lumped"):
             with self.subTest(matrix=matrix):
                 self.succeed("convert", matrix, "whole.npz", "--force")
                 a = sp.load_npz(self.path("whole.npz")).tocsr()

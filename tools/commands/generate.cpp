@@ -46,7 +46,7 @@ void add_parameter(Options& options, const GeneratorParameter& parameter) {
                                 "--" + name, [&options, name](const std::string& value) { options.arguments[name] = value; },
                                 fallback.empty() ? help : help + " (default " + fallback + ")")
                             ->type_name("VALUE");
-  if (!follows_another(parameter, *options.generator)) option.common();
+  if (!parameter.rare && !follows_another(parameter, *options.generator)) option.common();
 }
 
 std::string specification(const Options& options) {

@@ -54,6 +54,16 @@ TEST(Generator, RefusesBadArguments) {
     expect_contains(
         usage_error(std::string("poisson7:stretch=") + wrong),
         std::string("stretch must be a number F or three numbers AxBxC, each from 1e-06 to 1000000, not \"") + wrong + "\"");
+  for (const char* other : {"nx=4", "nz=7", "stretch=2"})
+    expect_contains(
+        usage_error(std::string("elasticity:size=1x1x5,") + other),
+        "elasticity: size and " + std::string(other).substr(0, std::string(other).find('=')) + " contradict each other");
+  expect_contains(usage_error("poisson:size=1x2"), "size must be a number F or three numbers AxBxC, each from 1e-06");
+  expect_contains(usage_error("poisson7:size=1x1x2,n=1"), "n must be a whole number from 2 to 1048576, not \"1\"");
+  expect_contains(usage_error("poisson:size=1x1x1e5"),
+                  "size=1x1x1e5 with 40 nodes along the shortest edge needs 3.9e+06 along z");
+  expect_contains(usage_error("poisson:size=1,n=1000000"), "nodes are too many");
+  expect_contains(usage_error("elasticity:mesh=a.h5,size=5"), "size is for grids; leave it out with mesh=FILE");
   expect_contains(usage_error("elasticity:inclusions=0"),
                   "inclusions must be a number from 1e-12 to 1000000000000, not \"0\"");
   expect_contains(usage_error("elasticity:mesh=a.h5,inclusions=5"), "inclusions is for grids; leave it out with mesh=FILE");

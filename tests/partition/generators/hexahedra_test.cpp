@@ -176,6 +176,34 @@ TEST(Hexahedra, StretchGivesTheEnergyOfUniformStrain) {
   EXPECT_EQ(generate("elasticity:n=3,stretch=5").values, generate("elasticity:n=3,stretch=1x1x5").values);
 }
 
+TEST(GridMatrices, SizeGivesTheLengthsOfTheBox) {
+  const auto beam = make_generator("elasticity:size=1x1x50,n=3,uniform,clamp=0.01");
+  EXPECT_EQ(beam->placed_nodes(), 3 * 3 * 101);
+  const HostVector<double> xyz = beam->coordinates(0, beam->placed_nodes());
+  EXPECT_EQ(std::vector<double>(xyz.end() - 3, xyz.end()), (std::vector<double>{1, 1, 50}));
+  EXPECT_EQ(generate("elasticity:size=1x1x50,n=3,uniform,clamp=0.01").values,
+            generate("elasticity:n=3,nz=101,stretch=0.5x0.5x0.5,uniform,clamp=0.01").values);
+  EXPECT_EQ(generate("poisson:size=7,n=4").values, generate("poisson:size=1x1x7,n=4").values);
+  // Lengths that are no multiples of the width keep their length: 2.3 / 0.5 is rounded to 5 elements.
+  const auto plate = make_generator("mass:size=2.3x7x1,n=3");
+  EXPECT_EQ(plate->placed_nodes(), 6 * 15 * 3);
+  for (const char* name : {"mass:lumped,uniform,", "mass:uniform,"}) {
+    const HostCsr m = generate(std::string(name) + "size=2.3x7x1,n=3");
+    double sum = 0;
+    for (const double value : m.values) sum += value;
+    EXPECT_NEAR(sum, 3 * 2.3 * 7, 1e-10);
+  }
+  for (const auto& [specification, rows] : {std::pair{"poisson7:size=3x1x1,n=4", 10 * 4 * 4},
+                                            {"poisson27:size=1x2x3,n=2", 2 * 3 * 4},
+                                            {"poisson:size=0.1x5x5,n=2,clamp=0.1", 2 * 51 * 51},
+                                            {"elasticity:size=1x3x2,n=3,inclusions=1e4", 3 * 3 * 7 * 5}}) {
+    const auto source = make_generator(specification);
+    EXPECT_EQ(source->rows(), rows) << specification;
+    expect_sound(*source);
+    expect_symmetric(all_rows(*source));
+  }
+}
+
 TEST(Hexahedra, InclusionsAreBlocksOfElementsAsOftenAsEachThirdBlock) {
   // The entry between the ends of a long diagonal of an element comes from this element alone.
   const HostCsr plain = generate("poisson:nx=25,ny=33,nz=21,uniform"),

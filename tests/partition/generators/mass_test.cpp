@@ -85,7 +85,91 @@ TEST(Mass, OfEachComponentIsTheVolume) {
   }
 }
 
+const std::string kMesh = "mesh=" SHARDMAT_TEST_DATA "/box.h5";  // the box [0, 8] x [0, 3] x [0, 3], points in f32
+
+TEST(Mass, OfTetrahedraIsSoundSymmetricAndPositive) {
+  for (const std::string keys : {"", ",degree=2", ",degree=2,order=random,seed=4", ",degree=2,clamp=0.1", ",clamp=0.3"}) {
+    const auto source = make_generator("mass:" + kMesh + keys), diagonal = make_generator("mass:lumped," + kMesh + keys);
+    expect_sound(*source);
+    expect_sound(*diagonal);
+    EXPECT_EQ(source->mid_edges(), make_generator("elasticity:" + kMesh + keys)->mid_edges());
+    const HostCsr lumped = all_rows(*diagonal);
+    HostCsr m = all_rows(*source);
+    expect_symmetric(m);
+    EXPECT_EQ(lumped.nnz(), lumped.rows);
+    EXPECT_GT(*std::min_element(lumped.values.begin(), lumped.values.end()), 0);
+    // The smallest eigenvalue of M with respect to its diagonal is 1/2 of linear, 0.3 of quadratic elements.
+    const double least = keys.find("degree=2") == std::string::npos ? 0.5 : 0.3;
+    std::vector<double> x(static_cast<std::size_t>(m.rows));
+    for (const double frequency : {0.1, 1.0, 2.0, 3.1}) {
+      double weight = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        x[i] = std::sin(frequency * static_cast<double>(i));
+        weight += x[i] * x[i] * entry(m, static_cast<std::int64_t>(i), static_cast<std::int64_t>(i));
+      }
+      EXPECT_GT(dot(x, multiply(m, x)), 0.99 * least * weight) << keys << " " << frequency;
+    }
+  }
+}
+
+TEST(Mass, OfTetrahedraGivesTheIntegralsOfWhatTheElementsHold) {
+  for (const std::string keys : {"", ",degree=2", ",degree=2,order=random"}) {
+    const auto source = make_generator("mass:" + kMesh + keys);
+    const HostVector<double> xyz = source->coordinates(0, source->placed_nodes());
+    EXPECT_EQ(xyz, make_generator("elasticity:" + kMesh + keys)->coordinates(0, source->placed_nodes()));
+    const HostCsr m = all_rows(*source), lumped = generate("mass:lumped," + kMesh + keys);
+    for (std::size_t c = 0; c < 3; ++c) {
+      std::vector<double> one(xyz.size()), x(xyz.size()), product(xyz.size());
+      for (std::size_t i = 0; i < xyz.size(); i += 3) {
+        one[i + c] = 1;
+        x[i + c] = xyz[i];
+        product[i + c] = xyz[i] * xyz[i + 1];
+      }
+      EXPECT_NEAR(dot(one, multiply(m, one)), 72, 1e-4);
+      EXPECT_NEAR(dot(one, multiply(lumped, one)), 72, 1e-4);
+      EXPECT_NEAR(dot(x, multiply(m, x)), 1536, 1e-3);   // ∫ x²
+      EXPECT_NEAR(dot(one, multiply(m, x)), 288, 1e-3);  // ∫ x
+      if (keys.empty()) continue;                        // linear elements do not hold x y
+      EXPECT_NEAR(dot(product, multiply(m, product)), 4608, 1e-2);
+      EXPECT_NEAR(dot(x, multiply(m, product)), 2304, 1e-2);  // ∫ x² y
+    }
+  }
+}
+
+TEST(Mass, OfTetrahedraClampsTheNodesThatElasticityClamps) {
+  for (const std::string keys : {",clamp=0.2", ",degree=2,clamp=0.2,order=random", ",degree=2,clamp=0.2,lumped"}) {
+    const HostCsr m = generate("mass:" + kMesh + keys),
+                  free = generate("mass:" + kMesh + keys.substr(0, keys.find("clamp")) +
+                                  "order=" + (keys.find("random") == std::string::npos ? "mesh" : "random") +
+                                  (keys.find("lumped") == std::string::npos ? "" : ",lumped")),
+                  elastic = generate("elasticity:" + kMesh + keys.substr(0, keys.find(",lumped")));
+    ASSERT_EQ(m.rows, elastic.rows);
+    std::int64_t count = 0;
+    const auto clamped = [&](std::int64_t i) {
+      return elastic.row_ptr[static_cast<std::size_t>(i) + 1] - elastic.row_ptr[static_cast<std::size_t>(i)] == 1;
+    };
+    for (std::int64_t i = 0; i < m.rows; ++i) {
+      count += clamped(i);
+      for (auto k = free.row_ptr[static_cast<std::size_t>(i)]; k < free.row_ptr[static_cast<std::size_t>(i) + 1]; ++k) {
+        const std::int64_t j = free.col_idx[static_cast<std::size_t>(k)];
+        EXPECT_EQ(i % 3, j % 3);
+        ASSERT_EQ(entry(m, i, j), clamped(i) || clamped(j) ? (i == j ? 1 : 0) : free.values[static_cast<std::size_t>(k)]);
+      }
+    }
+    EXPECT_GT(count, 50);
+    EXPECT_LE(m.nnz(), free.nnz());
+  }
+}
+
+TEST(Mass, RefusesKeysOfGridsWithAMesh) {
+  for (const char* key : {"n=4", "size=1x2x3", "stretch=2", "inclusions=5"})
+    expect_contains(message_of(ErrorKind::usage, [&] { make_generator("mass:" + kMesh + "," + key); }),
+                    "is for grids; leave it out with mesh=FILE");
+  expect_contains(message_of(ErrorKind::usage, [] { make_generator("mass:degree=2"); }), "degree is for meshes");
+}
+
 TEST(Mass, IgnoresTheMaterial) {
+  EXPECT_EQ(generate("mass:E=5,nu=0.4,seed=3," + kMesh).values, generate("mass:uniform," + kMesh).values);
   EXPECT_EQ(generate("mass:n=6,E=5,nu=0.4,inclusions=1e4,stretch=3").values, generate("mass:n=6,stretch=3").values);
   expect_contains(message_of(ErrorKind::usage, [] { make_generator("mass:nu=0.6"); }),
                   "nu must be a number from 0 to 0.4999");

@@ -318,7 +318,7 @@ TEST(Mesh, BodiesAreWhatSharesNodes) {
 TEST(Mesh, RefusesCoordinatesThatCannotBeComputedWith) {
   MeshFile file;
   for (const double scale : {1e300, 1e-200})
-    for (const char* name : {"poisson:mesh=", "elasticity:degree=2,mesh="}) {
+    for (const char* name : {"poisson:mesh=", "elasticity:degree=2,mesh=", "mass:mesh=", "mass:lumped,degree=2,mesh="}) {
       std::vector<Point> points = kCorners;
       for (Point& point : points)
         for (double& x : point) x *= scale;
