@@ -115,14 +115,15 @@ std::string multigrid_text(const SolveReport& r) {
     if (column->iterations < kSlowOfMultigrid) return {};
     const bool smoothed = r.multigrid->smoothed;
     const auto with = [&](const char* text) { return r.multigrid->modes.find(text) != std::string::npos; };
-    return fmt::format("an iteration with multigrid reduces the residual to {:.2f} of it only: {}",
-                       convergence_factor(*column),
-                       with("no coordinates") && smoothed
-                           ? "give the coordinates of the nodes, or take near_null_space adaptive (a longer set-up)"
-                       : with("no coordinates")                 ? "give the coordinates of the nodes"
-                       : !smoothed && r.multigrid->cycle != "K" ? "take fgmres with the cycle K"
-                       : smoothed && with("constant") && !with("adaptive")
-                           ? "take near_null_space adaptive (a longer set-up), try smoother_degree 3, or take block_jacobi"
+    return fmt::format(
+        "an iteration with multigrid reduces the residual to {:.2f} of it only: {}", convergence_factor(*column),
+        with("no coordinates") && smoothed
+            ? "give the coordinates of the nodes, or take near_null_space adaptive (a longer set-up)"
+        : with("no coordinates")                 ? "give the coordinates of the nodes"
+        : !smoothed && r.multigrid->cycle != "K" ? "take fgmres with the cycle K"
+        : smoothed && with("constant") && !with("adaptive")
+            ? "take near_null_space adaptive (a longer set-up), try smoother_degree 3, or take block_jacobi"
+        : with("adaptive") ? "give the coordinates of the nodes, or try smoother_degree 3"
                            : "try smoother_degree 3, give the near-null vectors of the problem, or take block_jacobi");
   }
   const bool could = r.solver == "cg" && r.backend == "host" && r.rows >= kFewRowsForMultigrid &&

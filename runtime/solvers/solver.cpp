@@ -64,11 +64,14 @@ void require_flexible(const MethodEntry& method, const SolverOptions& o) {
 
 void require_same_cycle(const MethodEntry& method, const SolverOptions& o) {
   if (method.flexible || o.own_preconditioner || !asks_for_varying_cycle(o)) return;
+  const bool can = method.variants, fits = o.variant == CgVariant::automatic || o.variant == CgVariant::flexible;
+  if (can && fits) return;
   throw Error(
       ErrorKind::usage,
       fmt::format("{} needs a preconditioner that stays the same, and multigrid with the cycle K is not a linear map; "
-                  "take fgmres, or the cycle V or W",
-                  method.name),
+                  "take {}, or the cycle V or W",
+                  can ? fmt::format("the variant {} of {}", name(o.variant), method.name) : method.name,
+                  can ? "the variant flexible" : "fgmres, or cg for a symmetric matrix"),
       "cycle");
 }
 
@@ -154,6 +157,8 @@ void append(SolveResult result, SolveResult& all) {
   result.fall_backs = std::move(all.fall_backs);
   all = std::move(result);
 }
+
+constexpr const char* kAdaptive = "adaptive";
 
 std::vector<Given> listed(const SolverOptions& o) {
   std::vector<Given> all = all_settings(o);
@@ -256,13 +261,15 @@ void Solver::take(std::size_t index) {
   ranks.run_agreed([&] { require_takes(method, options_); });
   options_.preconditioning.multigrid.may_vary = method.flexible;
   const bool absolute = options_.preconditioning.absolute || method.demands == Demands::symmetric;
+  const bool adapts = choice.adaptive && options_.preconditioning.multigrid.near_null_space != kAdaptive;
   if (preconditioner_ == nullptr || options_.preconditioner != choice.preconditioner ||
-      absolute != options_.preconditioning.absolute) {
+      absolute != options_.preconditioning.absolute || adapts) {
     PreconditionerOptions preconditioning = options_.preconditioning;
     preconditioning.absolute = absolute;
+    if (adapts) preconditioning.multigrid.near_null_space = kAdaptive;
     method_.reset(), preconditioner_.reset();
     preconditioner_ = make_preconditioner(std::string(choice.preconditioner), preconditioning);
-    options_.preconditioning.absolute = absolute;
+    options_.preconditioning = std::move(preconditioning);
   }
   options_.solver = method.name, options_.preconditioner = choice.preconditioner;
   choice_ = index;
@@ -495,7 +502,10 @@ SolveResult Solver::solve_by_choices(const DistributedVector& b, DistributedVect
                  });
     const std::size_t before = choice_;
     std::size_t next = before + 1;
-    while (indefinite && next + 1 < choices_.size() && choices_[next].method->demands == Demands::positive_definite) ++next;
+    const auto is_in_vain = [&](const SolverChoice& c) {
+      return (indefinite && c.method->demands == Demands::positive_definite) || (c.adaptive && !headway.is_stuck());
+    };
+    while (next + 1 < choices_.size() && is_in_vain(choices_[next])) ++next;
     try {
       take_first_possible(next);
     } catch (const AgreedError& error) {
@@ -505,8 +515,10 @@ SolveResult Solver::solve_by_choices(const DistributedVector& b, DistributedVect
       return all;
     }
     choices_[choice_].why = ended + why;
-    all.fall_backs.push_back(fmt::format("{}{}; {} with {} {}", ended, why, options_.solver, options_.preconditioner,
-                                         headway.is_stuck() ? "went on" : "began anew"));
+    all.fall_backs.push_back(fmt::format(
+        "{}{}; {} with {}{} {}", ended, why, options_.solver, options_.preconditioner,
+        choices_[choice_].adaptive ? ", with adaptive vectors as its near null space (coordinates would help more)," : "",
+        headway.is_stuck() ? "went on" : "began anew"));
   }
 }
 

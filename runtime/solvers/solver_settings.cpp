@@ -178,13 +178,12 @@ std::vector<SolverSetting> make_settings() {
                     o.preconditioning.multigrid.smoother = text;
                   }),
               "preconditioner", {"multigrid", kAuto}),
-      used_by(
-          text_of(
-              "cycle",
-              "V: each level once; W: coarse levels twice; K: twice, with the best combination of both, for fgmres; auto: "
-              "V if the matrix is symmetric, else K with fgmres and W with other methods",
-              {"auto", "V", "W", "K"}, [](O& o) -> std::string& { return o.preconditioning.multigrid.cycle; }),
-          "preconditioner", {"multigrid", kAuto}),
+      used_by(text_of("cycle",
+                      "V: each level once; W: coarse levels twice; K: twice, with the best combination of both, for fgmres "
+                      "and cg; auto: "
+                      "V if the matrix is symmetric, else K with fgmres and W with other methods",
+                      {"auto", "V", "W", "K"}, [](O& o) -> std::string& { return o.preconditioning.multigrid.cycle; }),
+              "preconditioner", {"multigrid", kAuto}),
       used_by(count("smoother_degree", "steps of the smoother before and after the coarse correction", 1, 10,
                     [](O& o) -> int& { return o.preconditioning.multigrid.smoother_degree; }),
               "preconditioner", {"multigrid", kAuto}),
@@ -219,9 +218,8 @@ std::vector<SolverSetting> make_settings() {
               "variant",
               "classic: two sums over the ranks an iteration; single_reduction: one, for the price of a further vector to "
               "read and write; flexible: two, for a preconditioner that is a little unsymmetric or changes; auto takes "
-              "flexible with a preconditioner of the program, else it measures which of the others is faster (if results "
-              "must "
-              "be reproducible, the size of the vectors decides)",
+              "flexible with a preconditioner of the program and with the cycle K, else it measures which of the others is "
+              "faster (if results must be reproducible, the size of the vectors decides)",
               {"auto", "classic", "single_reduction", "flexible"}, [](const O& o) { return name(o.variant); },
               [](O& o, const std::string& text) { o.variant = parse_cg_variant(text); }),
           "solver", {"cg", std::string(kAutomaticMethod)}),

@@ -102,6 +102,26 @@ class Choice(CliTest):
         self.assertLess(report["iterations"], 20)
         self.assertLess(report["convergence_factor"], 0.5)
 
+    def test_adaptive_vectors_follow_constants(self):
+        """A long beam without coordinates: with constants the residual stays for hundreds of iterations."""
+        self.succeed("convert", "elasticity:size=1x1x200,n=3,clamp=0.001,uniform", "beam.npz")
+        for ranks in (1, 2, 3):
+            with self.subTest(ranks=ranks):
+                self.succeed("solve", "beam.npz", "--backend", "host", "--json", "report.json", "--force", ranks=ranks)
+                report = json.loads(self.path("report.json").read_text())
+                self.assertEqual([report["solver"][key] for key in ("name", "preconditioner")], ["cg", "multigrid"])
+                fall, = report["solver"]["fall_backs"]
+                self.assertIn("cg with multigrid ended after", fall)
+                self.assertIn("with adaptive vectors as its near null space", fall)
+                self.assertIn("3 constants and 6 adaptive vectors", report["multigrid"]["near_null_space"])
+                self.assertTrue(report["converged"])
+                column = report["columns"][0]
+                self.assertLess(column["true_residual"], 1e-5 * column["norm_of_b"])
+                self.assertLess(report["iterations"], 500)
+        for given in (["--near-null-space", "constants"], ["--preconditioner", "multigrid"]):
+            out = self.call("solve", "beam.npz", "--backend", "host", "--max-iterations", 300, *given).out
+            self.assertNotIn("adaptive vectors as its", out)
+
 
 if __name__ == "__main__":
     unittest.main()

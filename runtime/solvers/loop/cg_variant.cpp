@@ -60,6 +60,7 @@ CgChoice choose_cg_variant(const MethodInputs& in, CgVariant asked, bool by_rule
   if (asked != CgVariant::automatic) return {asked, "asked for"};
   if (in.options.own_preconditioner)
     return {CgVariant::flexible, "the program's preconditioner may be unsymmetric, or change"};
+  if (in.preconditioner.varies()) return {CgVariant::flexible, "the cycle K is no linear map"};
   Communicator& ranks = in.context().communicator();
   if (ranks.size() == 1) return {CgVariant::classic, "one rank has no sums over the ranks to save"};
   if (GridSums::possible(in.context().exchange_context(in.type(), 1), cg_blocks_for(in)))

@@ -1,4 +1,5 @@
 // Multigrid against dense linear algebra, and what its iterations may be.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -344,6 +345,36 @@ TEST(Multigrid, SolvesUnsymmetricSystems) {
     }
 }
 
+/// Of V nothing changes; a variant that is named and does not fit is refused.
+TEST(Multigrid, TheCycleKTakesTheFlexibleVariantOfCg) {
+  System system(kHost64, "elasticity:n=9,clamp=0.1,nu=0.45", 2);
+  SolverOptions options;
+  options.solver = "cg", options.preconditioner = "multigrid", options.rtol = 1e-8, options.columns = 2;
+  options.preconditioning.multigrid.coarse_size = 60;
+  std::map<std::string, std::int64_t> taken;
+  for (const char* const cycle : {"V", "K"})
+    for (const CgVariant variant : {CgVariant::automatic, CgVariant::flexible}) {
+      options.preconditioning.multigrid.cycle = cycle, options.variant = variant;
+      Solver solver(system.at.matrix, options);
+      EXPECT_EQ(solver.options().solver, "cg");
+      const bool flexible = cycle[0] == 'K' || variant == CgVariant::flexible;
+      EXPECT_EQ(solver.variant()->variant == CgVariant::flexible, flexible);
+      EXPECT_EQ(solver.variant()->why == "the cycle K is no linear map", cycle[0] == 'K' && variant == CgVariant::automatic);
+      system.x.fill(0, system.stream());
+      const SolveResult result = solver.solve(system.b, system.x);
+      EXPECT_TRUE(result.converged()) << cycle;
+      taken[cycle] = result.iterations;
+    }
+  EXPECT_LE(taken["K"], taken["V"] + 1);  // of so small a system K takes hardly fewer
+  for (const CgVariant variant : {CgVariant::classic, CgVariant::single_reduction}) {
+    options.variant = variant;
+    const std::string message = error_of(ErrorKind::usage, [&] { Solver(system.at.matrix, options); });
+    EXPECT_NE(message.find(fmt::format("the variant {} of cg needs a preconditioner that stays the same", name(variant))),
+              std::string::npos);
+    EXPECT_NE(message.find("take the variant flexible"), std::string::npos);
+  }
+}
+
 TEST(Multigrid, RefusesCyclesAndSmoothersThatDoNotFit) {
   const auto refused = [&](const char* specification, const char* method, const char* cycle, const char* smoother) {
     System system(kHost64, specification, 1);
@@ -353,7 +384,9 @@ TEST(Multigrid, RefusesCyclesAndSmoothersThatDoNotFit) {
     return error_of(ErrorKind::usage, [&] { Solver(system.at.matrix, options); });
   };
   const char *const symmetric = "poisson7:n=6", *const wind = "convection_diffusion:n=6,peclet=10";
-  EXPECT_NE(refused(symmetric, "cg", "K", "auto").find("cg needs a preconditioner that stays the same"), std::string::npos);
+  EXPECT_NE(refused(symmetric, "minres", "K", "auto").find("minres needs a preconditioner that stays the same"),
+            std::string::npos);
+  EXPECT_NE(refused(symmetric, "minres", "K", "auto").find("take fgmres, or cg"), std::string::npos);
   EXPECT_NE(refused(wind, "auto", "auto", "chebyshev").find("chebyshev is for symmetric matrices"), std::string::npos);
   EXPECT_NE(refused(wind, "auto", "X", "auto").find("cycle"), std::string::npos);
   EXPECT_NE(refused(wind, "auto", "V", "l1").find("l1_jacobi"), std::string::npos);
