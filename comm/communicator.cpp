@@ -360,6 +360,7 @@ MPI_Status Communicator::complete(MPI_Request& request, const char* what) {
 
 void Communicator::barrier() {
   require_intact("barrier");
+  check_in();
   if (without_mpi()) return;
   MPI_Request request = MPI_REQUEST_NULL;
   call("MPI_Ibarrier", "barrier", [&] { return MPI_Ibarrier(comm_, &request); });
@@ -368,6 +369,7 @@ void Communicator::barrier() {
 
 void Communicator::broadcast_bytes(void* data, std::size_t bytes, int root) {
   require_intact("broadcast");
+  check_in();
   if (size_ == 1) return;
   for_each_message_slice(bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -409,6 +411,7 @@ template <class T>
 void Communicator::all_reduce(std::span<T> data, Reduction reduction) {
   static_assert(std::is_integral_v<T>);
   require_intact("all-reduce");
+  check_in();
   if (size_ == 1) return;
   const MPI_Datatype type = sizeof(T) == 8 ? MPI_INT64_T : MPI_INT32_T;
   for_each_message_slice(
@@ -437,6 +440,7 @@ std::vector<std::string> Communicator::all_gather(const std::string& text) {
 
 void Communicator::all_gather_slots(void* data, std::size_t slot_bytes) {
   require_intact("all-gather");
+  check_in();
   if (size_ == 1) return;
   for_each_message_slice(slot_bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
     const SliceType type(length, slot_bytes);
@@ -487,6 +491,7 @@ std::vector<std::int64_t> Communicator::all_to_all(const std::vector<std::int64_
   require_intact("all-to-all");
   std::vector<std::int64_t> result(values.size());
   if (size_ == 1) return values;
+  check_in();
   MPI_Request request = MPI_REQUEST_NULL;
   call("MPI_Ialltoall", "all-to-all",
        [&] { return MPI_Ialltoall(values.data(), 1, MPI_INT64_T, result.data(), 1, MPI_INT64_T, comm_, &request); });

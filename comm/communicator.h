@@ -192,6 +192,15 @@ class Communicator {
     }
   }
 
+  /// Runs `work` on every rank: local work, which may fail on one rank, between collective calls of this communicator. A
+  /// rank that throws waits for the other ranks at their next collective call; there they leave `work`, and all ranks throw
+  /// the same AgreedError, as agree() does. For this each collective call costs one more reduction meanwhile. Messages
+  /// between two ranks (start(), send()) and calls of other communicators in `work` need a check_in() just before them. What
+  /// an AgreedError leaves behind must be freed without collective calls. Collective.
+  void run_guarded(const std::function<void()>& work);
+  /// Inside run_guarded(): throws if another rank failed. Elsewhere nothing. Collective.
+  void check_in();
+
   /// Polls until done() is true. After the deadline it marks the communicator broken and throws Error(rank_lost), which says
   /// that `what` did not finish. Collectives here use it, and waits for device work that depends on other ranks.
   void wait_until(const std::function<bool()>& done, const char* what);
@@ -235,6 +244,7 @@ class Communicator {
   double timeout_ = 60;
   std::size_t slice_bytes_ = std::size_t{256} << 20;  ///< each slice also renews the deadline
   bool broken_ = false;
+  bool guarded_ = false;  ///< in run_guarded()
   std::atomic<bool> giving_up_ = false, given_up_ = false;
   std::optional<Error> why_given_up_;
   std::string why_broken_;

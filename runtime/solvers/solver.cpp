@@ -392,7 +392,7 @@ void Solver::look_for_free_modes(const MethodEntry& method) {
     MultigridOptions options = options_.preconditioning.multigrid;
     take_known_nodes(matrix_, options);
     if (asked && !options.near_null_vectors) options.near_null_space = "rigid";
-    looked_up = multigrid::free_modes(matrix_, options, held_.get());
+    matrix_.context().communicator().run_guarded([&] { looked_up = multigrid::free_modes(matrix_, options, held_.get()); });
     found = &looked_up;
   }
   const bool symmetric = found->count == 0 || method.demands != Demands::nothing ||

@@ -1,6 +1,7 @@
 #include "comm/communicator.h"
 
 #include <gtest/gtest.h>
+#include <functional>
 
 #include <chrono>
 #include <cmath>
@@ -307,6 +308,57 @@ TEST(Agree, LostRanksAreNotWaitedFor) {
   if (world().rank() == 0) {
     EXPECT_EQ(error_of(ErrorKind::rank_lost, [&] { world().agree(lost); }), "gone");
   }
+}
+
+TEST(RunGuarded, AllRanksLeaveWithTheErrorOfOneWhateverTheyCall) {
+  Communicator ranks = world().duplicate(5);
+  const int last = ranks.size() - 1;
+  const std::vector<std::function<void()>> calls = {
+      [&] { ranks.barrier(); },
+      [&] { ranks.all_reduce(1, Reduction::sum); },
+      [&] { ranks.all_reduce(1.5, Reduction::sum); },
+      [&] { ranks.all_gather(std::string("text")); },
+      [&] { ranks.all_to_all(std::vector<std::int64_t>(static_cast<std::size_t>(ranks.size()))); },
+      [&] { ranks.broadcast(std::string("text")); },
+      [&] { ranks.run_agreed([] {}); },
+      [&] { ranks.check_in(); },
+  };
+  for (std::size_t failing = 0; failing <= calls.size(); ++failing) {
+    const std::string message = error_of(ErrorKind::resources, [&] {
+      ranks.run_guarded([&] {
+        for (std::size_t i = 0; i <= calls.size(); ++i) {
+          if (i == failing && ranks.rank() == last) throw std::bad_alloc();
+          if (i < calls.size()) calls[i]();
+        }
+      });
+    });
+    EXPECT_NE(message.find("out of host memory"), std::string::npos) << failing << ": " << message;
+  }
+  EXPECT_EQ(ranks.all_reduce(1, Reduction::sum), ranks.size());
+}
+
+TEST(RunGuarded, SeveralFailuresAgreedOnesAndNone) {
+  Communicator ranks = world().duplicate(5);
+  const auto message = [&](const std::function<void()>& work) {
+    return error_of(ErrorKind::input, [&] { ranks.run_guarded(work); });
+  };
+  EXPECT_NE(message([&] {
+              if (ranks.rank() != 1) throw Error(ErrorKind::input, "bad row");
+              ranks.barrier();
+            }).find("bad row"),
+            std::string::npos);
+  EXPECT_NE(message([&] {
+              ranks.run_guarded([&] {  // as if there were one
+                ranks.run_agreed([&] {
+                  if (ranks.rank() == 0) throw Error(ErrorKind::input, "bad column");
+                });
+              });
+              ranks.barrier();
+            }).find("bad column"),
+            std::string::npos);
+  int sum = 0;
+  ranks.run_guarded([&] { sum = ranks.all_reduce(1, Reduction::sum); });
+  EXPECT_EQ(sum, ranks.size());
 }
 
 TEST(Deadline, NamesOperationRankHostAndRemedy) {

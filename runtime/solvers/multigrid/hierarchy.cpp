@@ -281,6 +281,7 @@ void Hierarchy::sweep(HostVector<double>& x) const {
   const Level& finest = *levels_.front();
   const ValueType type = sum_type(options_.inner);
   to_device(finest.x(), x, type, stream);
+  context_.communicator().check_in();
   finest.begin_at_x(stream);
   visit(0, stream);
   const HostVector<double> change = to_host(finest.x(), std::ssize(x), type, stream);

@@ -13,6 +13,12 @@ constexpr int kTag = 0x6d67;
 using Outgoing = Communicator::Transfer::Outgoing;
 using Incoming = Communicator::Transfer::Incoming;
 
+void move_between_ranks(const std::vector<Outgoing>& sends, const std::vector<Incoming>& receives, Communicator& ranks) {
+  ranks.check_in();
+  auto transfer = ranks.start(sends, receives, kTag);
+  ranks.finish(transfer);
+}
+
 /// Sends the runs of `lists` in `out`, receives as many lists as `in` says. Lists lie run by run.
 struct ListRun {
   int rank;
@@ -33,8 +39,7 @@ Lists exchange(const Lists& lists, std::span<const ListRun> out, std::span<const
     sends.push_back({run.rank, lengths.data() + run.first, at(run.count) * sizeof(std::int64_t)});
   for (const ListRun& run : in)
     receives.push_back({run.rank, come.data() + run.first, at(run.count) * sizeof(std::int64_t)});
-  auto transfer = ranks.start(sends, receives, kTag);
-  ranks.finish(transfer);
+  move_between_ranks(sends, receives, ranks);
   result.start.assign(1, 0);
   for (const std::int64_t length : come) result.start.push_back(result.start.back() + length);
   result.id.resize(at(result.start.back()));
@@ -55,8 +60,7 @@ Lists exchange(const Lists& lists, std::span<const ListRun> out, std::span<const
       void* const to = values ? static_cast<void*>(result.value.data() + begin * lists.each) : result.id.data() + begin;
       receives.push_back({run.rank, to, bytes(end - begin)});
     }
-    transfer = ranks.start(sends, receives, kTag);
-    ranks.finish(transfer);
+    move_between_ranks(sends, receives, ranks);
   }
   return result;
 }
@@ -93,8 +97,7 @@ Nodes::Nodes(std::vector<std::int64_t> starts, HostVector<std::int64_t> ghosts, 
     sends.push_back({n.rank, ghosts_.data() + n.first_ghost, at(n.ghosts) * sizeof(std::int64_t)});
     receives.push_back({n.rank, ids.data() + n.first_wanted, at(n.wanted) * sizeof(std::int64_t)});
   }
-  auto transfer = ranks.start(sends, receives, kTag);
-  ranks.finish(transfer);
+  move_between_ranks(sends, receives, ranks);
   for (const std::int64_t id : ids) wanted_.push_back(static_cast<std::int32_t>(id - first()));
 }
 
@@ -115,8 +118,7 @@ void Nodes::fetch_bytes(const void* own, void* ghosts, std::size_t item_bytes) c
     receives.push_back(
         {n.rank, static_cast<std::byte*>(ghosts) + at(n.first_ghost) * item_bytes, at(n.ghosts) * item_bytes});
   }
-  auto transfer = ranks_->start(sends, receives, kTag);
-  ranks_->finish(transfer);
+  move_between_ranks(sends, receives, *ranks_);
 }
 
 Lists Nodes::fetch(const Lists& of_wanted) const {

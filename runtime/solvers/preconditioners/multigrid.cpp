@@ -27,7 +27,9 @@ class Multigrid final : public Preconditioner {
     hierarchy_ = std::make_unique<multigrid::Hierarchy>(matrix_, options_.multigrid, options_.held, options_.columns);
   }
 
-  void refresh(Stream&) override { hierarchy_->refresh(matrix_, options_.held); }
+  void refresh(Stream&) override {
+    matrix_.context().communicator().run_guarded([&] { hierarchy_->refresh(matrix_, options_.held); });
+  }
   void expect(double norm) const override {
     scale_ = norm > 0 && std::isfinite(norm) ? std::exp2(std::round(std::log2(norm))) : 1;  // rounds nothing
   }
@@ -57,7 +59,9 @@ class Multigrid final : public Preconditioner {
 }  // namespace
 
 std::unique_ptr<Preconditioner> make_multigrid(DistributedMatrix& matrix, const PreconditionerOptions& options) {
-  return std::make_unique<Multigrid>(matrix, options);
+  std::unique_ptr<Preconditioner> made;
+  matrix.context().communicator().run_guarded([&] { made = std::make_unique<Multigrid>(matrix, options); });
+  return made;
 }
 
 }  // namespace shardmat
