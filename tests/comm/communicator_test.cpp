@@ -1,10 +1,10 @@
 #include "comm/communicator.h"
 
 #include <gtest/gtest.h>
-#include <functional>
 
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <future>
 #include <limits>
 #include <new>
