@@ -71,7 +71,8 @@ std::string singular_text(const SolveReport& r) {
     return "A maps constant vectors to 0 (as a Laplacian with Neumann or periodic conditions only): set the null space to "
            "constant";
   if (r.result.maps_more_to_zero)
-    return "A maps constant vectors to 0, and others, too (as a structure without supports): hold some unknowns";
+    return "A maps constant vectors to 0, and others, too (as a structure without supports): hold some unknowns, or set the "
+           "null space to rigid";
   const Spectrum* const s = spectrum_of(r.result);
   if (s == nullptr || r.result.converged() || r.result.null_vectors > 0) return {};
   const double rounding = r.type == "f32" ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();

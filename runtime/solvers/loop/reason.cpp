@@ -52,7 +52,7 @@ class Explanations {
                     (singular == Singular::constants
                          ? " The matrix maps constant vectors to 0, so it is singular: set the null space to constant"
                          : " The matrix is singular, and constant vectors are a part of its null space only, as of a "
-                           "structure without supports: hold some unknowns");
+                           "structure without supports: hold some unknowns, or set the null space to rigid");
           texts_[place(reason, f32, singular)] = std::move(text);
         }
   }
