@@ -52,6 +52,11 @@ class LargeArrays {
     free_kept_beyond(most_in_use_ - bytes_in_use_);
   }
 
+  void free_kept() {
+    const std::lock_guard lock(mutex_);
+    free_kept_beyond(0);
+  }
+
   void keep(int more) noexcept {
     const std::lock_guard lock(mutex_);
     if (keepers_ == 0) most_in_use_ = bytes_in_use_;
@@ -106,6 +111,8 @@ void free_host_array(void* memory, std::size_t bytes) noexcept {
   if (bytes < kLargeBytes) ::operator delete(memory);
   else LargeArrays::all().free(memory);
 }
+
+void free_kept_arrays() { LargeArrays::all().free_kept(); }
 
 KeptArrays::KeptArrays() { LargeArrays::all().keep(1); }
 KeptArrays::~KeptArrays() { LargeArrays::all().keep(-1); }

@@ -15,4 +15,7 @@ class KeptArrays {
   KeptArrays& operator=(const KeptArrays&) = delete;
 };
 
+/// Returns their memory to the system now; those that are freed later are kept again.
+void free_kept_arrays();
+
 }  // namespace shardmat

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "kernels/base/cgroup_memory.h"
+#include "kernels/base/kept_arrays.h"
 #include "kernels/base/memory_error.h"
 #include "kernels/base/text.h"
 
@@ -65,7 +66,8 @@ void share_host_memory(int processes) { sharers = std::max(1, processes); }
 std::int64_t share_of_host_memory() { return std::min(available_on_host() / sharers, available_to_process()); }
 
 void require_host_memory(std::int64_t bytes, const char* what) {
-  const std::int64_t available = share_of_host_memory();
+  std::int64_t available = share_of_host_memory();
+  if (bytes > available) free_kept_arrays(), available = share_of_host_memory();
   if (bytes > available)
     throw MemoryError(
         fmt::format("{} needs {} of host memory but only {} is available; use a machine with more, more "

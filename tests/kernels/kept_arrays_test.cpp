@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <fstream>
 #include <numeric>
 
 #include "kernels/base/host_vector.h"
@@ -32,6 +34,31 @@ TEST(KeptArrays, FreedArraysAreUsedAgainWhileOneLives) {
     ASSERT_EQ(next[i], static_cast<double>(i) + 2);
     ASSERT_EQ(another[i], static_cast<double>(i) + 3);
   }
+}
+
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * 4096;
+}
+
+TEST(KeptArrays, TheirMemoryIsFreedAtTheEndAndWhereItIsMissing) {
+  const auto bytes = static_cast<std::int64_t>(16 * kEntries * sizeof(double));
+  std::int64_t with = 0;
+  const auto free_one = [&] {
+    const HostVector<double> freed = numbered(16 * kEntries, 1);
+    with = resident_bytes();
+  };
+  {
+    const KeptArrays reuse;
+    free_one();
+    EXPECT_GT(resident_bytes(), with - bytes / 2);
+    free_kept_arrays();
+    EXPECT_LT(resident_bytes(), with - bytes / 2);
+    free_one();
+  }
+  EXPECT_LT(resident_bytes(), with - bytes / 2);
 }
 
 TEST(KeptArrays, ArraysMayOutliveThemAndGrow) {
