@@ -312,6 +312,7 @@ TEST(Narrow, ThrowsInsteadOfWrapping) {
 
 TEST(Text, NearestSuggestsOnlyWhatIsNear) {
   EXPECT_EQ(nearest("elastcity", {"poisson", "elasticity"}), "elasticity");
+  EXPECT_EQ(nearest("sede", {"size", "seed"}), "seed");  // two letters are swapped
   EXPECT_EQ(nearest("zebra", {"poisson", "elasticity"}), "");
   EXPECT_EQ(human_count(-1234567), "-1,234,567");
   EXPECT_EQ(human_count(1, "nonzero"), "1 nonzero");
