@@ -41,7 +41,7 @@ function(shardmat_unite target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
-# shardmat_objects(limits a.cpp b.cpp): target shardmat_limits, for $<TARGET_OBJECTS:shardmat_limits> in several programs.
+# shardmat_objects(host_base a.cpp b.cpp): target shardmat_host_base, for $<TARGET_OBJECTS:shardmat_host_base> in several programs.
 function(shardmat_objects name)
   add_library(shardmat_${name} OBJECT ${ARGN})
   target_include_directories(shardmat_${name} PRIVATE ${PROJECT_SOURCE_DIR})

@@ -1,10 +1,10 @@
 #include "kernels/base/host_vector.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
-#include <list>
+#include <map>
 #include <mutex>
-#include <unordered_map>
 #include <utility>
 
 #include "kernels/base/huge_pages.h"
@@ -26,33 +26,28 @@ class LargeArrays {
 
   void* allocate(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    Array array = take_kept(bytes);
-    if (array.memory == nullptr) array = fresh(bytes);
-    if (array.memory == nullptr) {  // what is kept may be what is missing
-      free_kept_beyond(0);
-      array = fresh(bytes);
-      if (array.memory == nullptr) throw std::bad_alloc();
-    }
-    in_use_.emplace(array.memory, array.bytes);
-    bytes_in_use_ += array.bytes;
+    auto array = take_kept(bytes);
+    if (array.empty()) array = fresh(bytes);
+    void* const memory = array.key();
+    bytes_in_use_ += array.mapped().bytes;
+    in_use_.insert(std::move(array));
     most_in_use_ = std::max(most_in_use_, bytes_in_use_);
     free_kept_beyond(most_in_use_ - bytes_in_use_);
-    return array.memory;
+    return memory;
   }
 
   void free(void* memory) noexcept {
     const std::lock_guard lock(mutex_);
-    const auto found = in_use_.find(memory);
-    const std::size_t bytes = found->second;
-    in_use_.erase(found);
-    bytes_in_use_ -= bytes;
+    auto array = in_use_.extract(memory);
+    bytes_in_use_ -= array.mapped().bytes;
     if (keepers_ == 0) return std::free(memory);
-    kept_.push_back({memory, bytes});
-    bytes_kept_ += bytes;
+    bytes_kept_ += array.mapped().bytes;
+    array.mapped().freed = ++frees_;
+    kept_.insert(std::move(array));
     free_kept_beyond(most_in_use_ - bytes_in_use_);
   }
 
-  void free_kept() {
+  void free_kept() noexcept {
     const std::lock_guard lock(mutex_);
     free_kept_beyond(0);
   }
@@ -66,37 +61,50 @@ class LargeArrays {
 
  private:
   struct Array {
-    void* memory = nullptr;
-    std::size_t bytes = 0;
+    std::size_t bytes;
+    std::uint64_t freed;  ///< counts the frees
   };
+  using Arrays = std::map<void*, Array>;  ///< by their memory; they change hands without an allocation that could fail
 
-  static Array fresh(std::size_t bytes) {
-    void* const memory = allocate_pages(bytes, kAlignment);
-    return {memory, bytes};
-  }
-
-  /// The smallest that suffices and is not twice as large.
-  Array take_kept(std::size_t bytes) {
-    auto best = kept_.end();
-    for (auto one = kept_.begin(); one != kept_.end(); ++one)
-      if (one->bytes >= bytes && one->bytes < 2 * bytes && (best == kept_.end() || one->bytes < best->bytes)) best = one;
-    if (best == kept_.end()) return {};
-    const Array array = *best;
-    kept_.erase(best);
-    bytes_kept_ -= array.bytes;
+  Arrays::node_type fresh(std::size_t bytes) {
+    Arrays one{{nullptr, {}}};
+    auto array = one.extract(one.begin());
+    array.key() = allocate_pages(bytes, kAlignment);
+    if (array.key() == nullptr) {  // what is kept may be what is missing
+      free_kept_beyond(0);
+      array.key() = allocate_pages(bytes, kAlignment);
+      if (array.key() == nullptr) throw std::bad_alloc();
+    }
+    array.mapped().bytes = bytes;
     return array;
   }
 
-  void free_kept_beyond(std::size_t most) {
-    for (; bytes_kept_ > most; kept_.pop_front()) {
-      std::free(kept_.front().memory);
-      bytes_kept_ -= kept_.front().bytes;
+  /// The smallest that suffices and is not twice as large.
+  Arrays::node_type take_kept(std::size_t bytes) {
+    auto best = kept_.end();
+    for (auto one = kept_.begin(); one != kept_.end(); ++one)
+      if (one->second.bytes >= bytes && one->second.bytes < 2 * bytes &&
+          (best == kept_.end() || one->second.bytes < best->second.bytes))
+        best = one;
+    if (best == kept_.end()) return {};
+    bytes_kept_ -= best->second.bytes;
+    return kept_.extract(best);
+  }
+
+  /// The oldest first.
+  void free_kept_beyond(std::size_t most) noexcept {
+    while (bytes_kept_ > most) {
+      const auto oldest = std::min_element(kept_.begin(), kept_.end(),
+                                           [](const auto& a, const auto& b) { return a.second.freed < b.second.freed; });
+      std::free(oldest->first);
+      bytes_kept_ -= oldest->second.bytes;
+      kept_.erase(oldest);
     }
   }
 
   std::mutex mutex_;
-  std::unordered_map<void*, std::size_t> in_use_;
-  std::list<Array> kept_;  ///< the oldest first
+  Arrays in_use_, kept_;
+  std::uint64_t frees_ = 0;
   std::size_t bytes_in_use_ = 0, most_in_use_ = 0, bytes_kept_ = 0;
   int keepers_ = 0;
 };

@@ -41,7 +41,7 @@ void fill_host(ValueType type, std::int64_t n, double value, void* x, Stream&) {
   });
 }
 
-/// The sum of x[i]·y[i], of the same bits on each instruction set.
+/// The sum of x[i]·y[i]: of the same bits on each instruction set that fuses products and sums.
 template <class Set, class T>
 SHARDMAT_INLINE double dot_of(const T* x, const T* y, std::int64_t n) {
   constexpr int kLanes = 8;

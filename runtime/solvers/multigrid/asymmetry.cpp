@@ -23,14 +23,14 @@ constexpr CounterRandom kSigns(0xa5, 0);  ///< bits of an unknown: below those o
 SHARDMAT_INLINE Pairs signs_of(std::uint64_t bits, int first) {
   constexpr Bits kPlace = {63, 62, 61, 60, 59, 58, 57, 56};
   constexpr std::uint64_t kSign = std::uint64_t{1} << 63, kOne = std::uint64_t{0x3ff} << 52;
-  return reinterpret_cast<Pairs>((((bits >> first) - Bits{}) << kPlace & kSign) | kOne);
+  return reinterpret_cast<Pairs>(((Bits{} + (bits >> first)) << kPlace & kSign) | kOne);
 }
 
 /// Adds x·A·y − y·A·x of each pair, and the square of the norm behind them, over rows from `begin` to `end`.
 template <int kS>
 SHARDMAT_INLINE void add_rows(const NodeRows& a, const std::uint64_t* bits, std::int64_t begin, std::int64_t end,
                               double* sums) {
-  constexpr int kMost = kS > 0 ? kS : 12;
+  constexpr int kMost = kS > 0 ? kS : kMostUnknowns;
   const int s = kS > 0 ? kS : a.row_size;
   Pairs difference{};
   double squares = 0;

@@ -4,12 +4,10 @@
 
 #include "kernels/base/memory_limits.h"
 #include "runtime/matrix/vectors.h"
-#include "runtime/solvers/loop/multigrid_options.h"
+#include "runtime/solvers/multigrid/blocks.h"
 
 namespace shardmat::multigrid {
 namespace {
-
-constexpr int kMostUnknowns = NearNullVectors::kMost;
 
 /// Calls f(std::integral_constant<int, size>) for 1 … kMostUnknowns.
 template <int kSize = 1, class F>

@@ -5,8 +5,11 @@
 #include <type_traits>
 
 #include "kernels/host/lanes.h"
+#include "runtime/solvers/loop/multigrid_options.h"
 
 namespace shardmat::multigrid {
+
+inline constexpr int kMostUnknowns = NearNullVectors::kMost;  ///< of a node
 
 /// A size that is known when compiling, or 0: at run time.
 template <int kSize>
@@ -55,7 +58,7 @@ SHARDMAT_INLINE void add_transposed_product(const double* a, const double* b, do
 }
 
 /// Inverts a symmetric s × s block along the directions in which it is regular: those of the others become 0. s is at
-/// most 12.
+/// most kMostUnknowns.
 void invert_symmetric(const double* a, double* inverse, int s);
 
 }  // namespace shardmat::multigrid

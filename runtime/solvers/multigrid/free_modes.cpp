@@ -21,7 +21,6 @@ namespace {
 constexpr double kSoft = 1e-6;
 /// Modes of a body depend on each other where less than this share is left.
 constexpr double kDependent = 1e-10;
-constexpr int kMostUnknowns = 12;  ///< of a node
 
 /// Of own nodes, then ghosts: the least number of a node that couplings connect with it; -1 for nodes without modes.
 class Bodies {

@@ -233,11 +233,10 @@ HostVector<double> inverse_diagonal(const NodeRows& m) {
 }
 
 void invert_symmetric(const double* a, double* inverse, int s) {
-  constexpr int kMost = 12;
   constexpr double kSingular = 1e-13;
   // Gauss-Jordan with pivots on the diagonal; those that vanish beside what stood there are left out.
-  double m[kMost][2 * kMost];
-  bool left_out[kMost] = {}, done[kMost] = {};
+  double m[kMostUnknowns][2 * kMostUnknowns];
+  bool left_out[kMostUnknowns] = {}, done[kMostUnknowns] = {};
   for (int i = 0; i < s; ++i)
     for (int j = 0; j < s; ++j) m[i][j] = a[i * s + j], m[i][s + j] = i == j ? 1 : 0;
   for (int step = 0; step < s; ++step) {

@@ -175,8 +175,8 @@ class SingleEntries {
   CsrView view_;
 };
 
-/// Entries a row, on average. Longer ones come to the rate of memory in csr, too; packing them takes as long as 300
-/// products.
+/// Entries a row, on average. Packing longer ones took 26 and 38 ms on two levels of Poisson's 64³ nodes, and a whole solve
+/// of 8 iterations was no faster for it.
 constexpr std::int64_t kLongestToPack = 16;
 
 /// Short indices where the pattern repeats: such a product reads 0.6 of the bytes of csr.
