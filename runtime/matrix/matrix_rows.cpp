@@ -74,23 +74,44 @@ void MatrixRows::undo_first(bool none_before) {
 }
 
 void MatrixRows::update(const void* values, ValueType type, Stream& stream) {
-  if (blocks_.empty()) return put_on_host(to_host(values, nnz_, type, stream));
   for (StoredRows& block : blocks_) block.update_values(values, nnz_, type, stream);
-  host_is_old_ = true;
+  const bool host_follows = !stored() || (std::exchange(host_was_read_, false) && on_host());
+  host_is_old_ = stored();
+  try {
+    if (host_follows) put_on_host(values, type, stream);
+  } catch (const std::bad_alloc&) {
+    if (!stored()) throw;  // else on_host_now() tries again, on all ranks
+  }
   updated_.record(stream);
 }
 
-void MatrixRows::put_on_host(std::span<const double> values) {
+void MatrixRows::put_on_host(const void* values, ValueType type, Stream& stream) {
+  dispatch(type, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    const auto* const given = static_cast<const T*>(values);
+    if (stream.device().backend == Backend::host) {
+      stream.synchronize();
+      return put_on_host(std::span(given, static_cast<std::size_t>(nnz_)));
+    }
+    HostVector<T> copy(static_cast<std::size_t>(nnz_));
+    copy_to_host(copy.data(), given, copy.size() * sizeof(T), stream);
+    put_on_host(std::span<const T>(copy));
+  });
+}
+
+template <class T>
+void MatrixRows::put_on_host(std::span<const T> values) {
   csr_.change_values([&](auto host_values) {
     using Value = typename decltype(host_values)::value_type;
     parallel_ranges(rows_, 1 << 12, [&](std::int64_t begin, std::int64_t end) {
       for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
         const auto first = values.begin() + value_starts_[i];
         std::transform(first, first + (csr_.row_ptr[i + 1] - csr_.row_ptr[i]), host_values.begin() + csr_.row_ptr[i],
-                       [](double value) { return static_cast<Value>(value); });
+                       [](T value) { return static_cast<Value>(value); });
       }
     });
   });
+  host_is_old_ = false;
 }
 
 /// Before rows are converted again.
@@ -101,13 +122,13 @@ void MatrixRows::refresh(Stream& stream) {
   HostVector<double> values(static_cast<std::size_t>(nnz_));
   std::fill(values.begin(), values.end(), 0.0);
   for (const StoredRows& block : blocks_) block.read_values(values, stream);
-  put_on_host(values);
-  host_is_old_ = false;
+  put_on_host(std::span<const double>(values));
 }
 
 CsrView MatrixRows::on_host_now(Stream& stream) {
   require_on_host();
   refresh(stream);
+  host_was_read_ = true;
   return csr_.view();
 }
 

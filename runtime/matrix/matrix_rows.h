@@ -47,8 +47,8 @@ class MatrixRows {
   std::vector<RowPlan> plan(RowPlanRequest request, bool may_split, std::int64_t boundary);
   void undo_first(bool none_before);
 
-  /// New values, f64 or f32 in device memory, in stream order: into every format, or before a product was planned into host
-  /// memory, which waits.
+  /// New values, f64 or f32 in device memory, in stream order: into every format. Into host memory, too, which waits, before
+  /// a product was planned, and if on_host_now() read the values of the last update.
   void update(const void* values, ValueType type, Stream& stream);
 
   std::int64_t device_bytes() const;
@@ -59,7 +59,9 @@ class MatrixRows {
   std::vector<RowPlan> plan_first(const RowPlanRequest& request, bool may_split, std::int64_t boundary);
   void store(std::int64_t first_row, std::int64_t end_row, bool once);
   void refresh(Stream& stream);
-  void put_on_host(std::span<const double> values);
+  void put_on_host(const void* values, ValueType type, Stream& stream);
+  template <class T>
+  void put_on_host(std::span<const T> values);
 
   const MatrixOptions& options_;
   Context& context_;
@@ -67,6 +69,7 @@ class MatrixRows {
   HostVector<std::int64_t> value_starts_;
   std::int64_t rows_, nnz_, first_own_ = 0;
   bool host_is_old_ = false;        ///< the host rows do not have the values of the last update()
+  bool host_was_read_ = false;      ///< by on_host_now(), since then: it will be again
   Event updated_;                   ///< the last update() is complete
   std::vector<StoredRows> blocks_;  ///< one, or two if the first product cut the rows
 };

@@ -14,12 +14,6 @@
 
 namespace shardmat::multigrid {
 
-/// How the columns of a row lie.
-enum class Columns {
-  ascending,
-  as_they_come,  ///< in the order of their first terms: for what is only summed over
-};
-
 /// Rows in the making, one after the other: a sparse accumulator (F. Gustavson, Two fast algorithms for sparse matrices, ACM
 /// Trans. Math. Softw. 4, 1978). kEntries: of a block; 0: known at run time.
 template <int kEntries>
@@ -74,10 +68,15 @@ class Accumulator {
     double* sum_ = nullptr;
   };
 
-  /// Appends the last row, of `count` columns.
-  void append_to(HostVector<std::int32_t>& columns, HostVector<double>& values, std::int64_t count, Columns order) {
+  /// Copies the last row, of `count` columns, in the order of their first terms.
+  SHARDMAT_INLINE void copy_to(std::int32_t* columns, double* values, std::int32_t count) const {
+    std::copy_n(column_.data(), count, columns);
+    std::copy_n(sum_.data(), count * entries_, values);
+  }
+  /// Appends the last row, of `count` columns, in ascending order.
+  void append_to(HostVector<std::int32_t>& columns, HostVector<double>& values, std::int64_t count) {
     const auto begin = column_.begin(), end = begin + count;
-    if (order == Columns::as_they_come || std::is_sorted(begin, end)) {
+    if (std::is_sorted(begin, end)) {
       columns.insert(columns.end(), begin, end);
       values.insert(values.end(), sum_.begin(), sum_.begin() + count * entries_);
       return;

@@ -29,15 +29,50 @@ void with_sizes(int s, int m, const Use& use) {
   use(Known<0>(), Known<0>());
 }
 
-/// to += factor·from, for rows of m values.
+/// A row of kM values in registers.
 template <int kM>
-SHARDMAT_INLINE void add_row(double factor, const double* from, double* to, int m_at_run) {
-  if constexpr (kM == 2 || kM == 6) {  // pairs and fours, each at once
-    for (int c = 0; c + 4 <= kM; c += 4) store(to + c, load<4>(to + c) + factor * load<4>(from + c));
-    store(to + kM - 2, load<2>(to + kM - 2) + factor * load<2>(from + kM - 2));
+class BlockRow {
+  static constexpr int kFours = kM / 4, kEnd = kFours * 4;
+
+ public:
+  SHARDMAT_INLINE BlockRow() {}
+  SHARDMAT_INLINE explicit BlockRow(const double* from) {
+    for (int c = 0; c < kFours; ++c) four_[c] = load<4>(from + 4 * c);
+    if constexpr (kM % 4 >= 2) two_ = load<2>(from + kEnd);
+    if constexpr (kM % 2 == 1) one_ = from[kM - 1];
+  }
+  SHARDMAT_INLINE void add(double factor, const BlockRow& other) {
+    for (int c = 0; c < kFours; ++c) four_[c] += factor * other.four_[c];
+    if constexpr (kM % 4 >= 2) two_ += factor * other.two_;
+    if constexpr (kM % 2 == 1) one_ += factor * other.one_;
+  }
+  SHARDMAT_INLINE void put(double* to) const {
+    for (int c = 0; c < kFours; ++c) store(to + 4 * c, four_[c]);
+    if constexpr (kM % 4 >= 2) store(to + kEnd, two_);
+    if constexpr (kM % 2 == 1) to[kM - 1] = one_;
+  }
+
+ private:
+  Lanes<double, 4> four_[kFours > 0 ? kFours : 1];
+  Lanes<double, 2> two_;
+  double one_;
+};
+
+/// Rows of `out` += the sums over k of factor(row, k)·(row k of `b`), for `rows` rows of m values; b has s rows.
+template <int kRows, int kS, int kM, class Factor>
+SHARDMAT_INLINE void add_row_sums(const Factor& factor, const double* b, double* out, int rows, int s, int m) {
+  if constexpr (kRows > 0) {
+    BlockRow<kM> row[kS];
+    for (int k = 0; k < kS; ++k) row[k] = BlockRow<kM>(b + k * kM);
+    for (int r = 0; r < kRows; ++r) {
+      BlockRow<kM> sum(out + r * kM);
+      for (int k = 0; k < kS; ++k) sum.add(factor(r, k), row[k]);
+      sum.put(out + r * kM);
+    }
   } else {
-    const int m = kM > 0 ? kM : m_at_run;
-    for (int c = 0; c < m; ++c) to[c] += factor * from[c];
+    for (int r = 0; r < rows; ++r)
+      for (int k = 0; k < s; ++k)
+        for (int c = 0; c < m; ++c) out[r * m + c] += factor(r, k) * b[k * m + c];
   }
 }
 
@@ -45,16 +80,14 @@ SHARDMAT_INLINE void add_row(double factor, const double* from, double* to, int 
 template <int kS, int kM>
 SHARDMAT_INLINE void add_product(const double* a, const double* b, double* out, int s_at_run, int m_at_run) {
   const int s = kS > 0 ? kS : s_at_run, m = kM > 0 ? kM : m_at_run;
-  for (int r = 0; r < s; ++r)
-    for (int k = 0; k < s; ++k) add_row<kM>(a[r * s + k], b + k * m, out + r * m, m);
+  add_row_sums<kS, kS, kM>([&](int r, int k) SHARDMAT_INLINE_LAMBDA { return a[r * s + k]; }, b, out, s, s, m);
 }
 
 /// out += aᵀ·b, with a and b of s × m; out of m × m.
 template <int kS, int kM>
 SHARDMAT_INLINE void add_transposed_product(const double* a, const double* b, double* out, int s_at_run, int m_at_run) {
   const int s = kS > 0 ? kS : s_at_run, m = kM > 0 ? kM : m_at_run;
-  for (int r = 0; r < m; ++r)
-    for (int k = 0; k < s; ++k) add_row<kM>(a[k * m + r], b + k * m, out + r * m, m);
+  add_row_sums<kM, kS, kM>([&](int r, int k) SHARDMAT_INLINE_LAMBDA { return a[k * m + r]; }, b, out, m, s, m);
 }
 
 /// Inverts a symmetric s × s block along the directions in which it is regular: those of the others become 0. s is at

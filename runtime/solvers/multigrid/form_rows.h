@@ -15,12 +15,28 @@
 
 namespace shardmat::multigrid {
 
-/// Makes rows: `each(i, use)` calls use(column, what …) for every term of row i, columns are below `columns`, and
-/// add(block, what …) adds the term. Both are marked SHARDMAT_INLINE_LAMBDA: they are compiled for each instruction set.
-template <int kEntries = 0, class Each, class Add>
-void form_rows(std::int64_t rows, std::int64_t columns, const Each& each, const Add& add, NodeRows& out,
-               Columns order = Columns::ascending) {
+/// About how many entries the rows begin … end - 1 have, from a sample of them and a bit more.
+template <class Each>
+std::int64_t foretold_entries(std::int64_t begin, std::int64_t end, std::int64_t columns, Each& each) {
   constexpr std::int64_t kSamples = 100;
+  const std::int64_t samples = std::min(end - begin, kSamples);
+  std::vector<std::int64_t> last_row(at(columns), -1);
+  std::int64_t entries = 0;
+  for (std::int64_t n = 0; n < samples; ++n) {
+    const std::int64_t i = begin + n * (end - begin) / samples;
+    each.each_column(i, [&](std::int32_t column, auto...) {
+      if (std::exchange(last_row[at(column)], i) != i) ++entries;
+    });
+  }
+  return samples > 0 ? entries * (end - begin) / samples * 9 / 8 + 64 : 0;
+}
+
+/// Makes rows. each_of(begin, end) makes an object for a thread that makes these rows in ascending order: each(i, use) calls
+/// use(column, what …) for every term of row i, columns are below `columns`, and add(block, what …) adds the term. Both are
+/// marked SHARDMAT_INLINE_LAMBDA or SHARDMAT_INLINE: they are compiled for each instruction set. each.each_column(i, use)
+/// calls use(column) at least once for each column of any row.
+template <int kEntries = 0, class EachOf, class Add>
+void form_rows_by_range(std::int64_t rows, std::int64_t columns, const EachOf& each_of, const Add& add, NodeRows& out) {
   struct Piece {
     std::int64_t first_row;
     HostVector<std::int32_t> column;
@@ -34,20 +50,14 @@ void form_rows(std::int64_t rows, std::int64_t columns, const Each& each, const 
   parallel_ranges(rows, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
     Piece piece{begin, {}, {}};
     Accumulator<kEntries> accumulator(columns, entries);
-    // First a sample of the rows, for the room that they foretell: growing in steps touches three times the memory.
-    const std::int64_t samples = std::min(end - begin, kSamples), step = (end - begin) / std::max<std::int64_t>(samples, 1);
-    std::int64_t room = 0;
+    auto each = each_of(begin, end);
+    const std::int64_t room = foretold_entries(begin, end, columns, each);  // growing touches three times the memory
+    piece.column.reserve(at(room)), piece.value.reserve(at(room * entries));
     run_compiled_for(best_isa(), [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
-      for (std::int64_t n = -samples; n < end - begin; ++n) {
-        const std::int64_t i = begin + (n < 0 ? (n + samples) * step : n);
+      for (std::int64_t i = begin; i < end; ++i) {
         typename Accumulator<kEntries>::Row row(accumulator);
         each(i, [&](std::int32_t column, auto... what) SHARDMAT_INLINE_LAMBDA { add(row.block(column), what...); });
-        if (n < 0) {
-          room += row.count() * step * 9 / 8 + 1;
-          continue;
-        }
-        if (n == 0) piece.column.reserve(at(room)), piece.value.reserve(at(room * entries));
-        accumulator.append_to(piece.column, piece.value, row.count(), order);
+        accumulator.append_to(piece.column, piece.value, row.count());
         out.start[at(i) + 1] = row.count();
       }
     });
@@ -67,12 +77,34 @@ void form_rows(std::int64_t rows, std::int64_t columns, const Each& each, const 
   });
 }
 
+/// An `each` that takes rows in any order.
+template <class Each>
+struct InAnyOrder {
+  const Each& each;
+  template <class Use>
+  SHARDMAT_INLINE void operator()(std::int64_t i, const Use& use) const {
+    each(i, use);
+  }
+  template <class Use>
+  void each_column(std::int64_t i, const Use& use) const {
+    each(i, use);
+  }
+};
+
+/// As above for an `each` that takes rows in any order.
+template <int kEntries = 0, class Each, class Add>
+void form_rows(std::int64_t rows, std::int64_t columns, const Each& each, const Add& add, NodeRows& out) {
+  const auto each_of = [&each](std::int64_t, std::int64_t) { return InAnyOrder<Each>{each}; };
+  form_rows_by_range<kEntries>(rows, columns, each_of, add, out);
+}
+
 /// Sets the values of such rows anew.
-template <class Each, class Add>
-void form_values(std::int64_t columns, const Each& each, const Add& add, NodeRows& out) {
+template <class EachOf, class Add>
+void form_values(std::int64_t columns, const EachOf& each_of, const Add& add, NodeRows& out) {
   const std::int64_t entries = out.block_entries();
   out.value.resize(at(out.start.back() * entries));
   parallel_ranges(out.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    auto each = each_of(begin, end);
     std::vector<std::int64_t> place(at(columns));
     run_compiled_for(best_isa(), [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
       for (std::int64_t i = begin; i < end; ++i) {

@@ -6,78 +6,120 @@
 
 #include "runtime/solvers/multigrid/blocks.h"
 #include "runtime/solvers/multigrid/form_rows.h"
+#include "runtime/solvers/multigrid/passing_rows.h"
 
 namespace shardmat::multigrid {
 namespace {
 
 /// Terms of row i of A·B.
-auto terms_of(const NodeRows& a, const WithGhostRows& b) {
-  return [&](std::int64_t i, auto use) SHARDMAT_INLINE_LAMBDA {
-    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k)
-      b.each_block(a.column[at(k)],
-                   [&](std::int32_t column, const double* block) SHARDMAT_INLINE_LAMBDA { use(column, a.block(k), block); });
-  };
+template <class Use>
+SHARDMAT_INLINE void each_term(const NodeRows& a, const WithGhostRows& b, std::int64_t i, const Use& use) {
+  for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k)
+    b.each_block(a.column[at(k)],
+                 [&](std::int32_t column, const double* block) SHARDMAT_INLINE_LAMBDA { use(column, a.block(k), block); });
 }
 
-/// Calls form(entries of a block of the product, if known, add): add() adds such a term.
-template <class Form>
-void with_product_of(int s, int m, const Form& form) {
-  with_sizes(s, m, [&]<int kS, int kM>(Known<kS>, Known<kM>) {
-    form(Known<kS * kM>(), [s, m](double* sum, const double* x, const double* y)
-                               SHARDMAT_INLINE_LAMBDA { add_product<kS, kM>(x, y, sum, s, m); });
-  });
-}
+/// Terms of rows of Pᵀ·A·P, for a thread: rows of A·P are made when the first column of P needs them, and forgotten behind
+/// the last one. So the thread holds few of them, and those in its caches, if near rows have near numbers.
+template <int kS, int kM>
+class TripleProduct {
+ public:
+  /// For the rows begin … end - 1.
+  TripleProduct(const NodeRows& a, const NodeRows& p, const ByColumn& columns, const WithGhostRows& all_p,
+                std::int64_t begin, std::int64_t end)
+      : a_(a),
+        p_(p),
+        columns_(columns),
+        all_p_(all_p),
+        begin_(begin),
+        end_(end),
+        ap_(p.count(), all_p.cols()->local_count(), p.block_entries()) {}
 
-/// Terms of row g of Pᵀ·AP.
-auto terms_of(const NodeRows& p, const ByColumn& columns, const NodeRows& ap) {
-  return [&](std::int64_t g, auto use) SHARDMAT_INLINE_LAMBDA {
-    for (std::int64_t t = columns.start[at(g)]; t < columns.start[at(g) + 1]; ++t) {
-      const std::int64_t i = columns.row[at(t)];
-      const double* const of_p = p.block(columns.block[at(t)]);
-      for (std::int64_t l = ap.start[at(i)]; l < ap.start[at(i) + 1]; ++l) use(ap.column[at(l)], of_p, ap.block(l));
+  template <class Use>
+  SHARDMAT_INLINE void operator()(std::int64_t g, const Use& use) {
+    for (std::int64_t t = columns_.start[at(g)]; t < columns_.start[at(g) + 1]; ++t) {
+      const std::int64_t i = columns_.row[at(t)], k = columns_.block[at(t)];
+      const double* const of_p = p_.block(k);
+      const bool is_first = k == p_.start[at(i)] || p_.column[at(k - 1)] < begin_,
+                 is_last = k + 1 == p_.start[at(i) + 1] || p_.column[at(k + 1)] >= end_;
+      if (is_first) make(i);
+      const auto& row = ap_[i];
+      for (std::int32_t l = 0; l < row.count; ++l) use(row.column[l], of_p, row.value + l * p_.block_entries());
+      if (is_last) ap_.forget(i);
     }
-  };
-}
+  }
 
+  template <class Use>
+  void each_column(std::int64_t g, const Use& use) {
+    seen_.resize(at(a_.cols->local_count()), -1);
+    for (std::int64_t t = columns_.start[at(g)]; t < columns_.start[at(g) + 1]; ++t) {
+      const std::int64_t i = columns_.row[at(t)];
+      for (std::int64_t k = a_.start[at(i)]; k < a_.start[at(i) + 1]; ++k)
+        if (const std::int32_t j = a_.column[at(k)]; std::exchange(seen_[at(j)], g) != g) all_p_.each_block(j, use);
+    }
+  }
+
+ private:
+  SHARDMAT_INLINE void make(std::int64_t i) {
+    ap_.make(
+        i, [&](const auto& use) SHARDMAT_INLINE_LAMBDA { each_term(a_, all_p_, i, use); },
+        [&](double* sum, const double* x, const double* y)
+            SHARDMAT_INLINE_LAMBDA { add_product<kS, kM>(x, y, sum, a_.row_size, p_.col_size); });
+  }
+
+  const NodeRows &a_, &p_;
+  const ByColumn& columns_;
+  const WithGhostRows& all_p_;
+  std::int64_t begin_, end_;
+  PassingRows<kS * kM> ap_;
+  std::vector<std::int64_t> seen_;  ///< the row for which each_column() came to a node last
+};
+
+/// Calls form(entries of a block of the product, if known, what makes a TripleProduct, add): add() adds such a term.
 template <class Form>
-void with_transposed_product_of(int s, int m, const Form& form) {
+void with_triple_product(const NodeRows& a, const NodeRows& p, const ByColumn& columns, const WithGhostRows& all_p,
+                         const Form& form) {
+  const int s = p.row_size, m = p.col_size;
   with_sizes(s, m, [&]<int kS, int kM>(Known<kS>, Known<kM>) {
-    form(Known<kM * kM>(), [s, m](double* sum, const double* x, const double* y)
-                               SHARDMAT_INLINE_LAMBDA { add_transposed_product<kS, kM>(x, y, sum, s, m); });
+    form(
+        Known<kM * kM>(),
+        [&](std::int64_t begin, std::int64_t end) { return TripleProduct<kS, kM>(a, p, columns, all_p, begin, end); },
+        [s, m](double* sum, const double* x, const double* y)
+            SHARDMAT_INLINE_LAMBDA { add_transposed_product<kS, kM>(x, y, sum, s, m); });
   });
-}
-
-NodeRows product_of(const NodeRows& a, const WithGhostRows& b, Columns order) {
-  NodeRows out{a.row_size, b.col_size(), a.rows, b.cols(), {}, {}, {}};
-  with_product_of(a.row_size, b.col_size(), [&]<int kEntries>(Known<kEntries>, const auto& add) {
-    form_rows<kEntries>(a.count(), b.cols()->local_count(), terms_of(a, b), add, out, order);
-  });
-  return out;
 }
 
 }  // namespace
 
-NodeRows multiply(const NodeRows& a, const WithGhostRows& b) { return product_of(a, b, Columns::ascending); }
+NodeRows multiply(const NodeRows& a, const WithGhostRows& b) {
+  const int s = a.row_size, m = b.col_size();
+  NodeRows out{s, m, a.rows, b.cols(), {}, {}, {}};
+  with_sizes(s, m, [&]<int kS, int kM>(Known<kS>, Known<kM>) {
+    form_rows<kS * kM>(
+        a.count(), b.cols()->local_count(),
+        [&](std::int64_t i, auto use) SHARDMAT_INLINE_LAMBDA { each_term(a, b, i, use); },
+        [s, m](double* sum, const double* x, const double* y)
+            SHARDMAT_INLINE_LAMBDA { add_product<kS, kM>(x, y, sum, s, m); },
+        out);
+  });
+  return out;
+}
 
 Galerkin::Galerkin(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p, NodeRows& product)
-    : columns_(by_column(p)), ap_(product_of(a, all_p, Columns::as_they_come)) {
-  NodeRows c{p.col_size, p.col_size, p.cols, ap_.cols, {}, {}, {}};
-  with_transposed_product_of(p.row_size, p.col_size, [&]<int kEntries>(Known<kEntries>, const auto& add) {
-    form_rows<kEntries>(p.cols->local_count(), ap_.cols->local_count(), terms_of(p, columns_, ap_), add, c);
+    : columns_(by_column(p)) {
+  NodeRows c{p.col_size, p.col_size, p.cols, all_p.cols(), {}, {}, {}};
+  with_triple_product(a, p, columns_, all_p, [&]<int kEntries>(Known<kEntries>, const auto& terms, const auto& add) {
+    form_rows_by_range<kEntries>(p.cols->local_count(), all_p.cols()->local_count(), terms, add, c);
   });
-  ap_.value = {};
   c_ = NodeRows{c.row_size, c.col_size, c.rows, c.cols, c.start, c.column, {}};
   product = brought_home(std::move(c), true);
 }
 
 NodeRows Galerkin::operator()(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p) {
-  with_product_of(a.row_size, p.col_size,
-                  [&](auto, const auto& add) { form_values(all_p.cols()->local_count(), terms_of(a, all_p), add, ap_); });
   NodeRows c = c_;
-  with_transposed_product_of(p.row_size, p.col_size, [&](auto, const auto& add) {
-    form_values(ap_.cols->local_count(), terms_of(p, columns_, ap_), add, c);
+  with_triple_product(a, p, columns_, all_p, [&](auto, const auto& terms, const auto& add) {
+    form_values(all_p.cols()->local_count(), terms, add, c);
   });
-  ap_.value = {};
   return brought_home(std::move(c), true);
 }
 

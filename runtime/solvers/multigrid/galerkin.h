@@ -21,7 +21,7 @@ class Galerkin {
 
  private:
   ByColumn columns_;  ///< of P
-  NodeRows ap_, c_;   ///< patterns; c_ has the rows of all columns of P
+  NodeRows c_;        ///< the pattern of the rows of all columns of P
 };
 
 /// Where T = `t` made the coarse matrix of `a` with a diagonal entry of 0 up to rounding, it becomes the mean of its node's,

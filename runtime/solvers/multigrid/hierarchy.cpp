@@ -32,6 +32,7 @@ constexpr double kLeastCoarsening = 0.8;
 /// P is smoothed by 4/(3·radius), Vaněk, Mandel and Brezina.
 constexpr double kDamping = 4.0 / 3;
 constexpr double kLeastStrength = 0.01;
+constexpr int kLanczosSteps = 10, kStepsOfRefresh = 3;
 /// Matrices that are less symmetric get a hierarchy of their own. Measured on convection and diffusion: from 0.04 on (cell
 /// Peclet number 0.1) the smoothed one takes more iterations.
 constexpr double kMostAsymmetry = 0.03;
@@ -156,8 +157,8 @@ Combination Hierarchy::combination() const {
   return cycle_ == "W" ? Combination::sum : symmetric_ ? Combination::energy : Combination::residual;
 }
 
-double Hierarchy::radius_of(const Level& level, const HostVector<double>& inverse, Stream& stream) const {
-  return symmetric_ ? level.find_radius(inverse, stream) : 0;
+double Hierarchy::radius_of(const Level& level, const HostVector<double>& inverse, int steps) const {
+  return symmetric_ ? level.find_radius(inverse, steps, context_.stream()) : 0;
 }
 
 void Hierarchy::adapt(const NodeRows& a, NearNullSpace& space) {
@@ -179,7 +180,6 @@ void Hierarchy::adapt(const NodeRows& a, NearNullSpace& space) {
 }
 
 void Hierarchy::build(NodeRows a) {
-  Stream& stream = context_.stream();
   levels_.clear(), coarsenings_.clear();
   report_ = {};
   NearNullSpace space = near_null_space(a, options_);
@@ -203,7 +203,7 @@ void Hierarchy::build(NodeRows a) {
     if (unknowns <= options_.coarse_size) {
       here.set_inverse(dense_inverse(a, free_on_last_level(a.row_size), symmetric_));
     } else {
-      const double radius = radius_of(here, inverse, stream);
+      const double radius = radius_of(here, inverse, kLanczosSteps);
       report_.levels.back().radius = radius;
       here.set_smoother(*smoother_, options_.smoother_degree, a, inverse, radius);
       if (std::ssize(levels_) < options_.levels) {
@@ -235,17 +235,23 @@ void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
     report_.seconds = timer.seconds();
     return;
   }
+  // The radius hardly depends on the values: it is kept, unless a few steps find more.
+  const bool keeps = options_.refresh == "keep";
   for (std::size_t l = 0;; ++l) {
     const HostVector<double> inverse = inverse_diagonal(a);
+    double& radius = report_.levels[l].radius;
+    const auto find_radius = [&] {
+      radius = std::max(keeps ? radius : 0, radius_of(*levels_[l], inverse, keeps ? kStepsOfRefresh : kLanczosSteps));
+    };
     levels_[l]->update(a);
     if (l == coarsenings_.size()) {
       const Modes free = free_on_last_level(a.row_size);
       if (levels_[l]->is_solved()) levels_[l]->update_inverse(dense_inverse(a, free, symmetric_));
-      else levels_[l]->update_smoother(a, inverse, radius_of(*levels_[l], inverse, context_.stream()));
+      else find_radius(), levels_[l]->update_smoother(a, inverse, radius);
       break;
     }
     Coarsening& way = coarsenings_[l];
-    const double radius = radius_of(*levels_[l], inverse, context_.stream());
+    find_radius();
     levels_[l]->update_smoother(a, inverse, radius);
     if (options_.refresh == "smooth" && way.is_smoothed) {
       way.p = smoothed(way.tentative, a, inverse, kDamping / radius);

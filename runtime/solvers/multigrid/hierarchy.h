@@ -78,7 +78,7 @@ class Hierarchy {
   std::optional<NodeRows> coarsen(const NodeRows& a, const HostVector<double>& inverse, double radius, Modes& modes,
                                   double left);
   /// 0 where nothing needs it.
-  double radius_of(const Level& level, const HostVector<double>& inverse, Stream& stream) const;
+  double radius_of(const Level& level, const HostVector<double>& inverse, int steps) const;
 
   Context& context_;
   MultigridOptions options_;

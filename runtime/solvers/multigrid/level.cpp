@@ -12,7 +12,6 @@
 namespace shardmat::multigrid {
 namespace {
 
-constexpr int kLanczosSteps = 10;
 constexpr double kAbove = 1.05;
 
 /// The unknowns of the nodes, in their order.
@@ -43,7 +42,7 @@ SmootherInputs Level::smoother_inputs(int degree) const {
   return {a_, *passes_, context_.device(), type_, size_, nodes_->own(), degree, r(), x()};
 }
 
-double Level::find_radius(const HostVector<double>& inverse, Stream& stream) const {
+double Level::find_radius(const HostVector<double>& inverse, int steps, Stream& stream) const {
   Buffer scratch;
   std::optional<BlockSteps> jacobi;
   context_.communicator().run_agreed([&] {
@@ -60,7 +59,7 @@ double Level::find_radius(const HostVector<double>& inverse, Stream& stream) con
     jacobi->step(r.data, scratch.data(), z.data, {1, 0}, krylov::Before::nothing, stream);
   };
   parts.wait = [&] { a_.wait(stream); };
-  return kAbove * estimate_spectrum(parts, kLanczosSteps, "preconditioner", stream).largest;
+  return kAbove * estimate_spectrum(parts, steps, "preconditioner", stream).largest;
 }
 
 void Level::set_smoother(const SmootherEntry& entry, int degree, const NodeRows& a, const HostVector<double>& inverse,

@@ -19,9 +19,9 @@ class Level {
   /// Stores `a` in `type`, for `columns` right-hand sides.
   Level(const NodeRows& a, Context& context, ValueType type, int columns);
 
-  /// 1.05 times the largest eigenvalue of D⁻¹·A by ten Lanczos steps, which estimate it from below. `inverse`:
+  /// 1.05 times the largest eigenvalue of D⁻¹·A by Lanczos steps, which estimate it from below. `inverse`:
   /// inverse_diagonal() of this level's matrix. REQUIRES: that is symmetric.
-  double find_radius(const HostVector<double>& inverse, Stream& stream) const;
+  double find_radius(const HostVector<double>& inverse, int steps, Stream& stream) const;
   /// Before and after a correction alike, with `degree` steps; what Smoother::take() needs.
   void set_smoother(const SmootherEntry& entry, int degree, const NodeRows& a, const HostVector<double>& inverse,
                     double radius);

@@ -81,6 +81,42 @@ void takes_new_values(const Case& c) {
   }
 }
 
+/// The host rows hold the values of `m`.
+void expect_host_values(DistributedMatrix& matrix, const HostCsr& m, ValueType type, Stream& stream) {
+  const CsrView rows = matrix.host_rows(stream);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(rows.rows); ++i) {
+    const auto row = static_cast<std::size_t>(matrix.y_rows()->ids()[i]);
+    HostVector<double> got, wanted;
+    rows.values.visit([&](const auto& values) {
+      for (std::int64_t k = rows.row_ptr[i]; k < rows.row_ptr[i + 1]; ++k)
+        got.push_back(static_cast<double>(values[static_cast<std::size_t>(k)]));
+    });
+    for (std::int64_t k = m.row_ptr[row]; k < m.row_ptr[row + 1]; ++k)
+      wanted.push_back(rounded(type, m.values[static_cast<std::size_t>(k)]));
+    std::sort(got.begin(), got.end()), std::sort(wanted.begin(), wanted.end());
+    ASSERT_EQ(got, wanted) << row;
+  }
+}
+
+/// Whether they were read since the last new values or not: then those go into them at once.
+void host_rows_have_the_last_values(const Case& c) {
+  Context& context = context_of(c);
+  Stream& stream = context.stream();
+  for (const LocalSort sort : {LocalSort::none, LocalSort::by_length}) {
+    LoadOptions options = options_for(c);
+    options.sort = sort, options.values = Values::updatable;
+    DistributedMatrix matrix(open_matrix("rmat:scale=7", world()), context, options);
+    HostCsr m = whole_matrix("rmat:scale=7");
+    const auto product = matrix.product();
+    for (const bool reads : {true, true, false, false, true, true}) {
+      for (std::size_t k = 0; k < m.values.size(); ++k) m.values[k] = 1.5 * m.values[k] + static_cast<double>(k % 7);
+      matrix.update_values(own_values(matrix, m), stream);
+      if (reads) expect_host_values(matrix, m, c.type, stream);
+      expect_product(*product, m, multiply_once(*product, stream));
+    }
+  }
+}
+
 /// Blocks of any size lie in the order of the source, also where the rows do not, and follow new values.
 void finds_diagonal_blocks(const Case& c, std::int64_t size) {
   Context& context = context_of(c);
@@ -179,6 +215,7 @@ void stays_usable(const Case& c) {
 }
 
 SHARDMAT_MATRIX_TEST(DistributedMatrix, NewValues, takes_new_values)
+SHARDMAT_MATRIX_TEST(DistributedMatrix, HostRowsHaveTheLastValues, host_rows_have_the_last_values)
 SHARDMAT_MATRIX_TEST(DistributedMatrix, DiagonalBlocks, finds_diagonal_blocks)
 SHARDMAT_MATRIX_TEST(DistributedMatrix, Usable, stays_usable)
 
