@@ -15,7 +15,7 @@
 
 namespace shardmat::multigrid {
 
-/// About how many entries the rows begin … end - 1 have, from a sample of them and a bit more.
+/// About how many entries the rows begin … end - 1 have, from a sample of them.
 template <class Each>
 std::int64_t foretold_entries(std::int64_t begin, std::int64_t end, std::int64_t columns, Each& each) {
   constexpr std::int64_t kSamples = 100;
@@ -28,7 +28,7 @@ std::int64_t foretold_entries(std::int64_t begin, std::int64_t end, std::int64_t
       if (std::exchange(last_row[at(column)], i) != i) ++entries;
     });
   }
-  return samples > 0 ? entries * (end - begin) / samples * 9 / 8 + 64 : 0;
+  return samples > 0 ? entries * (end - begin) / samples : 0;
 }
 
 /// Makes rows. each_of(begin, end) makes an object for a thread that makes these rows in ascending order: each(i, use) calls
@@ -51,7 +51,8 @@ void form_rows_by_range(std::int64_t rows, std::int64_t columns, const EachOf& e
     Piece piece{begin, {}, {}};
     Accumulator<kEntries> accumulator(columns, entries);
     auto each = each_of(begin, end);
-    const std::int64_t room = foretold_entries(begin, end, columns, each);  // growing touches three times the memory
+    // Growing would touch three times the memory.
+    const std::int64_t room = foretold_entries(begin, end, columns, each) * 9 / 8 + 64;
     piece.column.reserve(at(room)), piece.value.reserve(at(room * entries));
     run_compiled_for(best_isa(), [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
       for (std::int64_t i = begin; i < end; ++i) {

@@ -105,21 +105,19 @@ NodeRows multiply(const NodeRows& a, const WithGhostRows& b) {
   return out;
 }
 
-Galerkin::Galerkin(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p, NodeRows& product)
-    : columns_(by_column(p)) {
-  NodeRows c{p.col_size, p.col_size, p.cols, all_p.cols(), {}, {}, {}};
-  with_triple_product(a, p, columns_, all_p, [&]<int kEntries>(Known<kEntries>, const auto& terms, const auto& add) {
-    form_rows_by_range<kEntries>(p.cols->local_count(), all_p.cols()->local_count(), terms, add, c);
-  });
-  c_ = NodeRows{c.row_size, c.col_size, c.rows, c.cols, c.start, c.column, {}};
-  product = brought_home(std::move(c), true);
+std::int64_t Galerkin::foretold_blocks(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p) const {
+  TripleProduct<0, 0> terms(a, p, columns_, all_p, 0, p.cols->own());
+  return foretold_entries(0, p.cols->own(), all_p.cols()->local_count(), terms);
 }
 
 NodeRows Galerkin::operator()(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p) {
-  NodeRows c = c_;
-  with_triple_product(a, p, columns_, all_p, [&](auto, const auto& terms, const auto& add) {
-    form_values(all_p.cols()->local_count(), terms, add, c);
+  NodeRows c{p.col_size, p.col_size, p.cols, all_p.cols(), {}, {}, {}};
+  if (c_) c.start = c_->start, c.column = c_->column;
+  with_triple_product(a, p, columns_, all_p, [&]<int kEntries>(Known<kEntries>, const auto& terms, const auto& add) {
+    if (c_) form_values(c.cols->local_count(), terms, add, c);
+    else form_rows_by_range<kEntries>(c.rows->local_count(), c.cols->local_count(), terms, add, c);
   });
+  if (!c_) c_ = NodeRows{c.row_size, c.col_size, c.rows, c.cols, c.start, c.column, {}};
   return brought_home(std::move(c), true);
 }
 

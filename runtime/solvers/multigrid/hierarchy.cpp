@@ -32,6 +32,8 @@ constexpr double kLeastCoarsening = 0.8;
 /// P is smoothed by 4/(3·radius), Vaněk, Mandel and Brezina.
 constexpr double kDamping = 4.0 / 3;
 constexpr double kLeastStrength = 0.01;
+/// A product is not made if the blocks that are foretold for it, divided by this, are too many.
+constexpr double kSurelyForetold = 1.1;
 constexpr int kLanczosSteps = 10, kStepsOfRefresh = 3;
 /// Matrices that are less symmetric get a hierarchy of their own. Measured on convection and diffusion: from 0.04 on (cell
 /// Peclet number 0.1) the smoothed one takes more iterations.
@@ -109,12 +111,16 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
     NodeRows t = tentative(aggregates, modes, a.rows, next_modes);
     NodeRows p = symmetric_ ? smoothed(t, a, inverse, kDamping / radius) : t;
     const WithGhostRows all_p(p, a.cols);
-    NodeRows next;
-    Galerkin galerkin(a, p, all_p, next);
+    Galerkin product(p);
+    const auto too_dense = [&](double blocks) {
+      return !last && ranks.all_reduce(blocks, Reduction::sum) * modes.count * modes.count > left;
+    };
+    if (too_dense(static_cast<double>(product.foretold_blocks(a, p, all_p)) / kSurelyForetold)) continue;
+    NodeRows next = product(a, p, all_p);
+    if (too_dense(static_cast<double>(next.blocks()))) continue;
     mend_diagonal(next, t, a);
-    if (!last && nonzeros(next) > left) continue;
     modes = std::move(next_modes);
-    coarsenings_.push_back({std::move(t), std::move(p), std::move(galerkin), symmetric_});
+    coarsenings_.push_back({std::move(t), std::move(p), std::move(product), symmetric_});
     return next;
   }
 }
@@ -122,11 +128,11 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
 NodeRows Hierarchy::drop_middles(const NodeRows& a, Modes& modes) {
   MidEdgeTransfer to = drop_mid_edges(a, modes, mid_edges_);
   const WithGhostRows all_p(to.p, a.cols);
-  NodeRows next;
-  Galerkin galerkin(a, to.p, all_p, next);
+  Galerkin product(to.p);
+  NodeRows next = product(a, to.p, all_p);
   mend_diagonal(next, to.corners, a);
   modes = std::move(to.modes);
-  coarsenings_.push_back({std::move(to.corners), std::move(to.p), std::move(galerkin), false});
+  coarsenings_.push_back({std::move(to.corners), std::move(to.p), std::move(product), false});
   return next;
 }
 
