@@ -9,13 +9,12 @@ namespace shardmat {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kLeast = kHugePage / 4 * 3;  ///< bytes that are worth one
 
 }  // namespace
 
 void* allocate_pages(std::size_t& bytes, std::size_t alignment) {
   if (bytes > std::numeric_limits<std::size_t>::max() - kHugePage) return nullptr;
-  const bool is_large = bytes >= kLeast;
+  const bool is_large = bytes >= kLeastBytesOfHugePages;
   if (is_large) alignment = kHugePage;
   bytes = (bytes + alignment - 1) / alignment * alignment;
   void* const memory = std::aligned_alloc(alignment, bytes);

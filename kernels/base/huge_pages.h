@@ -8,6 +8,9 @@
 
 namespace shardmat {
 
+/// Arrays from this size on get huge pages: three quarters of one.
+inline constexpr std::size_t kLeastBytesOfHugePages = std::size_t{3} << 19;
+
 /// Memory for std::free(). Small arrays get `alignment` (a power of 2), large ones whole huge pages if the system has any.
 /// `bytes` becomes the size of the memory. Null if there is none.
 void* allocate_pages(std::size_t& bytes, std::size_t alignment);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <fstream>
 #include <numeric>
+#include <vector>
 
 #include "kernels/base/host_vector.h"
 
@@ -59,6 +60,31 @@ TEST(KeptArrays, TheirMemoryIsFreedAtTheEndAndWhereItIsMissing) {
     free_one();
   }
   EXPECT_LT(resident_bytes(), with - bytes / 2);
+}
+
+/// Arrays of 200 to 300 kB lie in shared pages, which live as long as one of them, and serve others afterwards.
+TEST(KeptArrays, MediumArraysShareHugePages) {
+  constexpr std::size_t kCount = 200, kOfEach = 25'000;
+  const auto all = static_cast<std::int64_t>(kCount * kOfEach * sizeof(double));
+  std::int64_t first_round = 0;
+  for (int round = 0; round < 5; ++round) {
+    std::vector<HostVector<double>> arrays;
+    {
+      const KeptArrays reuse;
+      for (std::size_t i = 0; i < kCount; ++i) arrays.push_back(numbered(kOfEach + i * 60, static_cast<double>(i)));
+      std::size_t neighbours = 0;
+      for (std::size_t i = 1; i < kCount; ++i)
+        neighbours +=
+            arrays[i - 1].data() + arrays[i - 1].size() + 8 > arrays[i].data() && arrays[i - 1].data() < arrays[i].data();
+      EXPECT_GT(neighbours, kCount / 2);
+      for (std::size_t i = 0; i < kCount; i += 2) arrays[i] = {};
+    }
+    for (std::size_t i = 1; i < kCount; i += 2)
+      for (std::size_t k = 0; k < arrays[i].size(); k += 101) ASSERT_EQ(arrays[i][k], static_cast<double>(i + k));
+    arrays.clear();
+    if (round == 0) first_round = resident_bytes();
+  }
+  EXPECT_LT(resident_bytes(), first_round + all / 2);
 }
 
 TEST(KeptArrays, ArraysMayOutliveThemAndGrow) {

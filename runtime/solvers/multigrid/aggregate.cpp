@@ -4,14 +4,14 @@
 #include <numeric>
 
 #include "kernels/base/parallel.h"
+#include "runtime/solvers/multigrid/blocks.h"
 
 namespace shardmat::multigrid {
 namespace {
 
-double square_of(const NodeRows& a, std::int64_t k) {
-  const double* const block = a.block(k);
+SHARDMAT_INLINE double square_of(const double* block, std::int64_t entries) {
   double sum = 0;
-  for (std::int64_t e = 0; e < a.block_entries(); ++e) sum += block[e] * block[e];
+  for (std::int64_t e = 0; e < entries; ++e) sum += block[e] * block[e];
   return sum;
 }
 
@@ -50,14 +50,17 @@ void number_by_walk(const StrongGraph& g, Aggregates& all) {
 }  // namespace
 
 CouplingNorms::CouplingNorms(const NodeRows& a) : square(at(a.blocks())), diagonal(at(a.count())) {
-  parallel_ranges(a.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      diagonal[at(i)] = 0;
-      for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k) {
-        square[at(k)] = square_of(a, k);
-        if (a.column[at(k)] == i) diagonal[at(i)] = std::sqrt(square[at(k)]);
+  with_sizes(a.row_size, a.row_size, [&]<int kS>(Known<kS>, auto) {
+    const std::int64_t entries = kS > 0 ? kS * kS : a.block_entries();
+    parallel_ranges(a.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        diagonal[at(i)] = 0;
+        for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k) {
+          square[at(k)] = square_of(a.value.data() + k * entries, entries);
+          if (a.column[at(k)] == i) diagonal[at(i)] = std::sqrt(square[at(k)]);
+        }
       }
-    }
+    });
   });
 }
 

@@ -200,16 +200,20 @@ NullVectors free_modes(const NodeRows& a, const Modes& modes, double allowed) {
   const HostVector<double> force = times_modes<false>(a, modes);  // A·V: of unknown u of a node at (i · s + u) · m
   const auto entries = static_cast<std::int64_t>(2 * m * m);
   std::vector<double> sums(at(count * entries), 0.0), largest(at(count), 0.0), nodes(at(count), 0.0);
+  with_sizes(s, m, [&]<int kS, int kM>(Known<kS>, Known<kM>) {
+    run_compiled_for(best_isa(), [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
+      for (std::int64_t i = 0; i < own; ++i) {
+        if (body[at(i)] < 0) continue;
+        double* const energy = sums.data() + body[at(i)] * entries;
+        const double* const v = modes.value.data() + i * s * m;
+        add_transposed_product<kS, kM>(v, force.data() + i * s * m, energy, s, m);
+        add_transposed_product<kS, kM>(v, v, energy + m * m, s, m);
+      }
+    });
+  });
   for (std::int64_t i = 0; i < own; ++i) {
     if (body[at(i)] < 0) continue;
-    double* const energy = sums.data() + body[at(i)] * entries;
     ++nodes[at(body[at(i)])];
-    for (int r = 0; r < s; ++r) {
-      const double* const v = modes.value.data() + (i * s + r) * m;
-      const double* const f = force.data() + (i * s + r) * m;
-      for (int p = 0; p < m; ++p)
-        for (int q = 0; q < m; ++q) energy[p * m + q] += v[p] * f[q], energy[m * m + p * m + q] += v[p] * v[q];
-    }
     if (const std::int64_t k = a.find(i, static_cast<std::int32_t>(i)); k >= 0)
       for (int r = 0; r < s; ++r)
         largest[at(body[at(i)])] = std::max(largest[at(body[at(i)])], std::abs(a.block(k)[r * s + r]));

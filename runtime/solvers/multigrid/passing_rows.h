@@ -54,13 +54,15 @@ class PassingRows {
     row.count = count;
     return row;
   }
+  /// Twice as many as before, up to a huge page of them.
   [[gnu::noinline]] void add_rooms(std::size_t size) {
-    constexpr std::int64_t kBytes = 1 << 20;
-    const std::int64_t blocks = std::int64_t{1} << size,
-                       rooms = std::max<std::int64_t>(1, kBytes / (blocks * (8 * entries_ + 4)));
+    constexpr std::int64_t kMost = 2 << 20;
+    const std::int64_t blocks = std::int64_t{1} << size, bytes = blocks * 8 * entries_,
+                       rooms = std::clamp<std::int64_t>(rooms_[size], 4, std::max<std::int64_t>(4, kMost / bytes));
     columns_.emplace_back(at(rooms * blocks)), values_.emplace_back(at(rooms * blocks * entries_));
     for (std::int64_t r = rooms - 1; r >= 0; --r)
       free_[size].push_back({0, columns_.back().data() + r * blocks, values_.back().data() + r * blocks * entries_});
+    rooms_[size] += rooms;
   }
 
   std::int64_t entries_;
@@ -68,7 +70,8 @@ class PassingRows {
   Accumulator<kEntries> accumulator_;
   std::vector<HostVector<std::int32_t>> columns_;
   std::vector<HostVector<double>> values_;
-  std::vector<Row> free_[33];  ///< by class; the last one freed is in a cache still
+  std::vector<Row> free_[33];    ///< by class; the last one freed is in a cache still
+  std::int64_t rooms_[33] = {};  ///< made so far, by class
 };
 
 }  // namespace shardmat::multigrid

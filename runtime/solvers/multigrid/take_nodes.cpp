@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/base/memory_limits.h"
@@ -37,6 +38,12 @@ HostVector<Column> columns_of(const DistributedMatrix& matrix, const HeldRows* h
     return columns;
   });
 }
+
+/// Terms of a row: a 1 on the diagonal, or entries that lie one after another.
+struct OneOfIdentity {};
+struct Entries {
+  std::int64_t begin, end;
+};
 
 std::vector<std::int64_t> divided(std::vector<std::int64_t> starts, std::int64_t size) {
   for (std::int64_t& start : starts) start /= size;
@@ -80,24 +87,34 @@ NodeRows take_nodes(DistributedMatrix& matrix, int size, const HeldRows* held, S
     require_host_memory(csr.row_ptr[at(map.local_rows())] * 8 * 3 / 2, "the rows of multigrid's finest level");
     csr.col_idx.visit([&](const auto& places_of_entries) {
       csr.values.visit([&](const auto& values) {
-        const auto each_entry = [&](std::int64_t node, auto use) SHARDMAT_INLINE_LAMBDA {
+        // Entries of a row that lie in one node are terms together.
+        const auto each_term = [&](std::int64_t node, auto use) SHARDMAT_INLINE_LAMBDA {
           for (int r = 0; r < size; ++r) {
             const std::int64_t row = rows[at(node * size + r)];
             if (is_held[at(row)] != 0) {
-              use(static_cast<std::int32_t>(node), 1.0, r * size + r);
+              use(static_cast<std::int32_t>(node), r, OneOfIdentity());
               continue;
             }
-            for (std::int64_t k = csr.row_ptr[at(row)] - csr.row_ptr[0]; k < csr.row_ptr[at(row) + 1] - csr.row_ptr[0];
-                 ++k) {
-              const auto place = at(places_of_entries[at(k)]);
-              if (node_of[place] >= 0) use(node_of[place], static_cast<double>(values[at(k)]), r * size + unknown[place]);
+            const std::int64_t end = csr.row_ptr[at(row) + 1] - csr.row_ptr[0];
+            for (std::int64_t k = csr.row_ptr[at(row)] - csr.row_ptr[0]; k < end;) {
+              const std::int64_t first = k;
+              const std::int32_t of_column = node_of[at(places_of_entries[at(k)])];
+              while (++k < end && node_of[at(places_of_entries[at(k)])] == of_column) {
+              }
+              if (of_column >= 0) use(of_column, r, Entries{first, k});
             }
           }
-          use(static_cast<std::int32_t>(node), 0.0, 0);  // a diagonal block in any case
+          use(static_cast<std::int32_t>(node), 0, Entries{0, 0});  // a diagonal block in any case
         };
-        form_rows(
-            nodes->own(), nodes->local_count(), each_entry,
-            [](double* block, double value, std::int32_t to) SHARDMAT_INLINE_LAMBDA { block[to] += value; }, out);
+        const auto add = [&](double* block, int r, auto what) SHARDMAT_INLINE_LAMBDA {
+          if constexpr (std::is_same_v<decltype(what), OneOfIdentity>) {
+            block[r * size + r] += 1;
+          } else {
+            for (std::int64_t k = what.begin; k < what.end; ++k)
+              block[r * size + unknown[at(places_of_entries[at(k)])]] += static_cast<double>(values[at(k)]);
+          }
+        };
+        form_rows(nodes->own(), nodes->local_count(), each_term, add, out);
       });
     });
   });
