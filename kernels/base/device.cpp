@@ -12,6 +12,7 @@
 
 #include "kernels/base/device_cuda.h"
 #include "kernels/base/error.h"
+#include "kernels/base/host_vector.h"
 #include "kernels/base/huge_pages.h"
 #include "kernels/base/isa.h"
 #include "kernels/base/memory_error.h"
@@ -24,7 +25,20 @@ namespace {
 
 constexpr std::size_t kHostAlignment = 256;
 
-void* allocate_on_host(std::size_t bytes) { return allocate_pages(bytes, kHostAlignment); }
+/// Null if there is none.
+void* allocate_on_host(std::size_t bytes) {
+  if (bytes < kLargeHostArray)
+    return std::aligned_alloc(kHostAlignment, (bytes + kHostAlignment - 1) / kHostAlignment * kHostAlignment);
+  try {
+    return allocate_host_array(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+void free_on_host(void* memory, std::size_t bytes) noexcept {
+  if (bytes < kLargeHostArray) std::free(memory);
+  else free_host_array(memory, bytes);
+}
 
 bool on_host(Device device) { return device.backend == Backend::host; }
 
@@ -158,7 +172,7 @@ Buffer Buffer::shared(std::shared_ptr<const void> owner, const void* data, std::
 Buffer::~Buffer() {
   if (data_ == nullptr || owner_ != nullptr) return;
   const DeviceGuard guard(device_, std::nothrow);
-  if (on_host(device_)) std::free(data_);
+  if (on_host(device_)) free_on_host(data_, bytes_);
   else cuda::release(data_);
 }
 Buffer::Buffer(Buffer&& other) noexcept
@@ -204,7 +218,7 @@ void HostBuffer::release() noexcept {
   if (data_ == nullptr) return;
   const DeviceGuard guard(device_, std::nothrow);
   if (page_locked_) cuda::release_page_locked(data_);
-  else std::free(data_);
+  else free_on_host(data_, bytes_);
   data_ = nullptr;
   bytes_ = 0;
 }

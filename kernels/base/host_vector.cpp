@@ -14,11 +14,10 @@
 namespace shardmat {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kLargeBytes = std::size_t{128} << 10;  ///< from here on malloc() asks the system, too
-/// While arrays are kept, those that are too small for a huge page share some: on a virtual machine, a page of 4 kB was seen
-/// to take 18 us.
-constexpr std::size_t kSharedPages = std::size_t{4} << 20;
+constexpr std::size_t kAlignment = 256;
+/// While arrays are kept, no large one lies in pages of 4 kB, each of which was seen to take 18 us on a virtual machine:
+/// those from kLeastOfOwn on have huge pages of their own, smaller ones share them.
+constexpr std::size_t kSharedPages = std::size_t{2} << 20, kLeastOfOwn = std::size_t{512} << 10;
 
 /// Large arrays: those in use, and freed ones that are kept.
 class LargeArrays {
@@ -30,6 +29,7 @@ class LargeArrays {
 
   void* allocate(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
+    if (keepers_ > 0 && bytes >= kLeastOfOwn) bytes = std::max(bytes, kLeastBytesOfHugePages);
     auto array = take_kept(bytes);
     if (array.empty()) array = fresh(bytes);
     void* const memory = array.key();
@@ -78,7 +78,8 @@ class LargeArrays {
       bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
       if (!shared_ || bytes > kSharedPages - shared_used_) {
         std::size_t all = kSharedPages;
-        shared_ = std::shared_ptr<char>(static_cast<char*>(pages(all)), std::free), shared_used_ = 0;
+        shared_ = std::shared_ptr<char>(static_cast<char*>(pages(all)), [all](char* p) { free_pages(p, all); });
+        shared_used_ = 0;
       }
       array.key() = shared_.get() + shared_used_, array.mapped().shared = shared_;
       shared_used_ += bytes;
@@ -100,7 +101,7 @@ class LargeArrays {
   }
 
   static void release(Arrays::node_type& array) noexcept {
-    if (!array.mapped().shared) std::free(array.key());
+    if (!array.mapped().shared) free_pages(array.key(), array.mapped().bytes);
     array.mapped().shared.reset();
   }
 
@@ -139,11 +140,11 @@ class LargeArrays {
 }  // namespace
 
 void* allocate_host_array(std::size_t bytes) {
-  return bytes < kLargeBytes ? ::operator new(bytes) : LargeArrays::all().allocate(bytes);
+  return bytes < kLargeHostArray ? ::operator new(bytes) : LargeArrays::all().allocate(bytes);
 }
 
 void free_host_array(void* memory, std::size_t bytes) noexcept {
-  if (bytes < kLargeBytes) ::operator delete(memory);
+  if (bytes < kLargeHostArray) ::operator delete(memory);
   else LargeArrays::all().free(memory);
 }
 

@@ -75,7 +75,7 @@ TEST(KeptArrays, MediumArraysShareHugePages) {
       std::size_t neighbours = 0;
       for (std::size_t i = 1; i < kCount; ++i)
         neighbours +=
-            arrays[i - 1].data() + arrays[i - 1].size() + 8 > arrays[i].data() && arrays[i - 1].data() < arrays[i].data();
+            arrays[i - 1].data() + arrays[i - 1].size() + 33 > arrays[i].data() && arrays[i - 1].data() < arrays[i].data();
       EXPECT_GT(neighbours, kCount / 2);
       for (std::size_t i = 0; i < kCount; i += 2) arrays[i] = {};
     }
