@@ -44,7 +44,7 @@ struct MultigridOptions {
   /// V for symmetric matrices; for others K, or W unless may_vary.
   std::string cycle = "auto";
   bool may_vary = false;             ///< set by the solver: its method takes an M that is no linear map
-  std::int64_t coarse_size = 500;    ///< unknowns at which a level is solved exactly
+  std::int64_t coarse_size = 900;    ///< unknowns at which a level is solved exactly
   int levels = 20;                   ///< at most
   ValueType inner = ValueType::f32;  ///< type of the hierarchy
   /// What new values of the matrix change: keep (the matrices of all levels), smooth (also P, smoothed by the new values) or

@@ -64,7 +64,7 @@ CouplingNorms::CouplingNorms(const NodeRows& a) : square(at(a.blocks())), diagon
   });
 }
 
-StrongGraph strong_couplings(const NodeRows& a, const CouplingNorms& norms, double theta) {
+StrongGraph strong_couplings(const NodeRows& a, const CouplingNorms& norms, double theta, const HostVector<char>& left_out) {
   StrongGraph graph;
   graph.start.resize(at(a.count() + 1));
   graph.start[0] = 0;
@@ -74,7 +74,8 @@ StrongGraph strong_couplings(const NodeRows& a, const CouplingNorms& norms, doub
     for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k) {
       const std::int64_t j = a.column[at(k)];
       const double square = norms.square[at(k)];
-      if (j != i && j < a.count() && square > 0 && square >= least * norms.diagonal[at(j)]) use(a.column[at(k)]);
+      if (j == i || j >= a.count() || (!left_out.empty() && left_out[at(k)] != 0)) continue;
+      if (square > 0 && square >= least * norms.diagonal[at(j)]) use(a.column[at(k)]);
     }
   };
   parallel_ranges(a.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {

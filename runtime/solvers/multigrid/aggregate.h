@@ -25,8 +25,10 @@ struct CouplingNorms {
   explicit CouplingNorms(const NodeRows& a);
 };
 
-/// ‖A_ij‖ ≥ theta √(‖A_ii‖ ‖A_jj‖) in Frobenius norms (Vaněk, Mandel, Brezina, Computing 56, 1996, for blocks).
-StrongGraph strong_couplings(const NodeRows& a, const CouplingNorms& norms, double theta);
+/// ‖A_ij‖ ≥ theta √(‖A_ii‖ ‖A_jj‖) in Frobenius norms (Vaněk, Mandel, Brezina, Computing 56, 1996, for blocks). Blocks that
+/// `left_out` has a 1 for are none; empty: it has none.
+StrongGraph strong_couplings(const NodeRows& a, const CouplingNorms& norms, double theta,
+                             const HostVector<char>& left_out = {});
 
 struct Aggregates {
   HostVector<std::int32_t> of_node;  ///< -1: part of none

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -19,6 +20,7 @@
 #include "runtime/solvers/multigrid/coarse.h"
 #include "runtime/solvers/multigrid/free_modes.h"
 #include "runtime/solvers/multigrid/galerkin.h"
+#include "runtime/solvers/multigrid/hinges.h"
 #include "runtime/solvers/multigrid/pairwise.h"
 #include "runtime/solvers/multigrid/prolong.h"
 #include "runtime/solvers/multigrid/take_nodes.h"
@@ -96,10 +98,16 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
                                            double left) {
   Communicator& ranks = context_.communicator();
   const CouplingNorms norms(a);
-  for (double strength = options_.strength;; strength = next_strength(strength)) {
+  bool heed_hinges = symmetric_ && a.row_size > 1;
+  HostVector<char> hinges = heed_hinges ? find_hinges(a, inverse) : HostVector<char>();
+  // As Vaněk, Mandel and Brezina: a coarse level's couplings reach farther, and are weaker.
+  const double first =
+      symmetric_ ? std::ldexp(options_.strength, -static_cast<int>(coarsenings_.size())) : options_.strength;
+  for (double strength = first;; strength = next_strength(strength)) {
+    if (strength == 0 && heed_hinges) heed_hinges = false, hinges = {}, strength = first;
     const bool last = strength == 0;
     const Aggregates aggregates =
-        symmetric_ ? make_aggregates(strong_couplings(a, norms, strength)) : match_pairs(a, norms, strength);
+        symmetric_ ? make_aggregates(strong_couplings(a, norms, strength, hinges)) : match_pairs(a, norms, strength);
     double counts[3] = {static_cast<double>(aggregates.count), static_cast<double>(aggregates.single), 0};
     for (const std::int32_t of : aggregates.of_node) counts[2] += of >= 0 ? 1 : 0;
     ranks.all_reduce(std::span<double>(counts), Reduction::sum);

@@ -40,7 +40,7 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
     smoother: of multigrid: "chebyshev" for symmetric matrices, "l1_jacobi" for any, or "auto". "auto".
     cycle: of multigrid: "V", "W" (coarse levels twice), "K" (twice, with the best combination of both; for fgmres and cg), or
         "auto": "V" for symmetric matrices, for others "K" with fgmres and "W" with other methods. "auto".
-    coarse_size: of multigrid: a level of so many unknowns is solved exactly. 500.
+    coarse_size: of multigrid: a level of so many unknowns is solved exactly. 900.
     levels: of multigrid, at most. 20.
     inner: of multigrid: the type of its values, "f32" or "f64". "f32".
     refresh: of multigrid: what new values change: "keep" (the matrices of all levels), "smooth" (also the prolongations) or
