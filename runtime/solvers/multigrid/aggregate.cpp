@@ -100,6 +100,26 @@ StrongGraph strong_couplings(const NodeRows& a, const CouplingNorms& norms, doub
   return graph;
 }
 
+StrongGraph squared(const StrongGraph& g) {
+  StrongGraph wide{{0}, {}, g.alone};
+  std::vector<std::int64_t> seen(at(g.count()), -1);
+  for (std::int64_t i = 0; i < g.count(); ++i) {
+    seen[at(i)] = i;
+    const auto take = [&](std::int32_t j) {
+      if (seen[at(j)] == i) return;
+      seen[at(j)] = i;
+      wide.node.push_back(j);
+    };
+    for (std::int64_t k = g.start[at(i)]; k < g.start[at(i) + 1]; ++k) {
+      const std::int32_t j = g.node[at(k)];
+      take(j);
+      for (std::int64_t l = g.start[at(j)]; l < g.start[at(j) + 1]; ++l) take(g.node[at(l)]);
+    }
+    wide.start.push_back(std::ssize(wide.node));
+  }
+  return wide;
+}
+
 Aggregates make_aggregates(const StrongGraph& g) {
   const std::int64_t n = g.count();
   HostVector<std::int32_t> of_root(at(n), -1);

@@ -30,6 +30,9 @@ struct CouplingNorms {
 StrongGraph strong_couplings(const NodeRows& a, const CouplingNorms& norms, double theta,
                              const HostVector<char>& left_out = {});
 
+/// Nodes are coupled if they are in `graph`, or both with a third node: aggregates of it are wider.
+StrongGraph squared(const StrongGraph& graph);
+
 struct Aggregates {
   HostVector<std::int32_t> of_node;  ///< -1: part of none
   std::int64_t count = 0;

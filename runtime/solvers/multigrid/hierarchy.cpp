@@ -103,11 +103,14 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
   // As Vaněk, Mandel and Brezina: a coarse level's couplings reach farther, and are weaker.
   const double first =
       symmetric_ ? std::ldexp(options_.strength, -static_cast<int>(coarsenings_.size())) : options_.strength;
+  bool was_too_dense = false, wide = false;
   for (double strength = first;; strength = next_strength(strength)) {
     if (strength == 0 && heed_hinges) heed_hinges = false, hinges = {}, strength = first;
+    else if (strength == 0 && was_too_dense && symmetric_ && !wide) wide = true, strength = first;
     const bool last = strength == 0;
+    const auto strong = [&] { return strong_couplings(a, norms, strength, hinges); };
     const Aggregates aggregates =
-        symmetric_ ? make_aggregates(strong_couplings(a, norms, strength, hinges)) : match_pairs(a, norms, strength);
+        symmetric_ ? make_aggregates(wide ? squared(strong()) : strong()) : match_pairs(a, norms, strength);
     double counts[3] = {static_cast<double>(aggregates.count), static_cast<double>(aggregates.single), 0};
     for (const std::int32_t of : aggregates.of_node) counts[2] += of >= 0 ? 1 : 0;
     ranks.all_reduce(std::span<double>(counts), Reduction::sum);
@@ -121,7 +124,9 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
     const WithGhostRows all_p(p, a.cols);
     Galerkin product(p);
     const auto too_dense = [&](double blocks) {
-      return !last && ranks.all_reduce(blocks, Reduction::sum) * modes.count * modes.count > left;
+      const bool is = !last && ranks.all_reduce(blocks, Reduction::sum) * modes.count * modes.count > left;
+      was_too_dense = was_too_dense || is;
+      return is;
     };
     if (too_dense(static_cast<double>(product.foretold_blocks(a, p, all_p)) / kSurelyForetold)) continue;
     NodeRows next = product(a, p, all_p);
