@@ -231,15 +231,18 @@ void write_times(Table& t, const SolveReport& r) {
 }
 
 void write_levels(Table& t, const MultigridReport& r) {
-  t.section(fmt::format("{:<14} {:>13} {:>15} {:>9} {:>8}", "Multigrid", "unknowns", "nonzeros", "a row", "radius"));
+  const bool several = !r.levels.empty() && r.levels.front().ranks > 1;
+  t.section(fmt::format("{:<14} {:>13} {:>15} {:>9} {:>8}{}", "Multigrid", "unknowns", "nonzeros", "a row", "radius",
+                        several ? "   ranks" : ""));
   for (std::size_t l = 0; l < r.levels.size(); ++l) {
     const LevelReport& level = r.levels[l];
     const auto unknowns = static_cast<double>(level.unknowns);
-    t.line(fmt::format("  {:<12} {:>13} {:>15} {:>9.1f} {:>8}", fmt::format("level {}", l), human_count(level.unknowns),
+    t.line(fmt::format("  {:<12} {:>13} {:>15} {:>9.1f} {:>8}{}", fmt::format("level {}", l), human_count(level.unknowns),
                        human_count(level.nonzeros), static_cast<double>(level.nonzeros) / unknowns,
                        level.exact        ? "exact"
                        : level.radius > 0 ? fmt::format("{:.2f}", level.radius)
-                                          : "-"));
+                                          : "-",
+                       several ? fmt::format("{:>8}", level.ranks) : ""));
   }
   t.row("together", fmt::format("{:.2f} times the nonzeros of level 0; {} on all ranks; set up in {}", r.operator_complexity,
                                 human_bytes(static_cast<double>(r.bytes)), human_seconds(r.seconds)));
@@ -250,7 +253,7 @@ void write_levels(Table& t, const MultigridReport& r) {
 ordered_json json_of(const MultigridReport& r) {
   ordered_json levels = ordered_json::array();
   for (const LevelReport& level : r.levels) {
-    levels.push_back({{"unknowns", level.unknowns}, {"nonzeros", level.nonzeros}});
+    levels.push_back({{"unknowns", level.unknowns}, {"nonzeros", level.nonzeros}, {"ranks", level.ranks}});
     if (level.radius > 0) levels.back()["radius"] = level.radius;
   }
   return {{"levels", levels},           {"operator_complexity", r.operator_complexity},

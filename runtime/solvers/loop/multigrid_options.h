@@ -45,6 +45,7 @@ struct MultigridOptions {
   std::string cycle = "auto";
   bool may_vary = false;             ///< set by the solver: its method takes an M that is no linear map
   std::int64_t coarse_size = 900;    ///< unknowns at which a level is solved exactly
+  std::int64_t rank_size = 20'000;   ///< unknowns of a coarse level with which a rank keeps a part of it; 0: all ranks do
   int levels = 20;                   ///< at most
   ValueType inner = ValueType::f32;  ///< type of the hierarchy
   /// What new values of the matrix change: keep (the matrices of all levels), smooth (also P, smoothed by the new values) or

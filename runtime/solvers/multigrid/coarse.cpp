@@ -14,54 +14,38 @@ namespace {
 /// A pivot that has lost all but this share of its diagonal entry is none.
 constexpr double kLost = 1e-13;
 
-/// All rows of A on every rank, row-major.
-HostVector<double> gathered(const NodeRows& a) {
-  const Nodes& nodes = *a.rows;
-  Communicator& ranks = nodes.ranks();
-  const std::int64_t n = nodes.all() * a.row_size, size = a.row_size;
-  std::int64_t most = 0;
-  for (std::size_t p = 0; p + 1 < nodes.starts().size(); ++p)
-    most = std::max(most, nodes.starts()[p + 1] - nodes.starts()[p]);
-  const std::int64_t slot = most * size * n;
-  HostVector<double> slots = ranks.run_agreed([&] {
-    require_host_memory(8 * (slot * ranks.size() + 2 * n * n), "the last level of multigrid");
-    HostVector<double> all(at(slot * ranks.size()), 0.0);
-    double* const mine = all.data() + slot * ranks.rank();
-    for (std::int64_t i = 0; i < a.count(); ++i)
-      for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k) {
-        const std::int64_t j = a.cols->global(a.column[at(k)]);
-        for (std::int64_t r = 0; r < size; ++r)
-          std::copy_n(a.block(k) + r * size, size, mine + (i * size + r) * n + j * size);
-      }
-    return all;
-  });
-  if (ranks.size() == 1) return slots;
-  ranks.all_gather_slots(slots.data(), at(slot) * sizeof(double));
-  HostVector<double> dense;
-  dense.reserve(at(n * n));
-  for (std::size_t p = 0; p + 1 < nodes.starts().size(); ++p) {
-    const double* const from = slots.data() + slot * static_cast<std::int64_t>(p);
-    dense.insert(dense.end(), from, from + (nodes.starts()[p + 1] - nodes.starts()[p]) * size * n);
-  }
-  return dense;
+/// All nodes for ranks that have some, none for others. Collective.
+std::shared_ptr<const Nodes> all_nodes(const Nodes& nodes) {
+  HostVector<std::int64_t> others;
+  for (std::int64_t j = 0; nodes.own() > 0 && j < nodes.all(); ++j)
+    if (j < nodes.first() || j >= nodes.first() + nodes.own()) others.push_back(j);
+  return std::make_shared<const Nodes>(nodes.starts(), std::move(others), nodes.ranks());
 }
 
-/// The modes of all ranks, row-major, one row an unknown.
-HostVector<double> gathered(const Modes& modes, const Nodes& nodes) {
-  Communicator& ranks = nodes.ranks();
-  if (ranks.size() == 1) return modes.value;
+/// The rows of these nodes, row-major. Collective.
+HostVector<double> dense_rows(const NodeRows& a, const std::shared_ptr<const Nodes>& nodes) {
+  const WithGhostRows rows(a, nodes);
+  const std::int64_t size = a.row_size, n = nodes->local_count() * size;
+  return nodes->ranks().run_agreed([&] {
+    require_host_memory(8 * 3 * n * n, "the last level of multigrid");
+    HostVector<double> dense(at(n * n), 0.0);
+    for (std::int64_t i = 0; i < nodes->local_count(); ++i)
+      rows.each_block(i, [&](std::int32_t column, const double* block) {
+        double* const to = dense.data() + nodes->global(i) * size * n + rows.cols()->global(column) * size;
+        for (std::int64_t r = 0; r < size; ++r) std::copy_n(block + r * size, size, to + r * n);
+      });
+    return dense;
+  });
+}
+
+/// The modes of these nodes, one row an unknown. Collective.
+HostVector<double> modes_of(const Modes& modes, const Nodes& nodes) {
   const std::int64_t entries = std::int64_t{modes.size} * modes.count;
-  std::int64_t most = 0;
-  for (std::size_t p = 0; p + 1 < nodes.starts().size(); ++p)
-    most = std::max(most, nodes.starts()[p + 1] - nodes.starts()[p]);
-  HostVector<double> slots(at(most * entries * ranks.size()), 0.0);
-  std::copy(modes.value.begin(), modes.value.end(), slots.begin() + most * entries * ranks.rank());
-  ranks.all_gather_slots(slots.data(), at(most * entries) * sizeof(double));
-  HostVector<double> all;
-  for (std::size_t p = 0; p + 1 < nodes.starts().size(); ++p) {
-    const double* const from = slots.data() + most * entries * static_cast<std::int64_t>(p);
-    all.insert(all.end(), from, from + (nodes.starts()[p + 1] - nodes.starts()[p]) * entries);
-  }
+  const HostVector<double> of_ghosts = nodes.fetch<double>(modes.value, entries);
+  HostVector<double> all(at(nodes.local_count() * entries));
+  for (std::int64_t i = 0; i < nodes.local_count(); ++i)
+    std::copy_n(i < nodes.own() ? modes.value.data() + i * entries : of_ghosts.data() + (i - nodes.own()) * entries, entries,
+                all.data() + nodes.global(i) * entries);
   return all;
 }
 
@@ -188,9 +172,10 @@ void invert_any(HostVector<double>& a, std::int64_t n) {
 NodeRows dense_inverse(const NodeRows& a, const Modes& free, bool symmetric) {
   const Nodes& nodes = *a.rows;
   Communicator& ranks = nodes.ranks();
-  const std::int64_t size = a.row_size, n = nodes.all() * size;
-  HostVector<double> dense = gathered(a);
-  const HostVector<double> vectors = gathered(free, nodes);
+  const std::shared_ptr<const Nodes> all = all_nodes(nodes);
+  const std::int64_t size = a.row_size, n = all->local_count() * size;
+  HostVector<double> dense = dense_rows(a, all);
+  const HostVector<double> vectors = modes_of(free, *all);
   Lists lists;
   lists.each = size * size;
   ranks.run_agreed([&] {

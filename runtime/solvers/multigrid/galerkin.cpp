@@ -124,7 +124,7 @@ NodeRows Galerkin::operator()(const NodeRows& a, const NodeRows& p, const WithGh
 void mend_diagonal(NodeRows& coarse, const NodeRows& t, const NodeRows& a) {
   constexpr double kNoise = 1e-13;
   const int s = t.row_size, m = t.col_size;
-  HostVector<double> scale(at(coarse.count() * m), 0.0);  // of the terms that a diagonal entry is a sum of
+  HostVector<double> scale(at(t.cols->local_count() * m), 0.0);  // of the terms that a diagonal entry is a sum of
   for (std::int64_t i = 0; i < t.count(); ++i) {
     const std::int64_t diagonal = t.start[at(i)] < t.start[at(i) + 1] ? a.find(i, static_cast<std::int32_t>(i)) : -1;
     if (diagonal < 0) continue;
@@ -134,6 +134,7 @@ void mend_diagonal(NodeRows& coarse, const NodeRows& t, const NodeRows& a) {
         scale[at(std::int64_t{t.column[at(k)]} * m + c)] +=
             t.block(k)[r * m + c] * t.block(k)[r * m + c] * std::abs(a.block(diagonal)[r * s + r]);
   }
+  t.cols->add_home(scale, m);
   for (std::int64_t i = 0; i < coarse.count(); ++i) {
     const std::int64_t k = coarse.find(i, static_cast<std::int32_t>(i));
     if (k < 0) continue;

@@ -30,7 +30,7 @@ class Galerkin {
 
 /// Where T = `t` made the coarse matrix of `a` with a diagonal entry of 0 up to rounding, it becomes the mean of its node's,
 /// or 1, and the couplings in the node are cut: of a mode that an aggregate cannot carry, or of a body that nothing holds.
-/// Not collective.
+/// Collective.
 void mend_diagonal(NodeRows& coarse, const NodeRows& t, const NodeRows& a);
 
 }  // namespace shardmat::multigrid

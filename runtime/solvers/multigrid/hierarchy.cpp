@@ -119,7 +119,7 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
     if (too_many && !last) continue;
     if (counts[0] * modes.count > kLeastCoarsening * counts[2] * modes.size) return std::nullopt;
     Modes next_modes;
-    NodeRows t = tentative(aggregates, modes, a.rows, next_modes);
+    NodeRows t = tentative(aggregates, modes, a.rows, next_modes, least_nodes(modes.count));
     NodeRows p = symmetric_ ? smoothed(t, a, inverse, kDamping / radius) : t;
     const WithGhostRows all_p(p, a.cols);
     Galerkin product(p);
@@ -139,7 +139,7 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
 }
 
 NodeRows Hierarchy::drop_middles(const NodeRows& a, Modes& modes) {
-  MidEdgeTransfer to = drop_mid_edges(a, modes, mid_edges_);
+  MidEdgeTransfer to = drop_mid_edges(a, modes, mid_edges_, least_nodes(a.row_size));
   const WithGhostRows all_p(to.p, a.cols);
   Galerkin product(to.p);
   NodeRows next = product(a, to.p, all_p);
@@ -217,7 +217,8 @@ void Hierarchy::build(NodeRows a) {
     const double here_nonzeros = nonzeros(a);
     all += here_nonzeros;
     const std::int64_t unknowns = a.rows->all() * a.row_size;
-    report_.levels.push_back({unknowns, static_cast<std::int64_t>(here_nonzeros), 0, unknowns <= options_.coarse_size});
+    report_.levels.push_back(
+        {unknowns, static_cast<std::int64_t>(here_nonzeros), 0, unknowns <= options_.coarse_size, a.rows->owners()});
     std::optional<NodeRows> next;
     if (unknowns <= options_.coarse_size) {
       here.set_inverse(dense_inverse(a, free_on_last_level(a.row_size), symmetric_));

@@ -72,13 +72,13 @@ void Level::set_smoother(const SmootherEntry& entry, int degree, const NodeRows&
 
 void Level::set_transfer(const NodeRows& p, const ByColumn& columns) {
   from_coarse_.emplace(p, context_, type_, passes_->columns());
-  to_coarse_.emplace(transposed(p, columns), context_, type_, passes_->columns());
+  to_coarse_.emplace(p, columns, context_, type_, passes_->columns());
 }
 
 void Level::set_inverse(const NodeRows& inverse) { inverse_.emplace(inverse, context_, type_, passes_->columns()); }
 
 void Level::set_second_visit(Combination combination) {
-  second_visit_.emplace(a_, *passes_, context_, type_, r(), x(), combination);
+  second_visit_.emplace(a_, *passes_, context_, type_, r(), x(), combination, nodes_->owners());
 }
 
 void Level::update(const NodeRows& a) { a_.update(a, context_.stream()); }
@@ -89,7 +89,7 @@ void Level::update_smoother(const NodeRows& a, const HostVector<double>& inverse
 
 void Level::update_transfer(const NodeRows& p, const ByColumn& columns) {
   from_coarse_->update(p, context_.stream());
-  to_coarse_->update(transposed(p, columns), context_.stream());
+  to_coarse_->update(p, columns, context_.stream());
 }
 
 void Level::update_inverse(const NodeRows& inverse) { inverse_->update(inverse, context_.stream()); }
@@ -97,7 +97,7 @@ void Level::update_inverse(const NodeRows& inverse) { inverse_->update(inverse, 
 void Level::go_down(const Level& coarse, Stream& stream) const {
   smoother_->smooth(krylov::Before::nothing, stream);
   a_.multiply(-1, 1, r(), stream);
-  to_coarse_->multiply(1, r(), 0, coarse.r(), stream);
+  to_coarse_->multiply(r(), coarse.r(), stream);
 }
 
 void Level::come_up(const Level& coarse, Stream& stream) const {
@@ -113,15 +113,15 @@ void Level::solve(Stream& stream) const {
 
 std::int64_t Level::device_bytes() const {
   auto bytes = static_cast<std::int64_t>(r_.bytes() + x_.bytes()) + a_.device_bytes();
-  for (const std::optional<Operator>* const one : {&to_coarse_, &from_coarse_, &inverse_})
+  for (const std::optional<Operator>* const one : {&from_coarse_, &inverse_})
     if (*one) bytes += (*one)->device_bytes();
-  return bytes + (smoother_ ? smoother_->device_bytes() : 0) + (second_visit_ ? second_visit_->device_bytes() : 0);
+  return bytes + (to_coarse_ ? to_coarse_->device_bytes() : 0) + (smoother_ ? smoother_->device_bytes() : 0) + (second_visit_ ? second_visit_->device_bytes() : 0);
 }
 
 std::int64_t Level::visit_bytes() const {
   if (inverse_) return inverse_->compulsory_bytes(0);
   if (!to_coarse_) return smoother_->smooth_bytes();
-  return 2 * (smoother_->smooth_bytes() + a_.compulsory_bytes(1)) + to_coarse_->compulsory_bytes(0) +
+  return 2 * (smoother_->smooth_bytes() + a_.compulsory_bytes(1)) + to_coarse_->compulsory_bytes() +
          from_coarse_->compulsory_bytes(0);
 }
 

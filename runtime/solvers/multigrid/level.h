@@ -9,6 +9,7 @@
 #include "runtime/context/context.h"
 #include "runtime/solvers/multigrid/node_rows.h"
 #include "runtime/solvers/multigrid/operator.h"
+#include "runtime/solvers/multigrid/restriction.h"
 #include "runtime/solvers/multigrid/second_visit.h"
 #include "runtime/solvers/multigrid/smoother.h"
 
@@ -66,7 +67,8 @@ class Level {
   int size_;  ///< unknowns of a node
   std::shared_ptr<const Nodes> nodes_;
   Operator a_;
-  std::optional<Operator> to_coarse_, from_coarse_, inverse_;
+  std::optional<Restriction> to_coarse_;
+  std::optional<Operator> from_coarse_, inverse_;
   Buffer r_, x_;
   std::optional<krylov::Passes> passes_;
   std::unique_ptr<Smoother> smoother_;

@@ -135,7 +135,7 @@ MidEdges number_mid_edges(const MidEdgeNodes* given, const RowMap& map, int size
   return found;
 }
 
-MidEdgeTransfer drop_mid_edges(const NodeRows& a, const Modes& modes, const MidEdges& mid_edges) {
+MidEdgeTransfer drop_mid_edges(const NodeRows& a, const Modes& modes, const MidEdges& mid_edges, std::int64_t least) {
   Communicator& ranks = a.rows->ranks();
   const int s = a.row_size;
   const std::int64_t own = a.count(), entries = a.block_entries(), of_node = std::int64_t{s} * modes.count;
@@ -172,7 +172,11 @@ MidEdgeTransfer drop_mid_edges(const NodeRows& a, const Modes& modes, const MidE
     }
     t.start.push_back(std::ssize(t.id)), p.start.push_back(std::ssize(p.id));
   }
-  return {from_lists(t, s, s, a.rows, starts), from_lists(p, s, s, a.rows, starts), std::move(of_corners)};
+  const std::vector<std::int64_t> moved = on_fewer_ranks(starts, least);
+  MidEdgeTransfer to{from_lists(t, s, s, a.rows, moved), from_lists(p, s, s, a.rows, moved), std::move(of_corners)};
+  to.modes.value.resize(at(to.corners.cols->local_count() * of_node), 0.0);  // those of ranks that gave their nodes to this one
+  to.corners.cols->add_home(to.modes.value, of_node);
+  return to;
 }
 
 }  // namespace shardmat::multigrid

@@ -31,7 +31,7 @@ struct MidEdgeTransfer {
   NodeRows corners, p;
   Modes modes;  ///< of the other nodes
 };
-/// Collective.
-MidEdgeTransfer drop_mid_edges(const NodeRows& a, const Modes& modes, const MidEdges& mid_edges);
+/// The other nodes lie as on_fewer_ranks() says for `least` of them. Collective.
+MidEdgeTransfer drop_mid_edges(const NodeRows& a, const Modes& modes, const MidEdges& mid_edges, std::int64_t least = 0);
 
 }  // namespace shardmat::multigrid

@@ -215,7 +215,9 @@ NodeRows transposed(const NodeRows& m, const ByColumn& columns) {
         for (int r = 0; r < m.row_size; ++r) values[at(to * entries + c * m.row_size + r)] = from[r * m.col_size + c];
     }
   });
-  return brought_home({m.col_size, m.row_size, m.cols, m.rows, columns.start, columns.row, std::move(values)}, false);
+  Communicator& ranks = m.rows->ranks();
+  auto cols = std::make_shared<const Nodes>(m.rows->starts(), HostVector<std::int64_t>(), ranks);
+  return {m.col_size, m.row_size, m.cols, std::move(cols), columns.start, columns.row, std::move(values)};
 }
 
 HostVector<double> inverse_diagonal(const NodeRows& m) {

@@ -81,7 +81,7 @@ struct ByColumn {
 };
 ByColumn by_column(const NodeRows& m);
 
-/// mᵀ; `columns`: by_column(m). Collective.
+/// What this rank's rows of m are of mᵀ, with rows for all columns of m, ghosts included; `columns`: by_column(m). Collective.
 NodeRows transposed(const NodeRows& m, const ByColumn& columns);
 
 /// Inverses of the blocks on the diagonal of a square matrix, one a row; singular ones are inverted along the directions in

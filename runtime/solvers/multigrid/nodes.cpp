@@ -73,6 +73,29 @@ std::vector<std::int64_t> starts_of(std::int64_t own, Communicator& ranks) {
   return starts;
 }
 
+std::vector<std::int64_t> on_fewer_ranks(std::vector<std::int64_t> starts, std::int64_t least) {
+  const std::size_t ranks = starts.size() - 1;
+  std::size_t first = 0, before = 0;  // ranks that take: this one, and the one before it
+  for (std::size_t p = 0; p < ranks; ++p) {
+    const std::int64_t end = starts[p + 1], count = end - starts[first];
+    const bool last = p + 1 == ranks;
+    if (count < least && !last) continue;
+    if (last && 2 * count < least) first = before;  // too few for a rank of their own
+    std::fill(starts.begin() + static_cast<std::ptrdiff_t>(first) + 1, starts.begin() + static_cast<std::ptrdiff_t>(p) + 1,
+              end);
+    before = first, first = p + 1;
+  }
+  return starts;
+}
+
+std::shared_ptr<const Nodes> moved_nodes(std::int64_t own, std::int64_t least, Communicator& ranks) {
+  const std::vector<std::int64_t> made = starts_of(own, ranks);
+  std::vector<std::int64_t> starts = on_fewer_ranks(made, least);
+  HostVector<std::int64_t> away(at(starts[at(ranks.rank())] == starts[at(ranks.rank()) + 1] ? own : 0));
+  std::iota(away.begin(), away.end(), made[at(ranks.rank())]);
+  return std::make_shared<const Nodes>(std::move(starts), std::move(away), ranks);
+}
+
 Nodes::Nodes(std::vector<std::int64_t> starts, HostVector<std::int64_t> ghosts, Communicator& ranks)
     : starts_(std::move(starts)), ghosts_(std::move(ghosts)), ranks_(&ranks), rank_(static_cast<std::size_t>(ranks.rank())) {
   if (ranks.size() == 1) return;
@@ -101,6 +124,12 @@ Nodes::Nodes(std::vector<std::int64_t> starts, HostVector<std::int64_t> ghosts, 
   for (const std::int64_t id : ids) wanted_.push_back(static_cast<std::int32_t>(id - first()));
 }
 
+int Nodes::owners() const {
+  int owners = 0;
+  for (std::size_t p = 0; p + 1 < starts_.size(); ++p) owners += starts_[p] < starts_[p + 1] ? 1 : 0;
+  return owners;
+}
+
 std::int32_t Nodes::local(std::int64_t global) const {
   if (global >= first() && global < first() + own()) return static_cast<std::int32_t>(global - first());
   return static_cast<std::int32_t>(own() + (std::lower_bound(ghosts_.begin(), ghosts_.end(), global) - ghosts_.begin()));
@@ -119,6 +148,22 @@ void Nodes::fetch_bytes(const void* own, void* ghosts, std::size_t item_bytes) c
         {n.rank, static_cast<std::byte*>(ghosts) + at(n.first_ghost) * item_bytes, at(n.ghosts) * item_bytes});
   }
   move_between_ranks(sends, receives, *ranks_);
+}
+
+void Nodes::add_home(HostVector<double>& values, std::int64_t each) const {
+  HostVector<double> come(wanted_.size() * at(each));
+  std::vector<Outgoing> sends;
+  std::vector<Incoming> receives;
+  for (const Neighbour& n : neighbours_) {
+    sends.push_back({n.rank, values.data() + (own() + n.first_ghost) * each, at(n.ghosts * each) * sizeof(double)});
+    receives.push_back({n.rank, come.data() + n.first_wanted * each, at(n.wanted * each) * sizeof(double)});
+  }
+  move_between_ranks(sends, receives, *ranks_);
+  for (std::size_t i = 0; i < come.size(); ++i) {
+    const auto node = std::int64_t{wanted_[i / at(each)]};
+    values[at(node * each) + i % at(each)] += come[i];
+  }
+  values.resize(at(own() * each));
 }
 
 Lists Nodes::fetch(const Lists& of_wanted) const {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -40,6 +41,7 @@ class Nodes {
   std::int64_t first() const { return starts_[rank_]; }
   std::int64_t own() const { return starts_[rank_ + 1] - starts_[rank_]; }
   std::int64_t all() const { return starts_.back(); }  ///< of all ranks
+  int owners() const;                                  ///< ranks that have nodes
   const HostVector<std::int64_t>& ghosts() const { return ghosts_; }
   std::int64_t local_count() const { return own() + std::ssize(ghosts_); }
   std::int64_t global(std::int64_t local) const {
@@ -61,6 +63,11 @@ class Nodes {
   Lists send_home(const Lists& of_ghosts) const;
   /// This rank's nodes that are ghosts of other ranks, in the order of these ranks; one comes as often as ranks need it.
   const std::vector<std::int32_t>& wanted() const { return wanted_; }
+  /// True if no node of this rank is a ghost of another, and it has no ghosts.
+  bool stays_here() const { return neighbours_.empty(); }
+  /// Adds the values of the ghosts to those of their nodes, `each` a node, in the order of the ranks. `values`: of all nodes,
+  /// then of this rank's. Collective.
+  void add_home(HostVector<double>& values, std::int64_t each) const;
 
  private:
   /// Nodes in common with another rank.
@@ -81,5 +88,13 @@ class Nodes {
 
 /// Where the nodes of each rank begin, if this rank has `own`. Collective.
 std::vector<std::int64_t> starts_of(std::int64_t own, Communicator& ranks);
+
+/// `starts` with fewer ranks that have nodes: ranks in a row give theirs to the first of them, until this one has `least`
+/// nodes.
+std::vector<std::int64_t> on_fewer_ranks(std::vector<std::int64_t> starts, std::int64_t least);
+
+/// Nodes that this rank made, `own` of them, on_fewer_ranks(). It may number them from 0 on as before: those that have moved
+/// away are its ghosts. Collective.
+std::shared_ptr<const Nodes> moved_nodes(std::int64_t own, std::int64_t least, Communicator& ranks);
 
 }  // namespace shardmat::multigrid

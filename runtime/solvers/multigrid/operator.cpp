@@ -209,6 +209,7 @@ Operator::Operator(const NodeRows& rows, Context& context, ValueType type, int c
   exchange_ = std::move(moving.exchange);
   ranks.run_agreed([&] {
     own_ = static_cast<std::int32_t>(nodes.own());
+    stays_here_ = nodes.stays_here() && (ranks.size() == 1 || context.device().backend == Backend::host);
     if (!nodes.ghosts().empty()) {  // they lie in ascending order
       std::int64_t first[] = {nodes.ghosts().front()};
       moving.map->renumber(first);
@@ -246,14 +247,13 @@ void Operator::update(const NodeRows& rows, Stream& stream) {
 }
 
 void Operator::multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const {
-  if (exchange_->x_may_lie_elsewhere()) return run(alpha, x, beta, y, stream);
+  if (stays_here_) return run(alpha, x, beta, y, stream);
   copy_on_device(this->x(), x, at(x_bytes_), stream);
   multiply(alpha, beta, y, stream);
 }
 
 void Operator::multiply(double alpha, double beta, void* y, Stream& stream) const {
-  exchange_->start(stream);
-  exchange_->finish(stream);
+  if (!stays_here_) exchange_->start(stream), exchange_->finish(stream);
   run(alpha, exchange_->x(), beta, y, stream);
 }
 

@@ -45,6 +45,7 @@ class Operator {
   int columns_;
   std::int64_t x_bytes_ = 0;
   std::unique_ptr<Exchange> exchange_;
+  bool stays_here_ = false;  ///< nothing moves from or to this rank
   std::int32_t own_ = 0, ghost_shift_ = 0;
   std::shared_ptr<Storage> storage_;
   std::unique_ptr<Plan> one_;

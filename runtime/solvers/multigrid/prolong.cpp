@@ -16,13 +16,10 @@ constexpr double kSpanned = 1e-16;
 }  // namespace
 
 NodeRows tentative(const Aggregates& aggregates, const Modes& modes, const std::shared_ptr<const Nodes>& nodes,
-                   Modes& coarse) {
+                   Modes& coarse, std::int64_t least) {
   const int s = modes.size, m = modes.count;
   const std::int64_t rows = std::ssize(aggregates.of_node), entries = std::int64_t{s} * m;
-  Communicator& ranks = nodes->ranks();
-  NodeRows t{
-      s,   m,  nodes, std::make_shared<const Nodes>(starts_of(aggregates.count, ranks), HostVector<std::int64_t>(), ranks),
-      {0}, {}, {}};
+  NodeRows t{s, m, nodes, moved_nodes(aggregates.count, least, nodes->ranks()), {0}, {}, {}};
   // Blocks have the order of the rows; members of each aggregate, by their blocks.
   HostVector<std::int64_t> start(at(aggregates.count + 1), 0), member;
   t.start.resize(at(rows + 1)), t.start[0] = 0;
@@ -46,7 +43,7 @@ NodeRows tentative(const Aggregates& aggregates, const Modes& modes, const std::
   HostVector<std::int64_t> next(start.begin(), start.end() - 1);
   for (std::int64_t k = 0; k < t.blocks(); ++k) member[at(next[at(t.column[at(k)])]++)] = k;
   coarse.size = coarse.count = m;
-  coarse.value.assign(at(aggregates.count * m * m), 0.0);
+  coarse.value.assign(at(t.cols->local_count() * m * m), 0.0);
   parallel_ranges(aggregates.count, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t a = begin; a < end; ++a) {
       double* const factor = coarse.value.data() + a * m * m;
@@ -73,12 +70,13 @@ NodeRows tentative(const Aggregates& aggregates, const Modes& modes, const std::
       }
     }
   });
+  t.cols->add_home(coarse.value, std::int64_t{m} * m);
   return t;
 }
 
 Modes restricted(const NodeRows& t, const Modes& v) {
   const int s = t.row_size, m = t.col_size;
-  Modes out{m, v.count, HostVector<double>(at(t.cols->own() * m * v.count), 0.0)};
+  Modes out{m, v.count, HostVector<double>(at(t.cols->local_count() * m * v.count), 0.0)};
   for (std::int64_t i = 0; i < t.count(); ++i)
     for (std::int64_t k = t.start[at(i)]; k < t.start[at(i) + 1]; ++k)
       for (int r = 0; r < s; ++r)
@@ -86,6 +84,7 @@ Modes restricted(const NodeRows& t, const Modes& v) {
           for (int e = 0; e < v.count; ++e)
             out.value[at((std::int64_t{t.column[at(k)]} * m + c) * v.count + e)] +=
                 t.block(k)[r * m + c] * v.value[at((i * s + r) * v.count + e)];
+  t.cols->add_home(out.value, std::int64_t{m} * v.count);
   return out;
 }
 
@@ -95,15 +94,17 @@ NodeRows smoothed(const NodeRows& t, const NodeRows& a, const HostVector<double>
   const std::int64_t entries = p.block_entries();
   parallel_ranges(p.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
     std::vector<double> product(at(entries));
-    for (std::int64_t i = begin; i < end; ++i)
+    for (std::int64_t i = begin; i < end; ++i) {
+      const double* const of_t = t.start[at(i)] < t.start[at(i) + 1] ? t.block(t.start[at(i)]) : nullptr;
+      const std::int32_t column = of_t == nullptr ? -1 : p.cols->local(t.cols->global(t.column[at(t.start[at(i)])]));
       for (std::int64_t k = p.start[at(i)]; k < p.start[at(i) + 1]; ++k) {
         double* const block = p.block(k);
         std::fill(product.begin(), product.end(), 0.0);
         add_product<0, 0>(inverse.data() + i * s * s, block, product.data(), s, m);
-        const bool own = t.start[at(i)] < t.start[at(i) + 1] && t.column[at(t.start[at(i)])] == p.column[at(k)];
-        const double* const of_t = own ? t.block(t.start[at(i)]) : nullptr;
+        const bool own = p.column[at(k)] == column;
         for (std::int64_t e = 0; e < entries; ++e) block[e] = (own ? of_t[e] : 0) - omega * product[at(e)];
       }
+    }
   });
   return p;
 }

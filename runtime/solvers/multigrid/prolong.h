@@ -19,11 +19,11 @@ struct Modes {
 
 /// T, the modes cut by aggregates and made orthonormal there. A mode that the modes before it span in an aggregate becomes
 /// 0. The factors are the modes of the coarse nodes. Numerically as a QR factorisation by modified Gram and Schmidt, twice.
-/// Collective.
+/// The coarse nodes lie as on_fewer_ranks() says for `least` of them. Collective.
 NodeRows tentative(const Aggregates& aggregates, const Modes& modes, const std::shared_ptr<const Nodes>& nodes,
-                   Modes& coarse_modes);
+                   Modes& coarse_modes, std::int64_t least = 0);
 
-/// Tᵀ·V: what of some vectors the coarse nodes have. All of them, if T's modes span them in each aggregate.
+/// Tᵀ·V: what of some vectors the coarse nodes have. All of them, if T's modes span them in each aggregate. Collective.
 Modes restricted(const NodeRows& t, const Modes& v);
 
 /// P = T − omega·D⁻¹·A·T (Vaněk, Mandel, Brezina). `inverse`: D⁻¹, a block a row. Collective.

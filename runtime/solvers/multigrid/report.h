@@ -15,6 +15,7 @@ struct LevelReport {
   std::int64_t nonzeros = 0;  ///< stored zeros of blocks included
   double radius = 0;          ///< of D⁻¹·A, as smoothing takes it: Level::find_radius(); 0: nothing needs it
   bool exact = false;         ///< solved by its inverse
+  int ranks = 1;              ///< that have rows of it
 };
 
 /// The same on all ranks but for the seconds.

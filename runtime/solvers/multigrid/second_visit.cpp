@@ -12,7 +12,7 @@ constexpr int kSums = 3;  ///< of a visit
 }  // namespace
 
 SecondVisit::SecondVisit(const Operator& a, const krylov::Passes& passes, Context& context, ValueType type, void* r, void* x,
-                         Combination combination)
+                         Combination combination, int owners)
     : a_(a),
       passes_(passes),
       type_(type),
@@ -20,6 +20,7 @@ SecondVisit::SecondVisit(const Operator& a, const krylov::Passes& passes, Contex
       r_(r),
       x_(x),
       combination_(combination),
+      on_one_rank_(owners <= 1),
       over_ranks_(context.exchange_context(type, 1), kSums * passes.columns()) {
   context.communicator().run_agreed([&] {
     require_memory(context.device(), 4 * a.x_bytes(), "a level of multigrid that is visited twice");
@@ -49,7 +50,7 @@ void SecondVisit::turn(Stream& stream) const {
   with_type([&]<class T>(const krylov::TwoVisits<T>& v) {
     if (combination_ != Combination::sum) {
       passes_.run(krylov::FirstVisitSums<T>{v}, rows_, stream);
-      over_ranks_(v.first_sums(), stream);
+      if (!on_one_rank_) over_ranks_(v.first_sums(), stream);
     }
     passes_.run(krylov::FirstVisit<T>{v}, rows_, stream);
   });
@@ -60,7 +61,7 @@ void SecondVisit::end(Stream& stream) const {
   with_type([&]<class T>(const krylov::TwoVisits<T>& v) {
     if (combination_ != Combination::sum) {
       passes_.run(krylov::SecondVisitSums<T>{v}, rows_, stream);
-      over_ranks_(v.second_sums(), stream);
+      if (!on_one_rank_) over_ranks_(v.second_sums(), stream);
     }
     passes_.run(krylov::CombineVisits<T>{v}, rows_, stream);
   });

@@ -24,9 +24,10 @@ enum class Combination {
 /// Algebra Appl. 15, 2008).
 class SecondVisit {
  public:
-  /// For a level with the matrix `a` and the vectors r and x, which outlive this object. Collective.
+  /// For a level with the matrix `a` and the vectors r and x, which outlive this object; `owners`: ranks that have rows of it.
+  /// Collective.
   SecondVisit(const Operator& a, const krylov::Passes& passes, Context& context, ValueType type, void* r, void* x,
-              Combination combination);
+              Combination combination, int owners);
 
   /// Before the first visit: keeps r.
   void begin(Stream& stream) const;
@@ -47,6 +48,7 @@ class SecondVisit {
   std::int64_t rows_;
   void *r_, *x_;
   Combination combination_;
+  bool on_one_rank_;  ///< its sums are those of all
   Buffer kept_r_, first_, a_first_, a_second_, sums_;
   mutable SumOverRanks over_ranks_;
 };
