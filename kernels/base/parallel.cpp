@@ -64,11 +64,23 @@ class Shares {
   std::vector<Share> shares_;
 };
 
+constexpr std::int64_t kMostShares = std::int64_t{1} << 20;  // more than threads of any machine
+
 thread_local int threads_in_scope = 0;  // 0: no ThreadCount
 
 }  // namespace
 
 int thread_count() { return threads_in_scope > 0 ? threads_in_scope : omp_get_max_threads(); }
+
+int threads_for(std::int64_t work) {
+  const int threads = thread_count();
+  return work / kWorkOfAThread >= std::max(2, threads / 8) ? threads : 1;
+}
+
+std::int64_t grain_of(std::int64_t count, std::int64_t work) {
+  const double of_one = static_cast<double>(work) / static_cast<double>(std::max<std::int64_t>(count, 1));
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(kWorkOfAThread) / std::max(of_one, 1.0)));
+}
 
 ThreadCount::ThreadCount(int threads) : previous_(std::exchange(threads_in_scope, std::max(1, threads))) {}
 ThreadCount::~ThreadCount() { threads_in_scope = previous_; }
@@ -84,22 +96,23 @@ bool threads_wait_asleep() {
 
 void parallel_ranges(std::int64_t count, std::int64_t grain, const std::function<void(std::int64_t, std::int64_t)>& body) {
   if (count <= 0) return;
-  const std::int64_t most = std::max<std::int64_t>(1, count / std::max<std::int64_t>(1, grain));
-  const int threads = static_cast<int>(std::min<std::int64_t>(thread_count(), most));
+  const std::int64_t most = std::min(count / std::max<std::int64_t>(1, grain), kMostShares);
+  const int threads = threads_for(most * kWorkOfAThread);
   if (threads == 1) return body(0, count);
+  const int ranges = static_cast<int>(std::min<std::int64_t>(threads, most));
   Region region;
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int t = 0; t < threads; ++t)
+  for (int t = 0; t < ranges; ++t)
     region.run([&] {
-      body(count / threads * t + std::min<std::int64_t>(t, count % threads),
-           count / threads * (t + 1) + std::min<std::int64_t>(t + 1, count % threads));
+      body(count / ranges * t + std::min<std::int64_t>(t, count % ranges),
+           count / ranges * (t + 1) + std::min<std::int64_t>(t + 1, count % ranges));
     });
   region.rethrow();
 }
 
 void parallel_tasks(std::int64_t tasks, const std::function<void(std::int64_t)>& body) {
-  const int threads = static_cast<int>(std::min<std::int64_t>(thread_count(), tasks));
-  if (threads <= 1) {
+  const int threads = thread_count();
+  if (threads == 1 || tasks <= 1) {
     for (std::int64_t i = 0; i < tasks; ++i) body(i);
     return;
   }

@@ -8,7 +8,8 @@
 namespace shardmat {
 
 std::vector<std::int64_t> cut_between_rows(const CooEntries& a) {
-  const std::int64_t parts = std::clamp<std::int64_t>(a.count / 4096, 1, std::int64_t{8} * thread_count());
+  const int threads = threads_for(a.count);
+  const std::int64_t parts = threads == 1 ? 1 : std::clamp<std::int64_t>(a.count / 4096, 1, std::int64_t{8} * threads);
   const std::int32_t* row = a.row.as<std::int32_t>();
   std::vector<std::int64_t> cuts{0};
   for (std::int64_t part = 1; part < parts; ++part) {

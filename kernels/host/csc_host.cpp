@@ -26,7 +26,8 @@ void multiply_rows(const CscStorage& a, std::int64_t begin, std::int64_t end, co
 }  // namespace
 
 std::unique_ptr<Plan> make_csc_host(std::shared_ptr<Storage> storage, const Policy&, Stream&) {
-  const std::int64_t parts = std::clamp<std::int64_t>((storage->nnz + storage->rows) / 4096, 1, thread_count());
+  const std::int64_t parts =
+      std::clamp<std::int64_t>((storage->nnz + storage->rows) / 4096, 1, threads_for(storage->nnz + storage->rows));
   return typed_plan<CscStorage>(std::move(storage), [parts]<class T>(const CscStorage& a, const Operands<T>& v, Stream&) {
     parallel_tasks(parts,
                    [&](std::int64_t part) { multiply_rows(a, a.rows * part / parts, a.rows * (part + 1) / parts, v); });

@@ -11,13 +11,14 @@
 namespace shardmat {
 
 /// First rows of the ranges, then the number of rows. work(i): the work of all rows before row i, in nonzeros or like units.
-/// One range if it takes less time than waking another thread.
+/// One range if it is not worth threads_for().
 template <class Work>
 std::vector<std::int64_t> even_starts(std::int64_t rows, const Work& work) {
   constexpr std::int64_t kLeastOfARange = 1 << 12, kLeastForSleepers = 1 << 20;
-  const std::int64_t all = work(rows),
-                     most = threads_wait_asleep() && all < kLeastForSleepers ? 1 : std::int64_t{8} * thread_count(),
-                     ranges = std::clamp<std::int64_t>(all / kLeastOfARange, 1, most);
+  const std::int64_t all = work(rows);
+  const int threads = threads_wait_asleep() && all < kLeastForSleepers ? 1 : threads_for(all);
+  const std::int64_t ranges =
+      threads == 1 ? 1 : std::clamp<std::int64_t>(all / kLeastOfARange, 1, std::int64_t{8} * threads);
   std::vector<std::int64_t> starts{0};
   for (std::int64_t r = 1; r < ranges; ++r) {
     std::int64_t low = 0, high = rows;

@@ -42,7 +42,7 @@ class SymmetricRanges {
   explicit SymmetricRanges(const SymmetricStorage& a) : block_(a.block()) {
     const LowerBlocks<float> blocks(a);
     const std::int64_t area = std::int64_t{block_} * block_, all = blocks.offset(a.block_rows) * area + a.rows;
-    const std::int64_t ranges = std::clamp<std::int64_t>(all / kLeastWork, 1, thread_count());
+    const std::int64_t ranges = std::clamp<std::int64_t>(all / kWorkOfAThread, 1, threads_for(all));
     std::int64_t begin = 0;
     for (std::int64_t r = 0; r < ranges; ++r) {
       std::int64_t end = begin;
@@ -68,8 +68,6 @@ class SymmetricRanges {
   }
 
  private:
-  static constexpr std::int64_t kLeastWork = 1 << 14;  // of a range, in values
-
   int block_;
   std::int64_t buffer_rows_ = 0;
   std::vector<SymmetricRange> ranges_;

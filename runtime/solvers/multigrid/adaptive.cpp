@@ -49,7 +49,7 @@ void make_orthogonal(Modes& all, int first, std::int64_t unknowns, Communicator&
     factors.push_back(std::move(of_c));
   }
   const double size = std::sqrt(static_cast<double>(unknowns));
-  parallel_ranges(own, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(own, grain_of(own, own * n * n), [&](std::int64_t begin, std::int64_t end) {
     std::vector<double> made(at(n));
     for (std::int64_t i = begin; i < end; ++i) {
       double* const row = all.value.data() + i * n;

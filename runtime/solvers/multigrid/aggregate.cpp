@@ -52,7 +52,7 @@ void number_by_walk(const StrongGraph& g, Aggregates& all) {
 CouplingNorms::CouplingNorms(const NodeRows& a) : square(at(a.blocks())), diagonal(at(a.count())) {
   with_sizes(a.row_size, a.row_size, [&]<int kS>(Known<kS>, auto) {
     const std::int64_t entries = kS > 0 ? kS * kS : a.block_entries();
-    parallel_ranges(a.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_ranges(a.count(), a.grain(), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         diagonal[at(i)] = 0;
         for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k) {
@@ -78,7 +78,7 @@ StrongGraph strong_couplings(const NodeRows& a, const CouplingNorms& norms, doub
       if (square > 0 && square >= least * norms.diagonal[at(j)]) use(a.column[at(k)]);
     }
   };
-  parallel_ranges(a.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(a.count(), grain_of(a.count(), 2 * a.blocks()), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       std::int64_t count = 0;
       each_strong(i, [&](std::int32_t) { ++count; });
@@ -91,7 +91,7 @@ StrongGraph strong_couplings(const NodeRows& a, const CouplingNorms& norms, doub
   });
   std::partial_sum(graph.start.begin(), graph.start.end(), graph.start.begin());
   graph.node.resize(at(graph.start.back()));
-  parallel_ranges(a.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(a.count(), grain_of(a.count(), 2 * a.blocks()), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       std::int64_t to = graph.start[at(i)];
       each_strong(i, [&](std::int32_t j) { graph.node[at(to++)] = j; });

@@ -114,7 +114,7 @@ void invert_positive_in_blocks(HostVector<double>& a, std::int64_t rows) {
       add_rows(inverse + b * kBlock, all.data() + k * n, n, pivots.data() + b * n);
       std::copy_n(inverse + b * kBlock, kBlock, pivots.data() + b * n + k);
     }
-    parallel_ranges(n, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_ranges(n, grain_of(n, n * n), [&](std::int64_t begin, std::int64_t end) {
       run_compiled_for(best_isa(), [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
         for (std::int64_t i = begin; i < end; ++i) {
           if (i >= k && i < k + kBlock) continue;
@@ -152,7 +152,7 @@ void invert_any(HostVector<double>& a, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) column[at(i)] = a[at(i * n + k)];
     pivot_row[k] = 1;
     for (std::int64_t j = 0; j < n; ++j) pivot_row[j] *= inverse;
-    parallel_ranges(n, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_ranges(n, grain_of(n, n * n), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const double factor = column[at(i)];
         if (i == k || factor == 0) continue;

@@ -8,9 +8,9 @@
 
 namespace shardmat::multigrid {
 
-/// The rows of A⁻¹ that this rank has of A. Every rank with rows holds all of A meanwhile, dense. Along each vector v of `free`, which
-/// A maps to 0, v·vᵀ is added before; other directions without stiffness are left out. `symmetric`: A is, and has no
-/// negative direction. Collective.
+/// The rows of A⁻¹ that this rank has of A. Every rank with rows holds all of A meanwhile, dense. Along each vector v of
+/// `free`, which A maps to 0, v·vᵀ is added before; other directions without stiffness are left out. `symmetric`: A is, and
+/// has no negative direction. Collective.
 NodeRows dense_inverse(const NodeRows& a, const Modes& free, bool symmetric = true);
 
 }  // namespace shardmat::multigrid

@@ -31,12 +31,13 @@ std::int64_t foretold_entries(std::int64_t begin, std::int64_t end, std::int64_t
   return samples > 0 ? entries * (end - begin) / samples : 0;
 }
 
-/// Makes rows. each_of(begin, end) makes an object for a thread that makes these rows in ascending order: each(i, use) calls
-/// use(column, what …) for every term of row i, columns are below `columns`, and add(block, what …) adds the term. Both are
-/// marked SHARDMAT_INLINE_LAMBDA or SHARDMAT_INLINE: they are compiled for each instruction set. each.each_column(i, use)
-/// calls use(column) at least once for each column of any row.
+/// Makes rows with terms of `work` values together. each_of(begin, end) makes an object for a thread that makes these rows
+/// in ascending order: each(i, use) calls use(column, what …) for every term of row i, columns are below `columns`, and
+/// add(block, what …) adds the term. Both are marked SHARDMAT_INLINE_LAMBDA or SHARDMAT_INLINE: they are compiled for each
+/// instruction set. each.each_column(i, use) calls use(column) at least once for each column of any row.
 template <int kEntries = 0, class EachOf, class Add>
-void form_rows_by_range(std::int64_t rows, std::int64_t columns, const EachOf& each_of, const Add& add, NodeRows& out) {
+void form_rows_by_range(std::int64_t rows, std::int64_t columns, std::int64_t work, const EachOf& each_of, const Add& add,
+                        NodeRows& out) {
   struct Piece {
     std::int64_t first_row;
     HostVector<std::int32_t> column;
@@ -47,7 +48,7 @@ void form_rows_by_range(std::int64_t rows, std::int64_t columns, const EachOf& e
   std::mutex mutex;
   out.start.resize(at(rows + 1));
   out.start[0] = 0;
-  parallel_ranges(rows, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(rows, grain_of(rows, work), [&](std::int64_t begin, std::int64_t end) {
     Piece piece{begin, {}, {}};
     Accumulator<kEntries> accumulator(columns, entries);
     auto each = each_of(begin, end);
@@ -94,17 +95,17 @@ struct InAnyOrder {
 
 /// As above for an `each` that takes rows in any order.
 template <int kEntries = 0, class Each, class Add>
-void form_rows(std::int64_t rows, std::int64_t columns, const Each& each, const Add& add, NodeRows& out) {
+void form_rows(std::int64_t rows, std::int64_t columns, std::int64_t work, const Each& each, const Add& add, NodeRows& out) {
   const auto each_of = [&each](std::int64_t, std::int64_t) { return InAnyOrder<Each>{each}; };
-  form_rows_by_range<kEntries>(rows, columns, each_of, add, out);
+  form_rows_by_range<kEntries>(rows, columns, work, each_of, add, out);
 }
 
 /// Sets the values of such rows anew.
 template <class EachOf, class Add>
-void form_values(std::int64_t columns, const EachOf& each_of, const Add& add, NodeRows& out) {
+void form_values(std::int64_t columns, std::int64_t work, const EachOf& each_of, const Add& add, NodeRows& out) {
   const std::int64_t entries = out.block_entries();
   out.value.resize(at(out.start.back() * entries));
-  parallel_ranges(out.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(out.count(), grain_of(out.count(), work), [&](std::int64_t begin, std::int64_t end) {
     auto each = each_of(begin, end);
     std::vector<std::int64_t> place(at(columns));
     run_compiled_for(best_isa(), [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {

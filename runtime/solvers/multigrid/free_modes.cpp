@@ -154,7 +154,7 @@ HostVector<double> times_modes(const NodeRows& a, const Modes& modes) {
   if (kMagnitudes) std::transform(all.begin(), all.end(), all.begin(), [](double value) { return std::abs(value); });
   HostVector<double> product(at(own * entries), 0.0);
   with_sizes(s, m, [&]<int kS, int kM>(Known<kS>, Known<kM>) {
-    parallel_ranges(own, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_ranges(own, a.grain(), [&](std::int64_t begin, std::int64_t end) {
       run_compiled_for(best_isa(), [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
         double magnitudes[kMostUnknowns * kMostUnknowns];
         for (std::int64_t i = begin; i < end; ++i)

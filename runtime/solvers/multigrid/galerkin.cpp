@@ -19,6 +19,12 @@ SHARDMAT_INLINE void each_term(const NodeRows& a, const WithGhostRows& b, std::i
                  [&](std::int32_t column, const double* block) SHARDMAT_INLINE_LAMBDA { use(column, a.block(k), block); });
 }
 
+/// Values in the terms of A·B, if each block of A meets a row of mean length.
+std::int64_t work_of(const NodeRows& a, const WithGhostRows& b) {
+  constexpr std::int64_t kWorkOfATerm = 4;  // beside its values
+  return a.blocks() * (a.block_entries() + kWorkOfATerm) * (b.blocks() / std::max<std::int64_t>(b.count(), 1) + 1);
+}
+
 /// Terms of rows of Pᵀ·A·P, for a thread: rows of A·P are made when the first column of P needs them, and forgotten behind
 /// the last one. So the thread holds few of them, and those in its caches, if near rows have near numbers.
 template <int kS, int kM>
@@ -96,7 +102,7 @@ NodeRows multiply(const NodeRows& a, const WithGhostRows& b) {
   NodeRows out{s, m, a.rows, b.cols(), {}, {}, {}};
   with_sizes(s, m, [&]<int kS, int kM>(Known<kS>, Known<kM>) {
     form_rows<kS * kM>(
-        a.count(), b.cols()->local_count(),
+        a.count(), b.cols()->local_count(), work_of(a, b),
         [&](std::int64_t i, auto use) SHARDMAT_INLINE_LAMBDA { each_term(a, b, i, use); },
         [s, m](double* sum, const double* x, const double* y)
             SHARDMAT_INLINE_LAMBDA { add_product<kS, kM>(x, y, sum, s, m); },
@@ -114,8 +120,8 @@ NodeRows Galerkin::operator()(const NodeRows& a, const NodeRows& p, const WithGh
   NodeRows c{p.col_size, p.col_size, p.cols, all_p.cols(), {}, {}, {}};
   if (c_) c.start = c_->start, c.column = c_->column;
   with_triple_product(a, p, columns_, all_p, [&]<int kEntries>(Known<kEntries>, const auto& terms, const auto& add) {
-    if (c_) form_values(c.cols->local_count(), terms, add, c);
-    else form_rows_by_range<kEntries>(c.rows->local_count(), c.cols->local_count(), terms, add, c);
+    if (c_) form_values(c.cols->local_count(), 2 * work_of(a, all_p), terms, add, c);
+    else form_rows_by_range<kEntries>(c.rows->local_count(), c.cols->local_count(), 2 * work_of(a, all_p), terms, add, c);
   });
   if (!c_) c_ = NodeRows{c.row_size, c.col_size, c.rows, c.cols, c.start, c.column, {}};
   return brought_home(std::move(c), true);

@@ -52,7 +52,7 @@ bool is_hinge(const double* b, const double* d_i, const double* inverse_i, const
 HostVector<char> find_hinges(const NodeRows& a, const HostVector<double>& inverse) {
   const int s = a.row_size;
   HostVector<char> hinges(at(a.blocks()), 0);
-  parallel_ranges(a.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(a.count(), a.grain(), [&](std::int64_t begin, std::int64_t end) {
     with_sizes(s, s, [&]<int kS, int kM>(Known<kS>, Known<kM>) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t diagonal = a.find(i, static_cast<std::int32_t>(i));

@@ -21,7 +21,7 @@ class L1JacobiSmoother final : public BlockSteps {
   void take(const NodeRows& a, const HostVector<double>&, double, Stream& stream) override {
     const int s = a.row_size;
     HostVector<double> inverse(at(a.count() * a.block_entries()));
-    parallel_ranges(a.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_ranges(a.count(), a.grain(), [&](std::int64_t begin, std::int64_t end) {
       std::vector<double> block(at(a.block_entries()));
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t diagonal = a.find(i, static_cast<std::int32_t>(i));

@@ -115,7 +115,8 @@ std::int64_t Level::device_bytes() const {
   auto bytes = static_cast<std::int64_t>(r_.bytes() + x_.bytes()) + a_.device_bytes();
   for (const std::optional<Operator>* const one : {&from_coarse_, &inverse_})
     if (*one) bytes += (*one)->device_bytes();
-  return bytes + (to_coarse_ ? to_coarse_->device_bytes() : 0) + (smoother_ ? smoother_->device_bytes() : 0) + (second_visit_ ? second_visit_->device_bytes() : 0);
+  return bytes + (to_coarse_ ? to_coarse_->device_bytes() : 0) + (smoother_ ? smoother_->device_bytes() : 0) +
+         (second_visit_ ? second_visit_->device_bytes() : 0);
 }
 
 std::int64_t Level::visit_bytes() const {

@@ -174,7 +174,8 @@ MidEdgeTransfer drop_mid_edges(const NodeRows& a, const Modes& modes, const MidE
   }
   const std::vector<std::int64_t> moved = on_fewer_ranks(starts, least);
   MidEdgeTransfer to{from_lists(t, s, s, a.rows, moved), from_lists(p, s, s, a.rows, moved), std::move(of_corners)};
-  to.modes.value.resize(at(to.corners.cols->local_count() * of_node), 0.0);  // those of ranks that gave their nodes to this one
+  to.modes.value.resize(at(to.corners.cols->local_count() * of_node),
+                        0.0);  // those of ranks that gave their nodes to this one
   to.corners.cols->add_home(to.modes.value, of_node);
   return to;
 }

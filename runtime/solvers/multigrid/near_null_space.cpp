@@ -38,7 +38,7 @@ Modes rigid_body_modes(const NodeCoordinates& coordinates, const Nodes& nodes) {
   if (!(reach > 0)) reach = 1;
   const int count = d == 2 ? 3 : 6;
   Modes modes{d, count, HostVector<double>(at(nodes.own() * d * count), 0.0)};
-  parallel_ranges(nodes.own(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(nodes.own(), grain_of(nodes.own(), std::ssize(modes.value)), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       double p[3] = {};
       for (int c = 0; c < d; ++c) p[c] = (coordinates.of_own[at(i * d + c)] - centre[c]) / reach;
@@ -58,7 +58,7 @@ Modes rigid_body_modes(const NodeCoordinates& coordinates, const Nodes& nodes) {
 /// Unknowns without couplings are known values: corrections leave them alone.
 void clear_alone(const NodeRows& a, Modes& modes) {
   const int s = a.row_size;
-  parallel_ranges(a.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(a.count(), a.grain(), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i)
       for (int r = 0; r < s; ++r) {
         bool coupled = false;

@@ -13,6 +13,8 @@
 namespace shardmat::multigrid {
 namespace {
 
+constexpr std::int64_t kWorkOfSorting = 8;  ///< a column, in values
+
 /// The columns of `lists` that this rank does not have, ascending.
 HostVector<std::int64_t> ghosts_in(const Lists& lists, const std::vector<std::int64_t>& starts, const Communicator& ranks) {
   const std::int64_t first = starts[at(ranks.rank())], end = starts[at(ranks.rank()) + 1];
@@ -31,9 +33,10 @@ NodeRows numbered(const Lists& lists, int row_size, int col_size, std::shared_pt
   const std::int64_t count = lists.count(), entries = m.block_entries();
   HostVector<std::int32_t> local(lists.id.size());
   HostVector<std::int64_t> order(lists.id.size());
+  const std::int64_t grain = grain_of(count, std::ssize(lists.id) * (entries + kWorkOfSorting));
   m.start.resize(at(count + 1));
   m.start[0] = 0;
-  parallel_ranges(count, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(count, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t first = lists.start[at(i)], last = lists.start[at(i) + 1];
       for (std::int64_t k = first; k < last; ++k) local[at(k)] = m.cols->local(lists.id[at(k)]), order[at(k)] = k;
@@ -49,7 +52,7 @@ NodeRows numbered(const Lists& lists, int row_size, int col_size, std::shared_pt
   std::partial_sum(m.start.begin(), m.start.end(), m.start.begin());
   m.column.resize(at(m.start.back()));
   m.value.resize(at(m.start.back() * entries));
-  parallel_ranges(count, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(count, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       std::int64_t to = m.start[at(i)] - 1;
       for (std::int64_t k = lists.start[at(i)]; k < lists.start[at(i) + 1]; ++k) {
@@ -166,7 +169,7 @@ NodeRows brought_home(NodeRows m, bool square) {
         use(local[at(k)], come.value.data() + k * entries);
   };
   form_rows(
-      own, cols->local_count(), each_block,
+      own, cols->local_count(), (m.blocks() + std::ssize(come.id)) * entries, each_block,
       [entries](double* sum, const double* block) SHARDMAT_INLINE_LAMBDA {
         for (std::int64_t e = 0; e < entries; ++e) sum[e] += block[e];
       },
@@ -223,7 +226,7 @@ NodeRows transposed(const NodeRows& m, const ByColumn& columns) {
 HostVector<double> inverse_diagonal(const NodeRows& m) {
   const std::int64_t entries = m.block_entries();
   HostVector<double> inverse(at(m.count() * entries));
-  parallel_ranges(m.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(m.count(), m.grain(), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       double* const to = inverse.data() + i * entries;
       const std::int64_t k = m.find(i, static_cast<std::int32_t>(i));

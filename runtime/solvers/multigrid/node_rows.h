@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "kernels/base/host_vector.h"
+#include "kernels/base/parallel.h"
 #include "kernels/host/lanes.h"
 #include "runtime/solvers/multigrid/nodes.h"
 
@@ -24,6 +25,8 @@ struct NodeRows {
   std::int64_t count() const { return std::ssize(start) - 1; }
   std::int64_t blocks() const { return std::ssize(column); }
   std::int64_t block_entries() const { return std::int64_t{row_size} * col_size; }
+  /// Of parallel_ranges() over the rows, where each value is looked at.
+  std::int64_t grain() const { return grain_of(count(), blocks() * block_entries()); }
   const double* block(std::int64_t k) const { return value.data() + k * block_entries(); }
   double* block(std::int64_t k) { return value.data() + k * block_entries(); }
   /// The block of row `i` in column `column`; -1: none.
@@ -46,6 +49,9 @@ class WithGhostRows {
   /// The columns of all these rows: those of `m`, and further ghosts.
   const std::shared_ptr<const Nodes>& cols() const { return cols_; }
   int col_size() const { return own_.col_size; }
+  /// Blocks of all these rows.
+  std::int64_t blocks() const { return own_.blocks() + of_ghosts_.blocks(); }
+  std::int64_t count() const { return own_.count() + of_ghosts_.count(); }
 
   /// Calls use(column, block) for each block of row i of `nodes`. Columns of own rows are ascending.
   template <class Use>
@@ -81,7 +87,8 @@ struct ByColumn {
 };
 ByColumn by_column(const NodeRows& m);
 
-/// What this rank's rows of m are of mᵀ, with rows for all columns of m, ghosts included; `columns`: by_column(m). Collective.
+/// What this rank's rows of m are of mᵀ, with rows for all columns of m, ghosts included; `columns`: by_column(m).
+/// Collective.
 NodeRows transposed(const NodeRows& m, const ByColumn& columns);
 
 /// Inverses of the blocks on the diagonal of a square matrix, one a row; singular ones are inverted along the directions in

@@ -17,8 +17,6 @@ namespace shardmat::multigrid {
 /// An index of an array.
 constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-inline constexpr std::int64_t kRowGrain = 64;  ///< rows that a thread takes at least
-
 /// For each of some nodes a list of numbered items with `each` values. List i has the items start[i] … start[i + 1] - 1.
 struct Lists {
   std::int64_t each = 0;
@@ -65,8 +63,8 @@ class Nodes {
   const std::vector<std::int32_t>& wanted() const { return wanted_; }
   /// True if no node of this rank is a ghost of another, and it has no ghosts.
   bool stays_here() const { return neighbours_.empty(); }
-  /// Adds the values of the ghosts to those of their nodes, `each` a node, in the order of the ranks. `values`: of all nodes,
-  /// then of this rank's. Collective.
+  /// Adds the values of the ghosts to those of their nodes, `each` a node, in the order of the ranks. `values`: of all
+  /// nodes, then of this rank's. Collective.
   void add_home(HostVector<double>& values, std::int64_t each) const;
 
  private:

@@ -57,7 +57,7 @@ template <class Place>
 void fill_columns(const Blocks& blocks, const Place& place, std::int32_t* out) {
   const NodeRows& m = blocks.rows;
   const int down = m.row_size / blocks.b, across = m.col_size / blocks.b;
-  parallel_ranges(m.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(m.count(), m.grain(), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i)
       for (int d = 0; d < down; ++d) {
         std::int32_t* to = out + blocks.begin(i * down + d);
@@ -71,7 +71,7 @@ template <class T>
 void fill_values(const Blocks& blocks, T* out) {
   const NodeRows& m = blocks.rows;
   const int b = blocks.b, down = m.row_size / b, across = m.col_size / b;
-  parallel_ranges(m.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(m.count(), m.grain(), [&](std::int64_t begin, std::int64_t end) {
     if (down == 1 && across == 1) {
       const double* const from = m.block(m.start[at(begin)]);
       const std::int64_t first = m.start[at(begin)] * b * b, count = m.start[at(end)] * b * b - first;

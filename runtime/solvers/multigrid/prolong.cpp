@@ -32,7 +32,7 @@ NodeRows tentative(const Aggregates& aggregates, const Modes& modes, const std::
   t.column.resize(at(t.start.back()));
   t.value.resize(at(t.blocks() * entries));
   member.resize(t.column.size());
-  parallel_ranges(rows, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(rows, grain_of(rows, rows * entries), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       if (aggregates.of_node[at(i)] < 0) continue;
       const std::int64_t k = t.start[at(i)];
@@ -44,32 +44,33 @@ NodeRows tentative(const Aggregates& aggregates, const Modes& modes, const std::
   for (std::int64_t k = 0; k < t.blocks(); ++k) member[at(next[at(t.column[at(k)])]++)] = k;
   coarse.size = coarse.count = m;
   coarse.value.assign(at(t.cols->local_count() * m * m), 0.0);
-  parallel_ranges(aggregates.count, kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t a = begin; a < end; ++a) {
-      double* const factor = coarse.value.data() + a * m * m;
-      const auto each_row = [&](auto use) {
-        for (std::int64_t k = start[at(a)]; k < start[at(a) + 1]; ++k)
-          for (int r = 0; r < s; ++r) use(t.block(member[at(k)]) + r * m);
-      };
-      const auto dot = [&](int c, int e) {
-        double sum = 0;
-        each_row([&](const double* row) { sum += row[c] * row[e]; });
-        return sum;
-      };
-      for (int c = 0; c < m; ++c) {
-        const double before = dot(c, c);
-        for (int pass = 0; pass < 2; ++pass)  // the second makes up for rounding in thin aggregates
-          for (int e = 0; e < c; ++e) {
-            const double d = dot(c, e);
-            factor[e * m + c] += d;
-            each_row([&](double* row) { row[c] -= d * row[e]; });
-          }
-        const double after = dot(c, c), norm = after > kSpanned * before ? std::sqrt(after) : 0;
-        factor[c * m + c] = norm;
-        each_row([&](double* row) { row[c] *= norm > 0 ? 1 / norm : 0; });
-      }
-    }
-  });
+  parallel_ranges(aggregates.count, grain_of(aggregates.count, t.blocks() * entries * m),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t a = begin; a < end; ++a) {
+                      double* const factor = coarse.value.data() + a * m * m;
+                      const auto each_row = [&](auto use) {
+                        for (std::int64_t k = start[at(a)]; k < start[at(a) + 1]; ++k)
+                          for (int r = 0; r < s; ++r) use(t.block(member[at(k)]) + r * m);
+                      };
+                      const auto dot = [&](int c, int e) {
+                        double sum = 0;
+                        each_row([&](const double* row) { sum += row[c] * row[e]; });
+                        return sum;
+                      };
+                      for (int c = 0; c < m; ++c) {
+                        const double before = dot(c, c);
+                        for (int pass = 0; pass < 2; ++pass)  // the second makes up for rounding in thin aggregates
+                          for (int e = 0; e < c; ++e) {
+                            const double d = dot(c, e);
+                            factor[e * m + c] += d;
+                            each_row([&](double* row) { row[c] -= d * row[e]; });
+                          }
+                        const double after = dot(c, c), norm = after > kSpanned * before ? std::sqrt(after) : 0;
+                        factor[c * m + c] = norm;
+                        each_row([&](double* row) { row[c] *= norm > 0 ? 1 / norm : 0; });
+                      }
+                    }
+                  });
   t.cols->add_home(coarse.value, std::int64_t{m} * m);
   return t;
 }
@@ -92,7 +93,7 @@ NodeRows smoothed(const NodeRows& t, const NodeRows& a, const HostVector<double>
   NodeRows p = multiply(a, WithGhostRows(t, a.cols));
   const int s = p.row_size, m = p.col_size;
   const std::int64_t entries = p.block_entries();
-  parallel_ranges(p.count(), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(p.count(), p.grain(), [&](std::int64_t begin, std::int64_t end) {
     std::vector<double> product(at(entries));
     for (std::int64_t i = begin; i < end; ++i) {
       const double* const of_t = t.start[at(i)] < t.start[at(i) + 1] ? t.block(t.start[at(i)]) : nullptr;

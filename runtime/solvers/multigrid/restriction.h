@@ -26,7 +26,7 @@ class Restriction {
   std::int64_t compulsory_bytes() const;
 
  private:
-  Operator here_;                ///< this rank's part of the sums
+  Operator here_;                 ///< this rank's part of the sums
   std::optional<Operator> sums_;  ///< of the parts; none on one rank
 };
 

@@ -24,8 +24,8 @@ enum class Combination {
 /// Algebra Appl. 15, 2008).
 class SecondVisit {
  public:
-  /// For a level with the matrix `a` and the vectors r and x, which outlive this object; `owners`: ranks that have rows of it.
-  /// Collective.
+  /// For a level with the matrix `a` and the vectors r and x, which outlive this object; `owners`: ranks that have rows of
+  /// it. Collective.
   SecondVisit(const Operator& a, const krylov::Passes& passes, Context& context, ValueType type, void* r, void* x,
               Combination combination, int owners);
 

@@ -114,7 +114,7 @@ NodeRows take_nodes(DistributedMatrix& matrix, int size, const HeldRows* held, S
               block[r * size + unknown[at(places_of_entries[at(k)])]] += static_cast<double>(values[at(k)]);
           }
         };
-        form_rows(nodes->own(), nodes->local_count(), each_term, add, out);
+        form_rows(nodes->own(), nodes->local_count(), 4 * csr.nnz(), each_term, add, out);
       });
     });
   });
