@@ -65,24 +65,30 @@ void run_column(const Step& step, const typename Step::Factors& factors, std::in
   body(Baseline{});
 }
 
+template <class Step>
+constexpr std::int64_t work_of_item() {
+  if constexpr (requires { Step::kWork; }) return Step::kWork;
+  else return 1;
+}
+
 }  // namespace
 
 template <class Step>
 void run_host(const Step& step, std::int64_t items, int columns, double* partial) {
   std::vector<typename Step::Factors> factors;
   for (int j = 0; j < columns; ++j) factors.push_back(step.factors(j));
-  const std::int64_t blocks = std::clamp<std::int64_t>(items * columns / kEntriesOfABlock, 1, most_blocks<Step>());
+  const std::int64_t work = items * columns * work_of_item<Step>(),
+                     blocks = std::clamp<std::int64_t>(work / kEntriesOfABlock, 1, most_blocks<Step>());
   auto* const sums = reinterpret_cast<Sums<Step::kSums>*>(partial);
   const Isa isa = instruction_set();  // of this thread
-  parallel_ranges(blocks, std::max<std::int64_t>(1, blocks * (1 << 14) / std::max<std::int64_t>(1, items * columns)),
-                  [&](std::int64_t first, std::int64_t last) {
-                    for (std::int64_t i = first; i < last; ++i) {
-                      const std::int64_t b = is_backward<Step>() ? first + last - 1 - i : i;
-                      const std::int64_t begin = items * b / blocks, end = items * (b + 1) / blocks;
-                      if (columns == 1) run_column(step, factors[0], begin, end, isa, sums + b);
-                      else run_columns(step, factors.data(), begin, end, columns, sums + b * columns);
-                    }
-                  });
+  parallel_ranges(blocks, grain_of(blocks, work), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      const std::int64_t b = is_backward<Step>() ? first + last - 1 - i : i;
+      const std::int64_t begin = items * b / blocks, end = items * (b + 1) / blocks;
+      if (columns == 1) run_column(step, factors[0], begin, end, isa, sums + b);
+      else run_columns(step, factors.data(), begin, end, columns, sums + b * columns);
+    }
+  });
   for (int j = 0; j < columns; ++j) {
     Sums<Step::kSums> all;
     for (std::int64_t b = 0; b < blocks; ++b)

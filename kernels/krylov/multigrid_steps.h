@@ -44,6 +44,7 @@ struct SmoothBlocks {
   T a, b;
   Before before;
   static constexpr int kSums = 0;
+  static constexpr int kWork = kSize * (kSize + 4) / 4;
   using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<0> entry(const Factors&, const Place& place) const {

@@ -6,6 +6,7 @@
 //     struct Factors { bool works; T alpha; };   // what the scalars on the device give for a column
 //     static constexpr bool kBackward = true;    // optional: from the last entry to the first
 //     static constexpr bool kForGpus = true;     // optional: the host has no instance
+//     static constexpr int kWork = 8;            // optional: by how much an item is more work than an entry of other steps
 //     static constexpr int kAbreast = 2;         // optional: entries of one column that a thread of a GPU takes together,
 //     bool aligned() const;                      //   if their vectors begin at multiples of kAbreast entries,
 //     template <int N>                           //   as N calls of entry() for consecutive entries

@@ -191,9 +191,9 @@ std::vector<SolverSetting> make_settings() {
                     [](O& o) -> std::int64_t& { return o.preconditioning.multigrid.coarse_size; }),
               "preconditioner", {"multigrid", kAuto}),
       used_by(count("rank_size",
-                    "coarse levels with fewer than N unknowns a rank move to fewer ranks; 0: they lie on all ranks", 0,
-                    1'000'000'000,
-                    [](O& o) -> std::int64_t& { return o.preconditioning.multigrid.rank_size; }),
+                    "coarse levels with fewer than N unknowns a rank, or than a quarter of the first level's, move to fewer "
+                    "ranks; 0: none does",
+                    0, 1'000'000'000, [](O& o) -> std::int64_t& { return o.preconditioning.multigrid.rank_size; }),
               "preconditioner", {"multigrid", kAuto}),
       used_by(count("levels", "levels at most", 1, 100, [](O& o) -> int& { return o.preconditioning.multigrid.levels; }),
               "preconditioner", {"multigrid", kAuto}),

@@ -194,6 +194,9 @@ class Multigrid(CliTest):
             self.assertEqual(report["near_null_space"], "6 rigid-body modes")
             self.assertGreater(report["memory_bytes"], 4 * levels[0]["nonzeros"])
             self.assertGreater(report["setup_seconds"], 0)
+            self.assertEqual([level["ranks"] for level in levels], [max(1, ranks)] + [1] * (len(levels) - 1))
+        levels = self.solve(BEAM, "--coarse-size", 30, "--rank-size", 0, ranks=2)["multigrid"]["levels"]
+        self.assertEqual(levels[1]["ranks"], 2)
         text = self.succeed("solve", BEAM, "--preconditioner", "multigrid", "--backend", "host").out
         self.assertRegex(text, r"Multigrid +unknowns +nonzeros +a row +radius\n  level 0 +3,000 +[0-9,]+ +[0-9.]+ +[0-9.]+\n  level 1 .* exact\n")
         self.assertNotIn("multigrid", self.json_of("solve", BEAM, "--preconditioner", "jacobi"))

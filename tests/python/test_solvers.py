@@ -29,7 +29,7 @@ class Solvers(unittest.TestCase):
         names = re.findall(r"^(\w+):", shardmat.solver_settings(), re.M)
         given = {"solver": "cg", "preconditioner": "jacobi", "rtol": 1e-3, "atol": 1e-9, "divergence_tolerance": 10.0,
                  "max_iterations": 7, "restart": 5, "gram_schmidt": "modified", "columns": 2, "node_block_size": 1, "degree": 3, "null_space": "none",
-                 "near_null_space": "constants", "strength": 0.1, "smoother_degree": 3, "smoother": "l1_jacobi", "cycle": "W", "coarse_size": 20, "levels": 3, "inner": "f64", "refresh": "anew",
+                 "near_null_space": "constants", "strength": 0.1, "smoother_degree": 3, "smoother": "l1_jacobi", "cycle": "W", "coarse_size": 20, "rank_size": 100, "levels": 3, "inner": "f64", "refresh": "anew",
                  "residual_norm": "preconditioned", "assume_symmetric": True, "variant": "classic", "penalty_rows": "keep",
                  "coordinates": np.zeros((60, 3)), "monitor": print, "watch": print, "M": sp.eye(60)}
         self.assertEqual(sorted(names + ["M", "columns", "coordinates", "monitor", "watch"]), sorted(given))
@@ -38,7 +38,7 @@ class Solvers(unittest.TestCase):
         users = {"restart": {"solver": "gmres"}, "gram_schmidt": {"solver": "fgmres"}, "degree": {"preconditioner": "chebyshev"},
                  "node_block_size": {"preconditioner": "block_jacobi"}}
         fits = {"M": {"preconditioner": "auto"}}
-        users |= dict.fromkeys(("near_null_space", "strength", "smoother_degree", "smoother", "cycle", "coarse_size", "levels", "inner", "refresh", "coordinates"),
+        users |= dict.fromkeys(("near_null_space", "strength", "smoother_degree", "smoother", "cycle", "coarse_size", "rank_size", "levels", "inner", "refresh", "coordinates"),
                                {"preconditioner": "multigrid"})
         for name, value in given.items():
             plain = {"solver": "cg", "preconditioner": "none"}

@@ -43,9 +43,11 @@ struct MultigridOptions {
   /// V (each level once), W (coarse levels twice) or K (twice, with the best combination of both: M is no linear map). auto:
   /// V for symmetric matrices; for others K, or W unless may_vary.
   std::string cycle = "auto";
-  bool may_vary = false;             ///< set by the solver: its method takes an M that is no linear map
-  std::int64_t coarse_size = 900;    ///< unknowns at which a level is solved exactly
-  std::int64_t rank_size = 20'000;   ///< unknowns of a coarse level with which a rank keeps a part of it; 0: all ranks do
+  bool may_vary = false;           ///< set by the solver: its method takes an M that is no linear map
+  std::int64_t coarse_size = 900;  ///< unknowns at which a level is solved exactly
+  /// A rank keeps its part of a coarse level if it has so many unknowns of it, or a quarter as many as of the first level
+  /// and 1000; 0: in any case.
+  std::int64_t rank_size = 20'000;
   int levels = 20;                   ///< at most
   ValueType inner = ValueType::f32;  ///< type of the hierarchy
   /// What new values of the matrix change: keep (the matrices of all levels), smooth (also P, smoothed by the new values) or

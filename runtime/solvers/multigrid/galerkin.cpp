@@ -1,5 +1,6 @@
 #include "runtime/solvers/multigrid/galerkin.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -111,9 +112,13 @@ NodeRows multiply(const NodeRows& a, const WithGhostRows& b) {
   return out;
 }
 
-std::int64_t Galerkin::foretold_blocks(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p) const {
-  TripleProduct<0, 0> terms(a, p, columns_, all_p, 0, p.cols->own());
-  return foretold_entries(0, p.cols->own(), all_p.cols()->local_count(), terms);
+std::int64_t Galerkin::foretold_blocks(const NodeRows& a, const NodeRows& t, const NodeRows& p,
+                                       const WithGhostRows& all_p) const {
+  if (t.blocks() == 0) return 0;
+  const std::int64_t made = std::int64_t{*std::max_element(t.column.begin(), t.column.end())} + 1,
+                     first = p.cols->local(t.cols->global(0));
+  TripleProduct<0, 0> terms(a, p, columns_, all_p, first, first + made);
+  return foretold_entries(first, first + made, all_p.cols()->local_count(), terms);
 }
 
 NodeRows Galerkin::operator()(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p) {

@@ -17,8 +17,9 @@ NodeRows multiply(const NodeRows& a, const WithGhostRows& b);
 class Galerkin {
  public:
   explicit Galerkin(const NodeRows& p) : columns_(by_column(p)) {}
-  /// About how many blocks this rank's rows of the product have, or a bit less, from some of them. Not collective.
-  std::int64_t foretold_blocks(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p) const;
+  /// About how many blocks the rows of the nodes that this rank made have in the product, the columns of T = `t`, or a bit
+  /// less, from some of them. Not collective.
+  std::int64_t foretold_blocks(const NodeRows& a, const NodeRows& t, const NodeRows& p, const WithGhostRows& all_p) const;
   /// The product. Collective.
   NodeRows operator()(const NodeRows& a, const NodeRows& p, const WithGhostRows& all_p);
   const ByColumn& columns() const { return columns_; }

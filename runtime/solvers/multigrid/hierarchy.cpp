@@ -55,6 +55,9 @@ double most_complexity(const Modes& modes) {
 
 double next_strength(double strength) { return strength > kLeastStrength ? strength / 2 : 0; }
 
+/// A coarse level takes at most about so much of the first level's time on the ranks that have it, but for small parts.
+constexpr std::int64_t kLeastPart = 1000, kPartOfFirst = 4;
+
 /// Frees the values; the pattern stays.
 void keep_pattern(NodeRows& rows) { rows.value = {}; }
 
@@ -128,7 +131,7 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
       was_too_dense = was_too_dense || is;
       return is;
     };
-    if (too_dense(static_cast<double>(product.foretold_blocks(a, p, all_p)) / kSurelyForetold)) continue;
+    if (too_dense(static_cast<double>(product.foretold_blocks(a, t, p, all_p)) / kSurelyForetold)) continue;
     NodeRows next = product(a, p, all_p);
     if (too_dense(static_cast<double>(next.blocks()))) continue;
     mend_diagonal(next, t, a);
@@ -136,6 +139,12 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
     coarsenings_.push_back({std::move(t), std::move(p), std::move(product), symmetric_});
     return next;
   }
+}
+
+std::int64_t Hierarchy::least_nodes(std::int64_t size) const {
+  const std::int64_t first = report_.levels.front().unknowns / context_.communicator().size(),
+                     least = std::min(options_.rank_size, std::max(kLeastPart, first / kPartOfFirst));
+  return (least + size - 1) / size;
 }
 
 NodeRows Hierarchy::drop_middles(const NodeRows& a, Modes& modes) {

@@ -72,7 +72,7 @@ class Hierarchy {
   void take_kind(double asymmetry);
   Combination combination() const;
   /// Nodes of a next level that a rank has at least; `size`: their unknowns.
-  std::int64_t least_nodes(std::int64_t size) const { return (options_.rank_size + size - 1) / size; }
+  std::int64_t least_nodes(std::int64_t size) const;
   /// Finds x of level `l` from its r: by one cycle, or two.
   void visit(std::size_t l, Stream& stream) const;
   void cycle(std::size_t l, Stream& stream) const;

@@ -41,7 +41,8 @@ TEST(SolverSettings, ComeBackAsTheyWereGiven) {
   MultigridOptions& multigrid = given.preconditioning.multigrid;
   multigrid.near_null_space = "constants", multigrid.strength = 0.25, multigrid.smoother_degree = 3;
   multigrid.smoother = "l1_jacobi", multigrid.cycle = "W";
-  multigrid.coarse_size = 77, multigrid.levels = 4, multigrid.inner = ValueType::f64, multigrid.refresh = "smooth";
+  multigrid.coarse_size = 77, multigrid.rank_size = 5, multigrid.levels = 4, multigrid.inner = ValueType::f64,
+  multigrid.refresh = "smooth";
   SolverOptions taken;
   for (const SolverSetting& setting : solver_settings()) {
     const std::string text = setting.get(given);
@@ -83,6 +84,7 @@ TEST(Solver, RefusesOptionsThatDifferOverTheRanks) {
       {"smoother", [](SolverOptions& o) { o.preconditioning.multigrid.smoother = "l1_jacobi"; }},
       {"cycle", [](SolverOptions& o) { o.preconditioning.multigrid.cycle = "W"; }},
       {"coarse_size", [](SolverOptions& o) { o.preconditioning.multigrid.coarse_size = 77; }},
+      {"rank_size", [](SolverOptions& o) { o.preconditioning.multigrid.rank_size = 5; }},
       {"levels", [](SolverOptions& o) { o.preconditioning.multigrid.levels = 4; }},
       {"inner", [](SolverOptions& o) { o.preconditioning.multigrid.inner = ValueType::f64; }},
       {"refresh", [](SolverOptions& o) { o.preconditioning.multigrid.refresh = "smooth"; }},

@@ -41,6 +41,8 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
     cycle: of multigrid: "V", "W" (coarse levels twice), "K" (twice, with the best combination of both; for fgmres and cg), or
         "auto": "V" for symmetric matrices, for others "K" with fgmres and "W" with other methods. "auto".
     coarse_size: of multigrid: a level of so many unknowns is solved exactly. 900.
+    rank_size: of multigrid: coarse levels with fewer unknowns a rank, or than a quarter of the first level's, move to fewer
+        ranks; 0: none does. 20000.
     levels: of multigrid, at most. 20.
     inner: of multigrid: the type of its values, "f32" or "f64". "f32".
     refresh: of multigrid: what new values change: "keep" (the matrices of all levels), "smooth" (also the prolongations) or
