@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <stdexcept>
 #include <thread>
@@ -40,6 +42,25 @@ TEST(ParallelRanges, TakeThreadsOfTheScopeAndNestNone) {
   EXPECT_EQ(team, std::vector<int>(3, 3));
   EXPECT_EQ(inside, std::vector<int>(3, 1));
   EXPECT_EQ(thread_count(), 3);
+}
+
+/// Teams of changing size would end threads and start others.
+TEST(ParallelRanges, TakeAllThreadsOrOne) {
+  for (const auto& [threads, shares, team] :
+       {std::array{4, 1, 1}, std::array{4, 2, 4}, std::array{4, 3, 4}, std::array{32, 3, 1}, std::array{32, 5, 32}}) {
+    const ThreadCount scope(threads);
+    EXPECT_EQ(threads_for(shares * kWorkOfAThread), team);
+    std::atomic<int> ranges = 0, elements = 0, teams = 0;
+    parallel_ranges(10 * shares + 9, 10, [&](std::int64_t begin, std::int64_t end) {
+      ++ranges, elements += static_cast<int>(end - begin), teams += omp_get_num_threads();
+    });
+    EXPECT_EQ(elements, 10 * shares + 9);
+    EXPECT_EQ(ranges, team == 1 ? 1 : std::min(shares, team));
+    EXPECT_EQ(teams, ranges * team);
+  }
+  EXPECT_EQ(grain_of(1000, 1000 * kWorkOfAThread), 1);
+  EXPECT_EQ(grain_of(1000, 4000), kWorkOfAThread / 4);
+  EXPECT_EQ(grain_of(0, 0), kWorkOfAThread);
 }
 
 /// Tasks wait for each other until each thread has begun, so each thread's first task tells its share.
