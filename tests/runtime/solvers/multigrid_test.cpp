@@ -154,7 +154,8 @@ TEST(Multigrid, CoarseMatricesAreTripleProducts) {
     const NodeRows product = galerkin(fine.a, p, all_p);
     blocks[1] = product.blocks();
     world().all_reduce(std::span<std::int64_t>(blocks), Reduction::sum);
-    EXPECT_LE(10 * std::abs(blocks[0] - blocks[1]), blocks[1]) << specification;
+    EXPECT_LE(10 * blocks[0], 11 * blocks[1]) << specification;
+    EXPECT_GE(10 * blocks[0], 8 * blocks[1]) << specification;  // those that other ranks alone make are not foretold
     EXPECT_EQ(product.rows->owners(), least == 0 ? world().size() : 1);
     EXPECT_EQ(whole(p), whole(fine.prolongation()));
     const auto a = whole(fine.a), by_rows = whole(p), transpose = whole(transposed(p, by_column(p))), found = whole(product);
