@@ -41,7 +41,7 @@ if ! configure; then
   fi
   echo "The settings kept in $dir did not fit this machine and were dropped."
 fi
-grep -E '^-- (HDF5 [0-9]|(CUDA|NCCL|fast_float|libzip|libpng|OpenSSL|METIS|PT-Scotch)[ :])' "$log" | sed 's/^--/  /' || true
+grep -E '^-- (HDF5 [0-9]|(CUDA|NCCL|fast_float|libzip|libpng|OpenSSL|METIS|PT-Scotch|MUMPS|Eigen)[ :])' "$log" | sed 's/^--/  /' || true
 if [ "$build" = 0 ]; then exit; fi
 # Shows "[312/622] …" (ninja) or "[ 50%] …" (make) of what it reads: on a terminal in one line, elsewhere a line each 10 %.
 show_progress() {

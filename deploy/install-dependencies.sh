@@ -81,6 +81,8 @@ want libpng-dev has_header png.h
 want libssl-dev has_header openssl/ssl.h
 want libmetis-dev has_header metis.h
 want libptscotch-dev has_header ptscotch.h /usr/include/scotch
+want libmumps-dev has_header dmumps_c.h
+want libeigen3-dev has_header Eigen/SparseCore /usr/include/eigen3
 want pybind11-dev has_header pybind11/pybind11.h
 want python3-dev has_python_headers
 want python3-numpy has_python_modules numpy
@@ -102,7 +104,6 @@ if [ $tests = yes ]; then
 fi
 if [ $peers = yes ]; then
   want pkg-config has_command pkg-config
-  want libeigen3-dev has_header Eigen/SparseCore /usr/include/eigen3
   want libdune-istl-dev has_header dune/istl/bcrsmatrix.hh
   want petsc-dev has_header petscmat.h /usr/lib/petsc/include
   want librsb-dev has_header rsb.h

@@ -1,5 +1,5 @@
 # Every outside library, found here and nowhere else. Required: MPI, HDF5, OpenMP, fmt, zlib, nlohmann-json, CLI11, Boost's headers.
-# Optional, with a line saying what is left out: CUDA, NCCL, fast_float, libzip, bzip2, xz, zstd, libpng, OpenSSL, METIS, PT-Scotch, PETSc.
+# Optional, with a line saying what is left out: CUDA, NCCL, fast_float, libzip, bzip2, xz, zstd, libpng, OpenSSL, METIS, PT-Scotch, MUMPS, Eigen, PETSc.
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 set(MPI_CXX_SKIP_MPICXX ON)
@@ -64,6 +64,10 @@ if(PTSCOTCH_FOUND)
   find_library(SCOTCH_LIBRARY scotch PATH_SUFFIXES scotch-int64)
   find_library(PTSCOTCHERR_LIBRARY ptscotcherr PATH_SUFFIXES scotch-int64)
 endif()
+
+shardmat_find_optional(MUMPS MUMPS dmumps_c.h dmumps "solvers by factors on several ranks are left out" libmumps-dev)
+shardmat_find_optional(Eigen EIGEN Eigen/SparseCholesky "" "solvers by factors in programs without MPI are left out"
+                       libeigen3-dev eigen3)
 
 include(petsc)
 

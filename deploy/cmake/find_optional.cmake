@@ -1,5 +1,5 @@
 # shardmat_find_optional(name PREFIX header library "what is left out" package [subfolder…]): a library that CMake has no
-# module for, also in subfolders of the usual places. Sets PREFIX_FOUND, PREFIX_INCLUDE_DIR and PREFIX_LIBRARY and says so.
+# module for, also in subfolders of the usual places; a library "" has headers alone. Sets PREFIX_FOUND, PREFIX_INCLUDE_DIR and PREFIX_LIBRARY and says so.
 # As for CMake's own modules, -DCMAKE_DISABLE_FIND_PACKAGE_PREFIX=ON leaves it out.
 function(shardmat_find_optional name prefix header library left_out package)
   if(CMAKE_DISABLE_FIND_PACKAGE_${prefix})
@@ -8,9 +8,15 @@ function(shardmat_find_optional name prefix header library left_out package)
     return()
   endif()
   find_path(${prefix}_INCLUDE_DIR ${header} PATH_SUFFIXES ${ARGN})
-  find_library(${prefix}_LIBRARY ${library} PATH_SUFFIXES ${ARGN})
-  if(${prefix}_INCLUDE_DIR AND ${prefix}_LIBRARY)
-    message(STATUS "${name}: ${${prefix}_LIBRARY}")
+  if(library)
+    find_library(${prefix}_LIBRARY ${library} PATH_SUFFIXES ${ARGN})
+  endif()
+  if(${prefix}_INCLUDE_DIR AND (${prefix}_LIBRARY OR NOT library))
+    if(library)
+      message(STATUS "${name}: ${${prefix}_LIBRARY}")
+    else()
+      message(STATUS "${name}: ${${prefix}_INCLUDE_DIR}")
+    endif()
     set(${prefix}_FOUND TRUE PARENT_SCOPE)
   else()
     message(STATUS "${name}: not found; ${left_out} (package ${package})")

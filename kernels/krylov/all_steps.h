@@ -9,6 +9,7 @@
 #include "kernels/krylov/minres_steps.h"
 #include "kernels/krylov/multigrid_steps.h"
 #include "kernels/krylov/preconditioner_steps.h"
+#include "kernels/krylov/refinement_steps.h"
 #include "kernels/krylov/residual.h"
 #include "kernels/krylov/single_reduction_steps.h"
 
@@ -22,11 +23,13 @@
   SHARDMAT_GMRES_STEPS(MAKE, T)            \
   SHARDMAT_BICGSTAB_STEPS(MAKE, T)         \
   SHARDMAT_MULTIGRID_STEPS(MAKE, T)        \
+  SHARDMAT_REFINEMENT_STEPS(MAKE, T)       \
   SHARDMAT_MINRES_STEPS(MAKE, T)
 
-#define SHARDMAT_SCALAR_STEPS(MAKE)     \
-  SHARDMAT_CURVATURE_SCALAR_STEPS(MAKE) \
-  SHARDMAT_CHEBYSHEV_SCALAR_STEPS(MAKE) \
-  SHARDMAT_GMRES_SCALAR_STEPS(MAKE)     \
-  SHARDMAT_MINRES_SCALAR_STEPS(MAKE)    \
+#define SHARDMAT_SCALAR_STEPS(MAKE)      \
+  SHARDMAT_CURVATURE_SCALAR_STEPS(MAKE)  \
+  SHARDMAT_CHEBYSHEV_SCALAR_STEPS(MAKE)  \
+  SHARDMAT_GMRES_SCALAR_STEPS(MAKE)      \
+  SHARDMAT_MINRES_SCALAR_STEPS(MAKE)     \
+  SHARDMAT_REFINEMENT_SCALAR_STEPS(MAKE) \
   SHARDMAT_SINGLE_REDUCTION_SCALAR_STEPS(MAKE)

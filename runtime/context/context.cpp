@@ -5,6 +5,7 @@
 #include "comm/exchange/exchange.h"
 #include "comm/nccl/nccl_communicator.h"
 #include "kernels/bandwidth.h"
+#include "runtime/context/leftovers.h"
 #include "runtime/context/row_maps.h"
 
 namespace shardmat {
@@ -17,7 +18,8 @@ Context::Context(Communicator& communicator, BackendChoice backend, int threads)
                 : nullptr),
       stream_(placement_.device),
       exchange_stream_(placement_.device, Stream::Priority::high),
-      row_maps_(std::make_unique<RowMaps>()) {}
+      row_maps_(std::make_unique<RowMaps>()),
+      leftovers_(std::make_unique<Leftovers>()) {}
 
 Context::~Context() = default;
 
@@ -26,7 +28,8 @@ Context::Context(Communicator& some, const Context& among)
       placement_(among.placement()),
       stream_(placement_.device),
       exchange_stream_(placement_.device, Stream::Priority::high),
-      row_maps_(std::make_unique<RowMaps>()) {
+      row_maps_(std::make_unique<RowMaps>()),
+      leftovers_(std::make_unique<Leftovers>()) {
   if (some.size() == among.communicator().size()) return;
   placement_.ranks = {among.placement().ranks[static_cast<std::size_t>(among.communicator().rank())]};
 }

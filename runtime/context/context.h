@@ -18,6 +18,7 @@
 namespace shardmat {
 
 struct ExchangeContext;
+class Leftovers;
 class NcclCommunicator;
 struct RowMaps;
 
@@ -54,6 +55,7 @@ class Context {
   /// Memory of the host that the first call of copy_bandwidth() takes until it returns; 0 on a GPU.
   std::int64_t bytes_to_copy() const;
   RowMaps& row_maps() { return *row_maps_; }
+  Leftovers& leftovers() { return *leftovers_; }
   ExchangeContext exchange_context(ValueType type, std::int64_t right_hand_sides) const;
 
  private:
@@ -63,6 +65,7 @@ class Context {
   Stream stream_, exchange_stream_;
   std::optional<double> copy_bandwidth_;
   std::unique_ptr<RowMaps> row_maps_;
+  std::unique_ptr<Leftovers> leftovers_;
 };
 
 }  // namespace shardmat

@@ -7,6 +7,7 @@
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
+#include "runtime/solvers/direct/report.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/time_in_batches.h"
 
@@ -22,12 +23,13 @@ std::vector<IterationPart> measure_iteration_parts(const Solver& solver, double 
   const IterationCosts costs = solver.costs(iterations);
   std::vector<IterationPart> parts;
   double left = seconds;
-  /// `bytes`: of one, on this rank.
-  const auto measure = [&](const char* name, double count, double bytes, const auto& call) {
-    if (count == 0) return;
-    const double each = time_in_batches(product, stream, as_graph, call);
+  /// `each`: seconds, the same on all ranks; `bytes`: of one, on this rank.
+  const auto add = [&](const char* name, double count, double bytes, double each) {
     parts.push_back({name, count, count * each, count * ranks.all_reduce(bytes, Reduction::max)});
     left -= count * each;
+  };
+  const auto measure = [&](const char* name, double count, double bytes, const auto& call) {
+    if (count > 0) add(name, count, bytes, time_in_batches(product, stream, as_graph, call));
   };
   DistributedVector r(matrix, VectorLayout::rows, sum_type(matrix.type()), product.columns());
   r.fill(1, stream);
@@ -44,7 +46,11 @@ std::vector<IterationPart> measure_iteration_parts(const Solver& solver, double 
     });
     measure("sums", costs.sums, 0, [&] { sum(zeros.as<double>(), stream); });
   }
-  if (costs.preconditionings > 0) {
+  const DirectReport* const factors = solver.preconditioner().direct();
+  if (factors != nullptr && factors->solves > 0) {  // few applications, each of which may take long
+    const double each = factors->solve_seconds / static_cast<double>(factors->solves);
+    add("preconditioner", costs.preconditionings, 0, ranks.all_reduce(each, Reduction::max));
+  } else if (costs.preconditionings > 0) {
     const DistributedVector z(matrix, VectorLayout::rows, r.type(), r.columns());
     r.fill(1, stream);
     measure("preconditioner", costs.preconditionings, static_cast<double>(solver.preconditioner().apply_bytes()),

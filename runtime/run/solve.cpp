@@ -157,6 +157,7 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
     r.preconditioner_why = solver_->preconditioner_why();
     r.preconditioner_note = solver_->preconditioner().describe();
     if (const MultigridReport* const found = solver_->preconditioner().multigrid(); found != nullptr) r.multigrid = *found;
+    if (const DirectReport* const found = solver_->preconditioner().direct(); found != nullptr) r.direct = *found;
     r.near_null_vectors = options_.nodes.near_null_vectors;
     r.residual_norm = name(options_.solver.residual_norm);
     r.b = b_source_->name();

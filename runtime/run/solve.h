@@ -15,6 +15,7 @@
 #include "runtime/run/advice.h"
 #include "runtime/run/iteration_parts.h"
 #include "runtime/run/product_report.h"
+#include "runtime/solvers/direct/report.h"
 #include "runtime/solvers/multigrid/report.h"
 #include "runtime/solvers/solver.h"
 
@@ -52,6 +53,7 @@ struct SolveReport : IterativeReport {
   OverRanks copy_bandwidth;
   AdviceTrial advice;
   std::optional<MultigridReport> multigrid;  ///< of this preconditioner
+  std::optional<DirectReport> direct;        ///< the same of factors
   std::string near_null_vectors;             ///< the file that they came from; empty: the source
 };
 

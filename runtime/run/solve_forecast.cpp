@@ -15,6 +15,7 @@
 #include "runtime/run/report_parts.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/method_choice.h"
+#include "runtime/solvers/method_requirements.h"
 #include "runtime/source/matrix_source.h"
 #include "runtime/source/row_lengths.h"
 
@@ -51,7 +52,8 @@ std::int64_t preconditioner_bytes(const SolveForecast& f, const PreconditionerOp
 }
 
 /// What is assumed in place of "auto".
-void assume_solver(const SolverOptions& options, bool on_host, SolveForecast& f) {
+void assume_solver(const SolverOptions& given, bool on_host, SolveForecast& f) {
+  const SolverOptions options = paired(given);
   f.solver = options.solver, f.preconditioner = options.preconditioner;
   if (f.solver == kAutomaticMethod)
     f.solver = "cg", f.solver_why = "assumed, as if the matrix were symmetric and positive definite: its values choose";
@@ -130,7 +132,9 @@ std::string to_text(const SolveForecast& f) {
   t.row("matrix", bytes(f.matrix_bytes));
   const std::string columns = f.right_hand_sides > 1 ? fmt::format(" of {} columns", f.right_hand_sides) : "";
   t.row("vectors", fmt::format("{}: {}{}, b and x among them", bytes(f.vector_bytes), f.vectors, columns));
-  t.row("preconditioner", bytes(f.preconditioner_bytes));
+  t.row("preconditioner", f.preconditioner == "direct" ? "not foretold, and not counted: the ordering decides how many "
+                                                         "nonzeros the factors have; memory is checked before they are made"
+                                                       : bytes(f.preconditioner_bytes));
   t.row("together", bytes(f.held()));
   t.row("peak", fmt::format("{} of the process on the host, while the solver is set up; {} are available to a rank now",
                             bytes(f.peak()), bytes(f.available_bytes)));

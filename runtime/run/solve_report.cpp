@@ -132,6 +132,20 @@ std::string multigrid_text(const SolveReport& r) {
   return could ? "multigrid takes 10 to 50 iterations on most such matrices; it was not tried" : "";
 }
 
+/// After 200 iterations: how many more did they foretell?
+std::string direct_text(const SolveReport& r) {
+  constexpr std::int64_t kLook = 200, kMany = 500;
+  const SolvedColumn* const column = slowest_of(r.result);
+  if (column == nullptr || r.direct || std::ssize(column->history) <= kLook) return {};
+  const double target = std::max(*r.settings.rtol * column->norm_of_b, r.settings.atol);
+  const double first = column->history.front(), then = column->history[kLook];
+  if (!(target > 0) || !(then > target) || !(first > 0)) return {};
+  const double rate = std::log(first / then) / kLook, more = rate > 0 ? std::log(then / target) / rate : HUGE_VAL;
+  if (!(more > kMany) || (r.result.converged() && column->iterations < kLook + kMany)) return {};
+  return fmt::format("after {} iterations their rate foretold {}: take the solver direct, if its factors fit in memory",
+                     kLook, more < 1e9 ? human_count(static_cast<std::int64_t>(more)) + " more" : "no end");
+}
+
 /// How the true residuals were computed.
 std::string sums_text(const SolveReport& r) {
   if (r.type == "f64") return "computed anew";
@@ -262,6 +276,22 @@ ordered_json json_of(const MultigridReport& r) {
           {"setup_seconds", r.seconds}, {"memory_bytes", r.bytes}};
 }
 
+ordered_json json_of(const DirectReport& r) {
+  ordered_json j{{"library", r.library},
+                 {"factors", r.kind},
+                 {"ordering", r.ordering},
+                 {"nonzeros", r.nonzeros},
+                 {"memory_bytes", r.bytes},
+                 {"negative_pivots", r.negative},
+                 {"zero_pivots", r.null_pivots},
+                 {"analysis_seconds", r.analysis_seconds},
+                 {"factorise_seconds", r.factorise_seconds},
+                 {"solve_seconds", r.solve_seconds},
+                 {"solves", r.solves}};
+  if (!r.note.empty()) j["note"] = r.note;
+  return j;
+}
+
 ordered_json json_of(const std::vector<double>& norms) {
   ordered_json list = ordered_json::array();
   for (const double norm : norms) list.push_back(number(norm));
@@ -319,6 +349,7 @@ std::string to_text(const SolveReport& r) {
   t.row("singular", singular_text(r));
   t.row("advice", advice_text(r.advice));
   t.row("multigrid", multigrid_text(r));
+  t.row("direct", direct_text(r));
   if (!r.output.empty()) t.row("written", r.output);
   return t.text();
 }
@@ -343,6 +374,7 @@ std::string to_json(const SolveReport& r) {
       j["solver"][setting.name] = json_of(setting, setting.get(r.settings));
   if (!r.near_null_vectors.empty()) j["solver"]["near_null_vectors"] = r.near_null_vectors;
   if (r.multigrid) j["multigrid"] = json_of(*r.multigrid);
+  if (r.direct) j["direct"] = json_of(*r.direct);
   if (!r.solver_why.empty()) j["solver"]["why"] = r.solver_why;
   if (!r.preconditioner_why.empty()) j["solver"]["preconditioner_why"] = r.preconditioner_why;
   if (!r.result.fall_backs.empty()) j["solver"]["fall_backs"] = r.result.fall_backs;

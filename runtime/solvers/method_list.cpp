@@ -12,6 +12,7 @@ namespace shardmat {
 std::unique_ptr<Method> make_bicgstab(const MethodInputs& inputs);
 std::unique_ptr<Method> make_chebyshev(const MethodInputs& inputs);
 std::unique_ptr<Method> make_cg(const MethodInputs& inputs);
+std::unique_ptr<Method> make_direct_method(const MethodInputs& inputs);
 std::unique_ptr<Method> make_fgmres(const MethodInputs& inputs);
 std::unique_ptr<Method> make_gmres(const MethodInputs& inputs);
 std::unique_ptr<Method> make_minres(const MethodInputs& inputs);
@@ -64,6 +65,13 @@ constexpr auto kMethods = std::to_array<MethodEntry>({
      .vectors = 3,
      .norms = kAllNorms,
      .make = make_chebyshev},
+    {.name = "direct",
+     .help = "the factors of the matrix and iterative refinement, for any matrix; takes the preconditioner direct",
+     .demands = Demands::nothing,
+     .vectors = 3,
+     .norms = kUnpreconditioned,
+     .preconditioner = "direct",
+     .make = make_direct_method},
 });
 
 }  // namespace

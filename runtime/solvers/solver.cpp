@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "comm/communicator.h"
 #include "comm/exchange/sum_over_ranks.h"
@@ -13,8 +12,10 @@
 #include "kernels/base/text.h"
 #include "runtime/context/context.h"
 #include "runtime/context/context_scope.h"
+#include "runtime/context/leftovers.h"
 #include "runtime/matrix/held_rows.h"
 #include "runtime/matrix/vector_operations.h"
+#include "runtime/solvers/direct/singular.h"
 #include "runtime/solvers/loop/attainable.h"
 #include "runtime/solvers/loop/cg_variant.h"
 #include "runtime/solvers/loop/headway.h"
@@ -25,6 +26,7 @@
 #include "runtime/solvers/loop/solve_loop.h"
 #include "runtime/solvers/loop/symmetry.h"
 #include "runtime/solvers/method_choice.h"
+#include "runtime/solvers/method_requirements.h"
 #include "runtime/solvers/multigrid/free_modes.h"
 #include "runtime/solvers/multigrid/hierarchy.h"
 #include "runtime/solvers/multigrid/known_nodes.h"
@@ -32,79 +34,6 @@
 
 namespace shardmat {
 namespace {
-
-void require_sensible(const SolverOptions& o, const DistributedMatrix& matrix) {
-  const auto refuse = [](const std::string& text, const char* setting) { throw Error(ErrorKind::usage, text, setting); };
-  if (matrix.rows() != matrix.cols())
-    refuse(fmt::format("a solver needs a square matrix; this one is {} × {}", matrix.rows(), matrix.cols()), "matrix");
-  if (is_half(matrix.type()))
-    refuse(fmt::format("a solver needs values in f64 or f32, not in {}", name(matrix.type())), "type");
-  require_good_settings(o);
-  if (o.null_vectors && o.null_space != NullSpace::automatic)
-    refuse(
-        fmt::format("vectors of the null space are given, and null_space is {}; leave one of them out", name(o.null_space)),
-        "null_space");
-  if (o.columns < 1 || o.columns > std::numeric_limits<int>::max() / 1024)
-    refuse("the number of right-hand sides must be 1 or more, and at most two million", "right_hand_sides");
-}
-
-void require_flexible(const MethodEntry& method, const SolverOptions& o) {
-  if (!o.own_preconditioner) return;
-  if (o.preconditioner != "none")
-    throw Error(ErrorKind::usage,
-                fmt::format("both {} and a preconditioner of the program are given; take one of them", o.preconditioner),
-                "preconditioner");
-  if (!method.flexible && !method.variants && !o.own_preconditioner->linear)
-    throw Error(ErrorKind::usage,
-                fmt::format("{} needs a preconditioner that stays the same, and one of the program may change; take cg or "
-                            "fgmres, or say that it is linear",
-                            method.name),
-                "solver");
-}
-
-void require_same_cycle(const MethodEntry& method, const SolverOptions& o) {
-  if (method.flexible || o.own_preconditioner || !asks_for_varying_cycle(o)) return;
-  const bool can = method.variants, fits = o.variant == CgVariant::automatic || o.variant == CgVariant::flexible;
-  if (can && fits) return;
-  throw Error(
-      ErrorKind::usage,
-      fmt::format("{} needs a preconditioner that stays the same, and multigrid with the cycle K is not a linear map; "
-                  "take {}, or the cycle V or W",
-                  can ? fmt::format("the variant {} of {}", name(o.variant), method.name) : method.name,
-                  can ? "the variant flexible" : "fgmres, or cg for a symmetric matrix"),
-      "cycle");
-}
-
-void require_variant(const MethodEntry& method, CgVariant asked) {
-  if (method.variants || asked == CgVariant::automatic) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("{} has no variants, and {} was asked for; leave it out, or take cg", method.name, name(asked)),
-              "variant");
-}
-
-void require_norm(const MethodEntry& method, ResidualNorm norm) {
-  if (std::find(method.norms.begin(), method.norms.end(), norm) != method.norms.end()) return;
-  throw Error(
-      ErrorKind::usage,
-      fmt::format("{} does not have the {} norm of the residual; take {}", method.name, name(norm), name(method.norms[0])),
-      "residual_norm");
-}
-
-void require_takes(const MethodEntry& method, const SolverOptions& options) {
-  require_norm(method, options.residual_norm);
-  require_variant(method, options.variant);
-  require_flexible(method, options);
-  require_same_cycle(method, options);
-}
-
-bool takes(const MethodEntry& method, const SolverOptions& options) {
-  try {
-    require_takes(method, options);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
 
 void require_symmetric_enough(const MethodEntry& method, const SolverOptions& o, const Product& product) {
   if (method.demands == Demands::nothing || is_known_symmetric(product, o)) return;
@@ -174,22 +103,25 @@ std::vector<Given> listed(const SolverOptions& o) {
 
 Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
     : matrix_(matrix),
-      options_(options),
+      options_(paired(options)),
       held_(std::make_unique<HeldRows>(options.columns)),
       penalty_(std::make_unique<PenaltyFindings>()) {
   const ContextScope scope(matrix.context());
   Communicator& ranks = matrix.context().communicator();
   Stream& stream = matrix.context().stream();
-  const bool chooses = options.solver == kAutomaticMethod;
+  const bool chooses = options_.solver == kAutomaticMethod;
   if (options.own_preconditioner && options.preconditioner == kAutomaticPreconditioner) options_.preconditioner = "none";
   const bool chooses_preconditioner = options_.preconditioner == kAutomaticPreconditioner;
   const MethodEntry* named = nullptr;
   ranks.run_agreed([&] {
     if (!chooses_preconditioner) find_preconditioner(options_.preconditioner);
     require_sensible(options_, matrix);
-    if (!chooses) require_takes(*(named = &find_method(options.solver)), options_);
+    if (chooses) return;
+    require_takes(*(named = &find_method(options_.solver)), options_);
+    require_pair(*named, options_);
   });
   require_same_on_all_ranks(ranks, listed(options_));
+  matrix.context().leftovers().free(ranks);
   if (!options_.rtol) options_.rtol = default_rtol(matrix.type());
   options_.product.columns = options.columns;
   look_for_penalty_rows();
@@ -273,7 +205,17 @@ void Solver::take(std::size_t index) {
   }
   options_.solver = method.name, options_.preconditioner = choice.preconditioner;
   choice_ = index;
-  look_for_free_modes(method);
+  const bool singular = has_singular_factors();
+  look_for_free_modes(method, singular);
+  if (singular && (!projector_ || has_singular_factors()))
+    ranks.run_agreed([&] {
+      throw Error(
+          ErrorKind::input,
+          fmt::format("the matrix is singular up to rounding{}. Hold some unknowns of each body that can move, or set "
+                      "the null space: constant, or rigid with the coordinates of the nodes",
+                      projector_ ? fmt::format(", and of its null space only {} is known", null_space_) : ""),
+          "matrix");
+    });
   ranks.run_agreed([&] {
     monitor_ = std::make_unique<MonitorMemory>(matrix_.context().device(), static_cast<int>(options_.columns), options_,
                                                method.coefficients);
@@ -356,7 +298,14 @@ void Solver::refresh() {
     return take(choice_);
   }
   preconditioner_->refresh(matrix_.context().stream());
+  if (has_singular_factors()) return take(choice_);
   method_->refresh(matrix_.context().stream());
+}
+
+bool Solver::has_singular_factors() const {
+  return preconditioner_->direct() != nullptr &&
+         direct::looks_singular(*preconditioner_, projector_ ? projector_->count() : 0, *product_, *floor_,
+                                matrix_.context().stream());
 }
 
 std::string_view Solver::summed_by() const { return sum_->name(); }
@@ -379,7 +328,7 @@ std::unique_ptr<Preconditioner> Solver::make_preconditioner(const std::string& n
 }
 
 /// Finds what A maps to 0, unless that is known, and removes it from what the preconditioner gives.
-void Solver::look_for_free_modes(const MethodEntry& method) {
+void Solver::look_for_free_modes(const MethodEntry& method, bool singular) {
   const bool asked = options_.null_space == NullSpace::rigid;
   if (projector_ || (!asked && options_.null_space != NullSpace::automatic)) return;
   Stream& stream = matrix_.context().stream();
@@ -388,7 +337,7 @@ void Solver::look_for_free_modes(const MethodEntry& method) {
   // Who asks for rigid motions gets them, or an error, whatever vectors multigrid takes.
   const NullVectors* found = hierarchy != nullptr && !asked ? &hierarchy->null_vectors() : nullptr;
   if (found == nullptr) {
-    if (!asked && !looks_for_free_modes_) return;
+    if (!asked && !looks_for_free_modes_ && !singular) return;
     MultigridOptions options = options_.preconditioning.multigrid;
     take_known_nodes(matrix_, options);
     if (asked && !options.near_null_vectors) options.near_null_space = "rigid";

@@ -110,7 +110,10 @@ class Solver {
                   const DistributedVector& b, DistributedVector& x, const SolveControl& control);
   void judge_by_rounding(SolveResult& result, const DistributedVector& b, const DistributedVector& x);
   void look_for_null_space(SolveResult& result);
-  void look_for_free_modes(const MethodEntry& method);
+  /// `singular`: factors say so.
+  void look_for_free_modes(const MethodEntry& method, bool singular);
+  /// With a solve by the factors; false for other preconditioners.
+  bool has_singular_factors() const;
   /// What the options name is the null space, constants or vectors; nothing if they name none.
   void require_named_null_space();
 

@@ -299,8 +299,8 @@ void take_settings(const std::string& text, SolverOptions& options) {
 }
 
 bool may_use_coordinates(const SolverOptions& options) {
-  return options.preconditioner == "multigrid" || options.preconditioner == kAutomaticPreconditioner ||
-         options.null_space == NullSpace::rigid;
+  return options.preconditioner == "multigrid" || options.preconditioner == "direct" ||
+         options.preconditioner == kAutomaticPreconditioner || options.null_space == NullSpace::rigid;
 }
 
 void require_good_settings(const SolverOptions& options) {

@@ -28,6 +28,16 @@ def saddle(n):
     return sp.csr_matrix(sp.bmat([[a, b.T], [b, None]]))
 
 
+def stokes(n):
+    """Velocities on the edges of n × n cells, and pressures in all but one of them. MUMPS delays pivots, and wants more room."""
+    line = lambda k: sp.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(k, k))
+    one, few = sp.eye(n), sp.eye(n - 1)
+    difference = sp.diags([-1.0, 1.0], [0, 1], shape=(n - 1, n)).T
+    k = sp.block_diag([sp.kron(line(n - 1), one) + sp.kron(few, line(n)), sp.kron(line(n), few) + sp.kron(one, line(n - 1))])
+    b = sp.csr_matrix(sp.hstack([sp.kron(difference, one), sp.kron(one, difference)]))[1:]
+    return sp.csr_matrix(sp.bmat([[k, b.T], [b, None]]))
+
+
 def badly_scaled(n):
     scale = sp.diags(10.0 ** np.linspace(-1.5, 1.5, n * n))
     return sp.csr_matrix(scale @ laplacian(n) @ scale)

@@ -138,6 +138,8 @@ class Schemas(CliTest):
         self.assertEqual((forecast["solver"]["name"], forecast["solver"]["preconditioner"]), ("cg", "multigrid"))
         self.assertIn("assumed", forecast["solver"]["why"])
         self.assertFalse(self.path("x.npy").exists())
+        direct = self.check("solve-dry-run", "solve", "poisson7:n=4", "--dry-run", "--solver", "direct")
+        self.assertEqual((direct["solver"]["preconditioner"], direct["estimated_bytes_a_rank"]["preconditioner"]), ("direct", 0))
         few = self.check("solve-dry-run", "solve", "poisson7:n=4", "--dry-run")
         self.assertEqual(few["solver"]["preconditioner"], "block_jacobi")
 
@@ -157,6 +159,8 @@ class Schemas(CliTest):
         self.check("solve", "solve", "poisson27:n=4", "--preconditioner", "block_jacobi", "--output", "x.npy", "--monitor-true-residual", ranks=2)
         self.check("solve", "solve", "poisson27:n=4", "--b", "zeros", "--rhs", 3, "--solver", "gmres")
         self.check("solve", "solve", "poisson27:n=4", "--solver", "chebyshev", "--preconditioner", "chebyshev", "--degree", 3)
+        direct = self.check("solve", "solve", "poisson27:n=4", "--solver", "direct", ranks=2)["direct"]
+        self.assertTrue(direct["library"].startswith("MUMPS ") and direct["nonzeros"] > 64 and direct["solves"] > 0)
         choices = {"name": "solver", "preconditioner": "preconditioner"}
         for field, option in choices.items():  # of this report; every one that the command takes
             listed = load("solve")["properties"]["solver"]["properties"][field]["enum"]

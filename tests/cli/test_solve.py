@@ -11,7 +11,7 @@ import scipy.sparse.linalg
 
 from support import (INPUT, RESOURCES, USAGE, address_space_limit, fem_matrix, has_matplotlib, read_vector, write_binsparse,
                      write_vector)
-from systems import NOT_CONVERGED, Solving, badly_scaled, cantilever, convection_diffusion, laplacian, saddle
+from systems import NOT_CONVERGED, Solving, badly_scaled, cantilever, convection_diffusion, laplacian, saddle, stokes
 
 
 class Solve(Solving):
@@ -295,6 +295,30 @@ class Solve(Solving):
         for solver in ("cg", "minres", "gmres", "bicgstab"):
             _, report = self.solution(singular, np.array([1.0, 0.0]), "--solver", solver, code=NOT_CONVERGED)
             self.assertFalse(report["columns"][0]["converged"])
+
+    def test_factors(self):
+        """On any number of ranks, with the answers of SciPy's factors."""
+        systems = {"laplacian": laplacian(12), "convection": convection_diffusion(11, 2.0), "saddle": saddle(9),
+                   "bar": fem_matrix("elasticity_bar"), "stokes": stokes(60), "indefinite": sp.csr_matrix(laplacian(12) - 1.3 * sp.eye(144))}
+        for name, a in systems.items():
+            b = np.random.default_rng(4).standard_normal((a.shape[0], 2))
+            expected = scipy.sparse.linalg.spsolve(sp.csc_matrix(a), b)
+            for ranks in (0, 2, 3):
+                with self.subTest(name=name, ranks=ranks):
+                    x, _ = self.solution(a, b, "--solver", "direct", "--rtol", "1e-12", "--rhs", "2", ranks=ranks)
+                    np.testing.assert_allclose(x, expected, atol=1e-7 * np.abs(expected).max())
+                    report = json.loads(self.path("report.json").read_text())
+                    self.assertLessEqual(report["iterations"], 3)
+                    self.assertEqual(report["direct"]["factors"] == "L·U", name == "convection")
+                    if name == "stokes":
+                        self.assertEqual(report["direct"]["negative_pivots"], 60 * 60 - 1)
+
+    def test_slow_solves_name_the_direct_solver(self):
+        words = ["solve", "elasticity:nx=101,ny=3,nz=3,uniform,clamp=0.01", "--backend", "host", "--preconditioner"]
+        slow = self.call(*words, "jacobi", "--solver", "cg", "--max-iterations", 300)
+        self.assertEqual(slow.code, NOT_CONVERGED)
+        self.assertIn("take the solver direct", slow.out)
+        self.assertNotIn("take the solver direct", self.succeed(*words, "direct").out)
 
     def test_tolerance_that_no_one_gave(self):
         matrix, b = laplacian(20), np.random.default_rng(8).standard_normal(400)

@@ -163,6 +163,20 @@ def multigrid(context):
                     lambda: m.solver(preconditioner="multigrid", coordinates=xyz[first:last]))
 
 
+def factors(context):
+    """They stay, and are made anew from new values."""
+    own, b = A[FIRST:LAST], (A @ X)[FIRST:LAST]
+    with shardmat.Matrix.from_rows(own, context=context, updatable=True) as m:
+        with m.solver("direct", columns=3, rtol=1e-12) as solver:
+            for scale in (1, -2):
+                if scale != 1:
+                    m.update_values(scale * own.data)
+                    solver.refresh()
+                np.testing.assert_allclose(solver.solve(b), X[FIRST:LAST] / scale, atol=1e-9)
+                np.testing.assert_allclose(solver.solve(2 * b), 2 * X[FIRST:LAST] / scale, atol=1e-9)
+        np.testing.assert_allclose(shardmat.spsolve(m, b), X[FIRST:LAST] / -2, atol=1e-9)
+
+
 def different_options(context):
     """What ranks were given differently is named, on all ranks, and they go on together."""
     own, last = A[FIRST:LAST], comm.rank == comm.size - 1
@@ -376,7 +390,7 @@ def main():
                 assert context.info()["ranks"] == comm.size > 1
                 if backend == "host":
                     assert context.info()["feeder"] == (owners > 0 and comm.rank == comm.size - 1)
-                for step in (own_rows, node_blocks, multigrid, different_options, arrays_of_the_context, triplets, boundary_values, solving,
+                for step in (own_rows, node_blocks, multigrid, factors, different_options, arrays_of_the_context, triplets, boundary_values, solving,
                              own_preconditioners, levels_of_multigrid,
                              penalty_rows, half_storage, files, errors, interrupted):
                     step(context)

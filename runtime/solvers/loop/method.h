@@ -106,9 +106,10 @@ struct MethodEntry {
   std::int64_t vectors, vectors_a_step = 0;
   /// Norms of the residual that the method has without a pass of its own.
   std::span<const ResidualNorm> norms;
-  bool flexible = false;      ///< the preconditioner may change from one iteration to the next
-  bool coefficients = false;  ///< it notes those of conjugate gradients (krylov::Monitor)
-  bool variants = false;      ///< it has those of CgVariant
+  bool flexible = false;              ///< the preconditioner may change from one iteration to the next
+  bool coefficients = false;          ///< it notes those of conjugate gradients (krylov::Monitor)
+  bool variants = false;              ///< it has those of CgVariant
+  std::string_view preconditioner{};  ///< the only one that it takes; empty: any
   /// Checks memory before it is taken. Collective; the same error on all ranks.
   std::unique_ptr<Method> (*make)(const MethodInputs& inputs);
 };

@@ -32,6 +32,7 @@ class Projected final : public Preconditioner {
   void expect(double norm) const override { inner_->expect(norm); }
   std::int64_t usual_iterations() const override { return inner_->usual_iterations(); }
   bool varies() const override { return inner_->varies(); }
+  bool capturable() const override { return inner_->capturable(); }
   void apply(const Dense& r, const Dense& z, Stream& stream) const override {
     inner_->apply(r, z, stream);
     (*project_)(z, stream);
@@ -44,6 +45,7 @@ class Projected final : public Preconditioner {
   std::string describe() const override { return inner_->describe(); }
   const MultigridReport* multigrid() const override { return inner_->multigrid(); }
   const multigrid::Hierarchy* hierarchy() const override { return inner_->hierarchy(); }
+  const DirectReport* direct() const override { return inner_->direct(); }
 
  private:
   std::unique_ptr<Preconditioner> inner_;

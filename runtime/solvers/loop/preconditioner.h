@@ -19,6 +19,7 @@ namespace shardmat {
 class DistributedMatrix;
 class HeldRows;
 class NullSpaceProjector;
+struct DirectReport;
 struct MultigridReport;
 namespace multigrid {
 class Hierarchy;
@@ -45,6 +46,8 @@ class Preconditioner {
   virtual void expect([[maybe_unused]] double norm) const {}
   /// z = M·r, in stream order. Collective. Both hold this rank's rows, row-major; they do not overlap.
   virtual void apply(const Dense& r, const Dense& z, Stream& stream) const = 0;
+  /// False: apply() cannot be recorded in a Graph.
+  virtual bool capturable() const { return true; }
   /// About how many iterations a solve takes: after so many, residuals may be as small as rounding errors allow.
   virtual std::int64_t usual_iterations() const { return 1000; }
   /// Bytes that apply() reads and writes at least, on this rank; 0: not known.
@@ -55,13 +58,15 @@ class Preconditioner {
   /// The levels of multigrid; null: M is not multigrid. Valid until refresh().
   virtual const MultigridReport* multigrid() const { return nullptr; }
   virtual const multigrid::Hierarchy* hierarchy() const { return nullptr; }
+  /// The factors of A; null: M is no direct solver. Valid until refresh().
+  virtual const DirectReport* direct() const { return nullptr; }
 };
 
 struct PreconditionerOptions {
   int columns = 1;          ///< right-hand sides of apply()
   int node_block_size = 0;  ///< of block_jacobi: unknowns a node, 1 to 6; 0: block_jacobi_size()
   int degree = 4;           ///< of the chebyshev polynomial: products an application
-  bool absolute = false;    ///< takes magnitudes, so that M is positive definite
+  bool absolute = false;    ///< takes magnitudes, so that M is positive definite; direct refuses where it is not
   std::shared_ptr<const NullSpaceProjector> projector{};  ///< M is applied to vectors without a part in the null space
   const HeldRows* held = nullptr;  ///< M works on vectors that are 0 there, and is that of the other rows and columns
   MultigridOptions multigrid;      ///< of multigrid
@@ -86,6 +91,7 @@ const PreconditionerEntry& find_preconditioner(std::string_view name);
 std::unique_ptr<Preconditioner> make_no_preconditioner(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_block_jacobi(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_chebyshev_polynomial(DistributedMatrix&, const PreconditionerOptions&);
+std::unique_ptr<Preconditioner> make_direct(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_jacobi(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_multigrid(DistributedMatrix&, const PreconditionerOptions&);
 

@@ -436,7 +436,7 @@ void SolveLoop::iterate() {
   };
   run_cycle();  // libraries allocate and connect on first use, which a recording forbids
   look();
-  const bool records = !looks_often && options_.graph && product_.exchange().capturable();
+  const bool records = !looks_often && options_.graph && product_.exchange().capturable() && preconditioner_.capturable();
   std::optional<Graph> graph;
   const std::int64_t cycles = records && goes_on() ? std::max<std::int64_t>(1, kIterationsAGraph / cycle) : 1;
   if (records && goes_on()) {

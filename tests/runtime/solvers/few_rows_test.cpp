@@ -10,7 +10,7 @@
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/solver.h"
-#include "tests/runtime/matrix/test_matrix.h"
+#include "tests/runtime/solvers/test_system.h"
 
 namespace shardmat {
 namespace {
@@ -41,7 +41,8 @@ void every_solver(const Case& c) {
            {CgVariant::automatic, CgVariant::classic, CgVariant::single_reduction, CgVariant::flexible})
         for (const PreconditionerEntry& preconditioner : preconditioners())
           for (const std::int64_t columns : {1, 2}) {
-            if (preconditioner.name == "multigrid" && c.backend == BackendChoice::cuda) continue;  // the host's
+            if (!test::is_available(preconditioner.name, c)) continue;
+            if (!method.preconditioner.empty() && method.preconditioner != preconditioner.name) continue;
             if (variant != CgVariant::automatic && (!method.variants || columns > 1)) continue;
             SCOPED_TRACE(
                 fmt::format("{} rows, {} {} {} {}", rows, method.name, name(variant), preconditioner.name, columns));

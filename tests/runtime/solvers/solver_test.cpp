@@ -36,7 +36,7 @@ void every_method_with_every_preconditioner(const Case& c) {
     System system(c, specification, columns, columns == 3 ? LocalSort::by_length : LocalSort::none);
     for (const Form& form : forms())
       for (const PreconditionerEntry& preconditioner : preconditioners()) {
-        if (preconditioner.name == "multigrid" && c.backend == BackendChoice::cuda) continue;  // the host's
+        if (!test::is_available(preconditioner.name, c)) continue;
         SCOPED_TRACE(form.text() + " " + std::string(preconditioner.name) + " " + specification);
         SolverOptions options = options_of(form, preconditioner.name, c);
         options.columns = columns;

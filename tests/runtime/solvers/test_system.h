@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/matrix/vectors.h"
+#include "runtime/solvers/direct/factors.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/solver.h"
 #include "tests/runtime/matrix/test_matrix.h"
@@ -49,6 +50,12 @@ struct System {
   }
 };
 
+/// Whether a preconditioner can be made here.
+inline bool is_available(std::string_view preconditioner, const Case& c) {
+  if (preconditioner == "multigrid") return c.backend != BackendChoice::cuda;
+  return preconditioner != "direct" || direct::can_factorise(world());
+}
+
 /// A method, or one of its variants.
 struct Form {
   std::string_view method;
@@ -59,6 +66,7 @@ struct Form {
 inline std::vector<Form> forms() {
   std::vector<Form> all;
   for (const MethodEntry& method : methods()) {
+    if (!method.preconditioner.empty()) continue;  // it takes no other
     if (!method.variants) all.push_back({method.name, CgVariant::automatic});
     else
       for (const CgVariant variant : {CgVariant::classic, CgVariant::single_reduction, CgVariant::flexible})

@@ -8,6 +8,7 @@ array([2., 2., 2.])
 
 from .batch import Batch
 from .context import Context, empty
+from .direct import factorized, spsolve
 from .errors import (Error, InputError, InternalError, NotConvergedError, RankLostError, ResourcesError, UsageError,
                      VerificationError)
 from .krylov import bicgstab, cg, gmres, minres
@@ -17,8 +18,8 @@ from .pagerank import pagerank
 from .solver import Solver, solver_settings
 
 __all__ = ["Batch", "Context", "Error", "InputError", "InternalError", "Matrix", "NotConvergedError", "Product", "RankLostError",
-           "ResourcesError", "Solver", "UsageError", "VerificationError", "bicgstab", "cg", "empty", "gmres", "minres", "multigrid",
-           "pagerank", "solver_settings", "version"]
+           "ResourcesError", "Solver", "UsageError", "VerificationError", "bicgstab", "cg", "empty", "factorized", "gmres", "minres",
+           "multigrid", "pagerank", "solver_settings", "spsolve", "version"]
 
 
 def __getattr__(name):

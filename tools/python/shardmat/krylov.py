@@ -56,7 +56,7 @@ def gmres(A, b, x0=None, *, rtol=1e-5, atol=0.0, restart=None, maxiter=None, M=N
     return x, turns if info > 0 else info
 
 
-def _matrix(A, b):
+def as_matrix(A, b):
     """A matrix of the library, of float64 if b is."""
     import numpy
     import scipy.sparse
@@ -80,7 +80,7 @@ def _solve(method, A, b, x0, rtol, atol, maxiter, M, *, watch=None, norms=None, 
         b = b.reshape(-1)
     if b.ndim != 1:
         raise ValueError(f"b has shape {b.shape}; it must be a vector. Matrix.solve() takes several columns")
-    given, A = A, _matrix(A, b)
+    given, A = A, as_matrix(A, b)
     if M is not None and method == "gmres" and not isinstance(M, str) and not hasattr(M, "shape"):
         method = "fgmres"  # a function may change
     called = {}

@@ -8,8 +8,9 @@ from .context import empty, native
 from .errors import NotConvergedError
 from .handle import Handle
 
-_OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", or "auto" (by the matrix).
-    preconditioner: "none", "jacobi", "block_jacobi", "chebyshev", "multigrid", or "auto": multigrid for symmetric matrices of
+_OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", "direct" (by factors of the matrix), or
+        "auto" (by the matrix).
+    preconditioner: "none", "jacobi", "block_jacobi", "chebyshev", "multigrid", "direct", or "auto": multigrid for symmetric matrices of
         5,000 rows and more with a positive diagonal, block_jacobi for smaller ones, jacobi if the matrix is not symmetric.
         Where a choice fails, the next one goes on. Or a preconditioner of the program: z = M(r) for arrays of NumPy with this
         rank's rows of the residuals, (rows,) or (rows, columns). A function may give other results from one call to the next,
