@@ -27,8 +27,7 @@ constexpr std::size_t kHostAlignment = 256;
 
 /// Null if there is none.
 void* allocate_on_host(std::size_t bytes) {
-  if (bytes < kLargeHostArray)
-    return std::aligned_alloc(kHostAlignment, (bytes + kHostAlignment - 1) / kHostAlignment * kHostAlignment);
+  if (bytes < kLargeHostArray) return allocate_pages(bytes, kHostAlignment);
   try {
     return allocate_host_array(bytes);
   } catch (const std::bad_alloc&) {
@@ -36,7 +35,7 @@ void* allocate_on_host(std::size_t bytes) {
   }
 }
 void free_on_host(void* memory, std::size_t bytes) noexcept {
-  if (bytes < kLargeHostArray) std::free(memory);
+  if (bytes < kLargeHostArray) free_pages(memory, bytes);
   else free_host_array(memory, bytes);
 }
 

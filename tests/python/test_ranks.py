@@ -296,9 +296,9 @@ def levels_of_multigrid(context):
         with shardmat.Matrix.from_rows(a[own], context=context, method=method) as m:
             ml = shardmat.multigrid(m, coordinates=xyz[first:last], coarse_size=30, inner="f64")
             residuals = []
-            x = np.concatenate(comm.allgather(ml.solve(b[own], tol=1e-6, maxiter=300, residuals=residuals)))
             # Slow without acceleration: the nodes lie in any order, and so do ranks' aggregates.
-            assert np.linalg.norm(b - a @ x) <= 1e-2 * np.linalg.norm(b), residuals[-1]
+            x = np.concatenate(comm.allgather(ml.solve(b[own], tol=1e-6, maxiter=1000, residuals=residuals)))
+            assert np.linalg.norm(b - a @ x) <= 1.1e-6 * np.linalg.norm(b), residuals[-1]
             feeders = any(comm.allgather(context.info()["feeder"]))
             if feeders:
                 refused(ValueError, "feeders", lambda: ml.solve(b[own], accel="cg"))

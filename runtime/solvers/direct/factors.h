@@ -27,10 +27,9 @@ class Factors {
  public:
   virtual ~Factors() = default;
   /// Takes the values of `a`, a square matrix of single unknowns; its pattern is ordered anew only if it changed, nodes of
-  /// `node_size` unknowns as a whole. Pivots of
-  /// 0 may be left out (DirectReport::null_pivots). Checks the memory that the factors should take. Throws
-  /// Error(resources), and Error(input) if the pattern or the values have no factors. After an error: only another
-  /// factorise(). Collective.
+  /// `node_size` unknowns as a whole. Pivots of 0 may be left out (DirectReport::null_pivots). Checks the memory that the
+  /// factors should take. Throws Error(resources), and Error(input) if the pattern or the values have no factors. After an
+  /// error: only another factorise(). Collective.
   virtual void factorise(const multigrid::NodeRows& a, Kind kind, std::int64_t node_size) = 0;
   /// b becomes A⁻¹·b: this rank's rows in the order of the source, column by column. Collective.
   virtual void solve(std::span<double> b, int columns) = 0;

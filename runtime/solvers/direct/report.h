@@ -11,7 +11,7 @@ namespace shardmat {
 /// The same on all ranks but for the seconds.
 struct DirectReport {
   std::string library;           ///< and its version: "MUMPS 5.5.1"
-  std::string kind;              ///< "L·D·Lᵀ of a positive definite matrix"
+  std::string kind;              ///< "L·D·Lᵀ without pivoting"
   std::string ordering;          ///< of the unknowns: "METIS"
   std::string note;              ///< what had to be done again, and why; else empty
   std::int64_t nonzeros = 0;     ///< of the factors, on all ranks

@@ -3,10 +3,8 @@
 
 #include <array>
 #include <map>
-#include <memory>
 #include <string>
 
-#include "partition/source/row_source.h"
 #include "runtime/solvers/multigrid/hinges.h"
 #include "runtime/source/matrix_source.h"
 #include "tests/runtime/solvers/test_system.h"
@@ -73,14 +71,10 @@ TEST(Hinges, AreFoundByTheirFreeMotion) {
 TEST(Hinges, StiffInclusionsTakeFewIterations) {
   const std::string inclusions = "elasticity:n=21,uniform,inclusions=1e4,clamp=0.01,seed=6";
   test::System system(kHost64, inclusions, 1);
-  auto coordinates = std::make_shared<NodeCoordinates>();
-  const auto rows = open_matrix(inclusions, world()).rows;
-  const HostVector<std::int64_t> ids = system.at.matrix.y_rows()->ids_by_place();
-  for (std::size_t i = 0; i < ids.size(); i += 3)
-    for (const double x : rows->coordinates(ids[i] / 3, ids[i] / 3 + 1)) coordinates->of_own.push_back(x);
   SolverOptions options;
   options.solver = "cg", options.preconditioner = "multigrid", options.rtol = 1e-6;
-  options.preconditioning.multigrid.coordinates = coordinates;
+  options.preconditioning.multigrid.coordinates =
+      test::coordinates_of(*open_matrix(inclusions, world()).rows, system.at.matrix, 3);
   Solver solver(system.at.matrix, options);
   const SolveResult result = solver.solve(system.b, system.x);
   EXPECT_TRUE(result.converged());

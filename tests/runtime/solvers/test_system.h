@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cmath>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "partition/source/row_source.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/direct/factors.h"
 #include "runtime/solvers/loop/method.h"
@@ -49,6 +51,18 @@ struct System {
     return std::sqrt(squares);
   }
 };
+
+/// Where the nodes of this rank's rows lie, as a generator tells, by the place of the rows.
+inline std::shared_ptr<const NodeCoordinates> coordinates_of(const RowSource& source, const DistributedMatrix& matrix,
+                                                             int size) {
+  auto found = std::make_shared<NodeCoordinates>();
+  const HostVector<std::int64_t> ids = matrix.y_rows()->ids_by_place();
+  for (std::size_t i = 0; i < ids.size(); i += static_cast<std::size_t>(size)) {
+    const HostVector<double> one = source.coordinates(ids[i] / size, ids[i] / size + 1);
+    found->of_own.insert(found->of_own.end(), one.begin(), one.end());
+  }
+  return found;
+}
 
 /// Whether a preconditioner can be made here.
 inline bool is_available(std::string_view preconditioner, const Case& c) {
