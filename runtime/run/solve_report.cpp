@@ -260,6 +260,10 @@ void write_levels(Table& t, const MultigridReport& r) {
   }
   t.row("together", fmt::format("{:.2f} times the nonzeros of level 0; {} on all ranks; set up in {}", r.operator_complexity,
                                 human_bytes(static_cast<double>(r.bytes)), human_seconds(r.seconds)));
+  std::string parts;
+  for (const SetupPart& part : r.parts)
+    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", part.name, human_seconds(part.seconds));
+  t.row("set-up", parts);
   t.row("coarse space", r.modes + (r.smoothed ? "" : ", not smoothed: the matrix is far from symmetric"));
   t.row("cycle", fmt::format("{}, smoother {}", r.cycle, r.smoother));
 }
@@ -270,10 +274,13 @@ ordered_json json_of(const MultigridReport& r) {
     levels.push_back({{"unknowns", level.unknowns}, {"nonzeros", level.nonzeros}, {"ranks", level.ranks}});
     if (level.radius > 0) levels.back()["radius"] = level.radius;
   }
+  ordered_json parts = ordered_json::array();
+  for (const SetupPart& part : r.parts) parts.push_back({{"name", part.name}, {"seconds", part.seconds}});
   return {{"levels", levels},           {"operator_complexity", r.operator_complexity},
           {"near_null_space", r.modes}, {"cycle", r.cycle},
           {"smoother", r.smoother},     {"smoothed", r.smoothed},
-          {"setup_seconds", r.seconds}, {"memory_bytes", r.bytes}};
+          {"setup_seconds", r.seconds}, {"setup_parts", parts},
+          {"memory_bytes", r.bytes}};
 }
 
 ordered_json json_of(const DirectReport& r) {

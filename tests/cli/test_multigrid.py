@@ -194,6 +194,9 @@ class Multigrid(CliTest):
             self.assertEqual(report["near_null_space"], "6 rigid-body modes")
             self.assertGreater(report["memory_bytes"], 4 * levels[0]["nonzeros"])
             self.assertGreater(report["setup_seconds"], 0)
+            parts = {part["name"]: part["seconds"] for part in report["setup_parts"]}
+            self.assertLessEqual({"rows", "aggregates", "prolongations", "coarse matrices", "smoothers"}, set(parts))
+            self.assertLessEqual(sum(parts.values()), report["setup_seconds"])
             self.assertEqual([level["ranks"] for level in levels], [max(1, ranks)] + [1] * (len(levels) - 1))
         levels = self.solve(BEAM, "--coarse-size", 30, "--rank-size", 0, ranks=2)["multigrid"]["levels"]
         self.assertEqual(levels[1]["ranks"], 2)

@@ -12,12 +12,15 @@
 namespace shardmat::multigrid {
 namespace {
 
-/// Terms of row i of A·B.
-template <class Use>
+/// Terms of row i of A·B, with blocks of kS × kS and kS × kM.
+template <int kS, int kM, class Use>
 SHARDMAT_INLINE void each_term(const NodeRows& a, const WithGhostRows& b, std::int64_t i, const Use& use) {
-  for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k)
-    b.each_block(a.column[at(k)],
-                 [&](std::int32_t column, const double* block) SHARDMAT_INLINE_LAMBDA { use(column, a.block(k), block); });
+  const std::int64_t end = a.start[at(i) + 1], entries = kS > 0 ? kS * kS : a.block_entries();
+  const std::int32_t* const of_a = a.column.data();
+  const double* value = a.value.data() + a.start[at(i)] * entries;
+  for (std::int64_t k = a.start[at(i)]; k < end; ++k, value += entries)
+    b.each_block<kS * kM>(
+        of_a[k], [&](std::int32_t column, const double* block) SHARDMAT_INLINE_LAMBDA { use(column, value, block); });
 }
 
 /// Values in the terms of A·B, if each block of A meets a row of mean length.
@@ -44,14 +47,15 @@ class TripleProduct {
 
   template <class Use>
   SHARDMAT_INLINE void operator()(std::int64_t g, const Use& use) {
-    for (std::int64_t t = columns_.start[at(g)]; t < columns_.start[at(g) + 1]; ++t) {
+    const std::int64_t end = columns_.start[at(g) + 1], entries = kS > 0 ? kS * kM : p_.block_entries();
+    for (std::int64_t t = columns_.start[at(g)]; t < end; ++t) {
       const std::int64_t i = columns_.row[at(t)], k = columns_.block[at(t)];
-      const double* const of_p = p_.block(k);
+      const double* const of_p = p_.value.data() + k * entries;
       const bool is_first = k == p_.start[at(i)] || p_.column[at(k - 1)] < begin_,
                  is_last = k + 1 == p_.start[at(i) + 1] || p_.column[at(k + 1)] >= end_;
       if (is_first) make(i);
-      const auto& row = ap_[i];
-      for (std::int32_t l = 0; l < row.count; ++l) use(row.column[l], of_p, row.value + l * p_.block_entries());
+      const auto row = ap_[i];
+      for (std::int32_t l = 0; l < row.count; ++l) use(row.column[l], of_p, row.value + l * entries);
       if (is_last) ap_.forget(i);
     }
   }
@@ -69,7 +73,7 @@ class TripleProduct {
  private:
   SHARDMAT_INLINE void make(std::int64_t i) {
     ap_.make(
-        i, [&](const auto& use) SHARDMAT_INLINE_LAMBDA { each_term(a_, all_p_, i, use); },
+        i, [&](const auto& use) SHARDMAT_INLINE_LAMBDA { each_term<kS, kM>(a_, all_p_, i, use); },
         [&](double* sum, const double* x, const double* y)
             SHARDMAT_INLINE_LAMBDA { add_product<kS, kM>(x, y, sum, a_.row_size, p_.col_size); });
   }
@@ -104,7 +108,7 @@ NodeRows multiply(const NodeRows& a, const WithGhostRows& b) {
   with_sizes(s, m, [&]<int kS, int kM>(Known<kS>, Known<kM>) {
     form_rows<kS * kM>(
         a.count(), b.cols()->local_count(), work_of(a, b),
-        [&](std::int64_t i, auto use) SHARDMAT_INLINE_LAMBDA { each_term(a, b, i, use); },
+        [&](std::int64_t i, auto use) SHARDMAT_INLINE_LAMBDA { each_term<kS, kM>(a, b, i, use); },
         [s, m](double* sum, const double* x, const double* y)
             SHARDMAT_INLINE_LAMBDA { add_product<kS, kM>(x, y, sum, s, m); },
         out);

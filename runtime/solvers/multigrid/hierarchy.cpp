@@ -10,7 +10,6 @@
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
 #include "kernels/base/kept_arrays.h"
-#include "kernels/base/timer.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/loop/preconditioner.h"
@@ -72,7 +71,9 @@ Hierarchy::Hierarchy(DistributedMatrix& matrix, const MultigridOptions& options,
   order_rows(*map_);
   const auto size = static_cast<int>(block_jacobi_size(matrix));
   mid_edges_ = number_mid_edges(options.mid_edges.get(), *map_, size, context_.communicator());
-  build(take_nodes(matrix, size, held, context_.stream()));
+  NodeRows a = take_nodes(matrix, size, held, context_.stream());
+  took("rows");
+  build(std::move(a));
   report_.seconds = timer.seconds();
 }
 
@@ -85,6 +86,14 @@ Hierarchy::Hierarchy(const Hierarchy& like, NodeRows a, int columns)
       map_(like.map_) {
   options_.near_null_space = "constants", options_.cycle = "V";
   build(std::move(a));
+}
+
+void Hierarchy::took(const char* part) {
+  const double seconds = std::exchange(since_part_, Timer()).seconds();
+  const auto found =
+      std::find_if(report_.parts.begin(), report_.parts.end(), [&](const SetupPart& p) { return p.name == part; });
+  if (found == report_.parts.end()) report_.parts.push_back({part, seconds});
+  else found->seconds += seconds;
 }
 
 void Hierarchy::order_rows(const RowMap& map) {
@@ -119,6 +128,7 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
     ranks.all_reduce(std::span<double>(counts), Reduction::sum);
     if (counts[0] == 0) return std::nullopt;
     const bool too_many = 2 * counts[1] > counts[2] || counts[0] * modes.count > kLeastCoarsening * counts[2] * modes.size;
+    took("aggregates");
     if (too_many && !last) continue;
     if (counts[0] * modes.count > kLeastCoarsening * counts[2] * modes.size) return std::nullopt;
     Modes next_modes;
@@ -126,6 +136,7 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
     NodeRows p = symmetric_ ? smoothed(t, a, inverse, kDamping / radius) : t;
     const WithGhostRows all_p(p, a.cols);
     Galerkin product(p);
+    took("prolongations");
     const auto too_dense = [&](double blocks) {
       const bool is = !last && ranks.all_reduce(blocks, Reduction::sum) * modes.count * modes.count > left;
       was_too_dense = was_too_dense || is;
@@ -133,6 +144,7 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
     };
     if (too_dense(static_cast<double>(product.foretold_blocks(a, t, p, all_p)) / kSurelyForetold)) continue;
     NodeRows next = product(a, p, all_p);
+    took("coarse matrices");
     if (too_dense(static_cast<double>(next.blocks()))) continue;
     mend_diagonal(next, t, a);
     modes = std::move(next_modes);
@@ -151,8 +163,10 @@ NodeRows Hierarchy::drop_middles(const NodeRows& a, Modes& modes) {
   MidEdgeTransfer to = drop_mid_edges(a, modes, mid_edges_, least_nodes(a.row_size));
   const WithGhostRows all_p(to.p, a.cols);
   Galerkin product(to.p);
+  took("prolongations");
   NodeRows next = product(a, to.p, all_p);
   mend_diagonal(next, to.corners, a);
+  took("coarse matrices");
   modes = std::move(to.modes);
   coarsenings_.push_back({std::move(to.corners), std::move(to.p), std::move(product), false});
   return next;
@@ -209,13 +223,14 @@ void Hierarchy::adapt(const NodeRows& a, NearNullSpace& space) {
 
 void Hierarchy::build(NodeRows a) {
   levels_.clear(), coarsenings_.clear();
-  report_ = {};
+  report_.levels.clear();
   NearNullSpace space = near_null_space(a, options_);
   take_kind(asymmetry(a));
   if (options_.near_null_space == "adaptive") adapt(a, space);
   Modes& modes = space.modes;
   report_.modes = space.why;
   if (symmetric_) null_vectors_ = free_modes(a, modes, allowed_force(type_));
+  took("near null space");
   report_.cycle = cycle_, report_.smoother = smoother_->name, report_.smoothed = symmetric_;
   const double first = nonzeros(a), most = most_complexity(modes);
   double all = 0, visits = 1;
@@ -228,13 +243,16 @@ void Hierarchy::build(NodeRows a) {
     const std::int64_t unknowns = a.rows->all() * a.row_size;
     report_.levels.push_back(
         {unknowns, static_cast<std::int64_t>(here_nonzeros), 0, unknowns <= options_.coarse_size, a.rows->owners()});
+    took("stored matrices");
     std::optional<NodeRows> next;
     if (unknowns <= options_.coarse_size) {
       here.set_inverse(dense_inverse(a, free_on_last_level(a.row_size), symmetric_));
+      took("inverse");
     } else {
       const double radius = radius_of(here, inverse, kLanczosSteps);
       report_.levels.back().radius = radius;
       here.set_smoother(*smoother_, options_.smoother_degree, a, inverse, radius);
+      took("smoothers");
       if (std::ssize(levels_) < options_.levels) {
         if (levels_.size() == 1 && mid_edges_.any) next = drop_middles(a, modes);
         else next = coarsen(a, inverse, radius, modes, most * first - all);
@@ -246,6 +264,7 @@ void Hierarchy::build(NodeRows a) {
     if (levels_.size() > 1 && cycle_ != "V" && 2 * visits * here_nonzeros <= first)
       here.set_second_visit(combination()), visits *= 2;
     here.set_transfer(coarsenings_.back().p, coarsenings_.back().galerkin.columns());
+    took("stored matrices");
     a = std::move(*next);
   }
   report_.operator_complexity = first > 0 ? all / first : 1;
@@ -256,7 +275,9 @@ void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
   const Timer timer;
   const KeptArrays reuse;
   Communicator& ranks = context_.communicator();
+  since_part_ = Timer(), report_.parts.clear();
   NodeRows a = take_nodes(matrix, first_pattern_.row_size, held, context_.stream());
+  took("rows");
   const bool same =
       a.start == first_pattern_.start && a.column == first_pattern_.column && symmetric_ == (asymmetry(a) <= kMostAsymmetry);
   if (ranks.all_reduce(same ? 1 : 0, Reduction::min) == 0 || options_.refresh == "anew") {
@@ -273,21 +294,27 @@ void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
       radius = std::max(keeps ? radius : 0, radius_of(*levels_[l], inverse, keeps ? kStepsOfRefresh : kLanczosSteps));
     };
     levels_[l]->update(a);
+    took("stored matrices");
     if (l == coarsenings_.size()) {
       const Modes free = free_on_last_level(a.row_size);
       if (levels_[l]->is_solved()) levels_[l]->update_inverse(dense_inverse(a, free, symmetric_));
       else find_radius(), levels_[l]->update_smoother(a, inverse, radius);
+      took(levels_[l]->is_solved() ? "inverse" : "smoothers");
       break;
     }
     Coarsening& way = coarsenings_[l];
     find_radius();
     levels_[l]->update_smoother(a, inverse, radius);
+    took("smoothers");
     if (options_.refresh == "smooth" && way.is_smoothed) {
       way.p = smoothed(way.tentative, a, inverse, kDamping / radius);
+      took("prolongations");
       levels_[l]->update_transfer(way.p, way.galerkin.columns());
+      took("stored matrices");
     }
     NodeRows next = way.galerkin(a, way.p, WithGhostRows(way.p, a.cols));
     mend_diagonal(next, way.tentative, a);
+    took("coarse matrices");
     a = std::move(next);
   }
   report_.seconds = timer.seconds();

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/timer.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/held_rows.h"
 #include "runtime/solvers/loop/multigrid_options.h"
@@ -61,6 +62,8 @@ class Hierarchy {
   /// The hierarchy of the constants, of the matrix and options of another one.
   Hierarchy(const Hierarchy& like, NodeRows a, int columns);
   void build(NodeRows a);
+  /// The time since the last call, or since the set-up began, went into this part of it.
+  void took(const char* part);
   /// Adds what a hierarchy of the modes hardly reduces.
   void adapt(const NodeRows& a, NearNullSpace& space);
   void order_rows(const RowMap& map);
@@ -98,6 +101,7 @@ class Hierarchy {
   const SmootherEntry* smoother_ = nullptr;
   std::string cycle_;  ///< V, W or K
   MultigridReport report_;
+  Timer since_part_;
 };
 
 }  // namespace shardmat::multigrid

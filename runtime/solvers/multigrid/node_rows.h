@@ -53,17 +53,22 @@ class WithGhostRows {
   std::int64_t blocks() const { return own_.blocks() + of_ghosts_.blocks(); }
   std::int64_t count() const { return own_.count() + of_ghosts_.count(); }
 
-  /// Calls use(column, block) for each block of row i of `nodes`. Columns of own rows are ascending.
-  template <class Use>
+  /// Calls use(column, block) for each block of row i of `nodes`. Columns of own rows are ascending. kEntries: of a block;
+  /// 0: known at run time.
+  template <int kEntries = 0, class Use>
   SHARDMAT_INLINE void each_block(std::int64_t i, const Use& use) const {
     const bool is_own = i < own_.count();
     const NodeRows& rows = is_own ? own_ : of_ghosts_;
     if (!is_own) i -= own_.count();
-    const std::int64_t begin = rows.start[at(i)], end = rows.start[at(i) + 1];
+    // Copies: what `use` writes might be these members, for all that the compiler knows.
+    const std::int64_t end = rows.start[at(i) + 1], entries = kEntries > 0 ? kEntries : rows.block_entries();
+    const std::int32_t* const column = rows.column.data();
+    const double* const value = rows.value.data();
     if (is_own && !number_.empty()) {
-      for (std::int64_t k = begin; k < end; ++k) use(number_[at(rows.column[at(k)])], rows.block(k));
+      const std::int32_t* const number = number_.data();
+      for (std::int64_t k = rows.start[at(i)]; k < end; ++k) use(number[column[k]], value + k * entries);
     } else {
-      for (std::int64_t k = begin; k < end; ++k) use(rows.column[at(k)], rows.block(k));
+      for (std::int64_t k = rows.start[at(i)]; k < end; ++k) use(column[k], value + k * entries);
     }
   }
 

@@ -18,6 +18,12 @@ struct LevelReport {
   int ranks = 1;              ///< that have rows of it
 };
 
+/// Time of a part of the set-up, on all levels together.
+struct SetupPart {
+  std::string name;
+  double seconds = 0;
+};
+
 /// The same on all ranks but for the seconds.
 struct MultigridReport {
   std::vector<LevelReport> levels;
@@ -26,7 +32,8 @@ struct MultigridReport {
   std::string cycle;               ///< V, W or K
   std::string smoother;            ///< multigrid::smoothers()
   bool smoothed = true;            ///< P is; else A is far from symmetric, and aggregates are small
-  double seconds = 0;              ///< of the set-up
+  double seconds = 0;              ///< of the set-up, or of the last refresh
+  std::vector<SetupPart> parts;    ///< of these seconds, in the order in which they began
   std::int64_t bytes = 0;          ///< device memory of the hierarchy on all ranks together
 };
 
