@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -15,9 +16,12 @@
 #include "runtime/base/break_on_error.h"
 #include "runtime/context/context_scope.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/run/node_coordinates.h"
 #include "runtime/run/reported_run.h"
 #include "runtime/run/time_product.h"
+#include "runtime/solvers/direct/factors.h"
 #include "runtime/solvers/loop/penalty_rows.h"
+#include "runtime/solvers/multigrid/known_nodes.h"
 #include "runtime/source/matrix_source.h"
 
 namespace shardmat {
@@ -25,14 +29,16 @@ namespace {
 
 class EigenRun : ReportedRun<EigenOptions, EigenReport> {
  public:
-  EigenRun(Context& context, const EigenOptions& options) : ReportedRun(context, options), settings_(options.settings) {}
+  EigenRun(Context& context, const EigenOptions& options)
+      : ReportedRun(context, options), method_(options.method), settings_(options.settings) {}
 
   EigenReport operator()() {
     return break_on_error(communicator_, [&] {
       open();
       load();
-      if (options_.method == EigenMethod::power) run_power();
-      else run_lanczos();
+      if (method_ == EigenMethod::power) run_power();
+      else if (method_ == EigenMethod::lanczos) run_lanczos();
+      else run_pair();
       if (!options_.vectors.empty()) write();
       return std::move(report_);
     });
@@ -44,17 +50,16 @@ class EigenRun : ReportedRun<EigenOptions, EigenReport> {
       const auto refuse = [](const char* text, const char* setting) { throw Error(ErrorKind::usage, text, setting); };
       if (options_.load.right_hand_sides != 1)
         refuse("eigenvalues are computed with one right-hand side", "right_hand_sides");
-      if (options_.method == EigenMethod::power && settings_.count != 1)
+      choose_method();
+      if (method_ == EigenMethod::power && settings_.count != 1)
         refuse("the power method gives one eigenvalue; take lanczos for more", "count");
-      if (options_.method == EigenMethod::power && settings_.which != Which::largest)
+      if (method_ == EigenMethod::power && settings_.which != Which::largest)
         refuse("the power method gives the eigenvalue of the largest magnitude; take lanczos for others", "which");
       if (options_.vectors.empty()) return;
       check_vector_suffix(options_.vectors);
       if (communicator_.rank() == 0) check_vector_writable(options_.vectors, settings_.count);  // it writes
     });
-    source_ = open_matrix(options_.matrix, communicator_,
-                          {options_.allow_nonfinite, options_.load.method, options_.load.progress, false, options_.choices,
-                           false, options_.load.node_block_size});
+    source_ = open_source(options_.matrix);
     communicator_.run_agreed([&] {
       const RowSource& rows = *source_.rows;
       if (rows.rows() != rows.cols())
@@ -64,6 +69,91 @@ class EigenRun : ReportedRun<EigenOptions, EigenReport> {
         throw Error(ErrorKind::input,
                     fmt::format("{} has no rows, so it has no eigenvalues; give a matrix with rows", rows.name()));
     });
+  }
+
+  /// By what is asked for; small pairs take shift_invert after they were opened.
+  void choose_method() {
+    const bool pair = !options_.mass.empty() || options_.pair.shift;
+    if (method_ == EigenMethod::automatic)
+      method_ = options_.pair.shift ? EigenMethod::shift_invert : pair ? EigenMethod::lobpcg : EigenMethod::lanczos;
+    const bool of_pairs = method_ == EigenMethod::lobpcg || method_ == EigenMethod::shift_invert;
+    const auto refuse = [](const char* text, const char* setting) { throw Error(ErrorKind::usage, text, setting); };
+    if (!of_pairs && !options_.mass.empty())
+      refuse("lanczos and power take one matrix; take lobpcg or shift_invert for K x = λ M x", "method");
+    if (method_ != EigenMethod::shift_invert && options_.pair.shift)
+      refuse("only the method shift_invert takes a shift", "shift");
+    if (of_pairs && settings_.which != Which::smallest)
+      refuse("lobpcg gives the smallest eigenvalues, and shift_invert those nearest to a shift; take lanczos for others",
+             "which");
+  }
+
+  MatrixSource open_source(const std::string& name) {
+    return open_matrix(name, communicator_,
+                       {options_.allow_nonfinite, options_.load.method, options_.load.progress, false, options_.choices,
+                        name == options_.matrix && is_mesh_file(options_.nodes.coordinates), options_.load.node_block_size});
+  }
+
+  /// M on the maps of K.
+  std::unique_ptr<DistributedMatrix> load_mass() {
+    std::string name = options_.mass;
+    if (name == "auto") {
+      std::filesystem::path beside(options_.matrix);
+      communicator_.run_agreed([&] {
+        if (beside.extension() != ".sti")
+          throw Error(ErrorKind::usage,
+                      fmt::format("auto takes the .mas beside a .sti of CalculiX, and the matrix is {}; name the file of M",
+                                  options_.matrix),
+                      "mass");
+      });
+      name = beside.replace_extension(".mas").string();
+    }
+    const MatrixSource source = open_source(name);
+    report_.mass = source.rows->name();
+    communicator_.run_agreed([&] {
+      const RowSource &k = *source_.rows, &m = *source.rows;
+      if (m.rows() != k.rows() || m.cols() != k.cols())
+        throw Error(ErrorKind::usage, fmt::format("{} is {} × {} and {} is {} × {}; K x = λ M x needs matrices of one size",
+                                                  k.name(), k.rows(), k.cols(), m.name(), m.rows(), m.cols()),
+                    "mass");
+    });
+    LoadOptions load = options_.load;
+    load.y_rows = matrix_->y_rows();
+    load.node_block_size = matrix_->node_block_size();
+    return std::make_unique<DistributedMatrix>(source, context_, load);
+  }
+
+  void run_pair() {
+    const Timer timer;
+    std::unique_ptr<DistributedMatrix> mass;
+    if (!options_.mass.empty()) mass = load_mass();
+    constexpr std::int64_t kFewRows = 3000;  // factors take no time
+    if (options_.method == EigenMethod::automatic && matrix_->rows() <= kFewRows && direct::can_factorise(communicator_))
+      method_ = EigenMethod::shift_invert;
+    PairOptions options = options_.pair;
+    if (!options_.nodes.empty() && method_ == EigenMethod::lobpcg) {
+      matrix_->know_nodes(open_nodes(*matrix_, *source_.rows, options_.nodes));
+      if (!options_.nodes.near_null_vectors.empty())
+        options.multigrid.near_null_vectors = find_near_null_vectors(*matrix_, *matrix_->nodes());
+    }
+    const double loading = timer.seconds();
+    PairVectors vectors;
+    PairResult& found = report_.pair;
+    phase("iterate", [&] {
+      found = solve_pair(method_ == EigenMethod::lobpcg ? PairMethod::lobpcg : PairMethod::shift_invert, *matrix_, mass.get(),
+                         options, vectors, nullptr, options_.monitor, options_.stop);
+    });
+    report_.phases.back().seconds = over_ranks(found.seconds, communicator_);
+    add_load_phases(matrix_->load_times(), communicator_, report_.phases);
+    report_.phases.push_back({"load mass", over_ranks(loading, communicator_)});
+    report_.phases.push_back({"set up method", over_ranks(found.setup_seconds, communicator_)});
+    report_.result = found, report_.options_of_pair = options;
+    report_.penalty_rows = found.penalty_rows, report_.penalty_ratio = found.penalty_ratio;
+    if (!options_.vectors.empty()) {
+      make_vectors(vectors.count);
+      copy_vectors(vectors, *vectors_);
+    }
+    const std::unique_ptr<Product> product = matrix_->product(1);
+    describe(*product, communicator_.size() == 1 ? "none" : "MPI", 3 * vectors.x->bytes());
   }
 
   void load() { matrix_ = std::make_unique<DistributedMatrix>(source_, context_, options_.load); }
@@ -124,14 +214,15 @@ class EigenRun : ReportedRun<EigenOptions, EigenReport> {
     const ProductSeconds seconds = time_product(product, context_.stream());
     r.product_seconds = seconds.product, r.exchange_seconds = seconds.exchange;
     describe_product(product, source_, options_.load, r);
-    r.method = options_.method;
+    r.method = method_;
     r.settings = settings_;
     r.sums = summed_by;
-    r.seconds_an_iteration = r.result.seconds / static_cast<double>(r.result.iterations);
+    r.seconds_an_iteration = r.result.seconds / static_cast<double>(std::max<std::int64_t>(1, r.result.iterations));
     r.device_bytes = over_ranks(static_cast<double>(matrix_->device_bytes() + bytes), communicator_);
     r.host_peak_bytes = over_ranks(static_cast<double>(peak_host_memory()), communicator_);
   }
 
+  EigenMethod method_;
   LanczosOptions settings_;
   MatrixSource source_;
   std::unique_ptr<DistributedMatrix> matrix_;
@@ -140,7 +231,16 @@ class EigenRun : ReportedRun<EigenOptions, EigenReport> {
 
 }  // namespace
 
-std::string_view name(EigenMethod method) { return method == EigenMethod::power ? "power" : "lanczos"; }
+std::string_view name(EigenMethod method) {
+  switch (method) {
+    case EigenMethod::automatic: return "auto";
+    case EigenMethod::power: return "power";
+    case EigenMethod::lanczos: return "lanczos";
+    case EigenMethod::lobpcg: return "lobpcg";
+    case EigenMethod::shift_invert: return "shift_invert";
+  }
+  return "";
+}
 std::string_view name(Which which) {
   return which == Which::smallest ? "smallest" : which == Which::largest ? "largest" : "both";
 }

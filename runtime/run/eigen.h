@@ -9,27 +9,33 @@
 #include <string_view>
 
 #include "comm/placement.h"
+#include "partition/nodes/given_nodes.h"
 #include "partition/readers/input_choices.h"
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/run/product_report.h"
 #include "runtime/solvers/eigen/lanczos.h"
+#include "runtime/solvers/eigen/pair.h"
 #include "runtime/solvers/eigen/power.h"
 
 namespace shardmat {
 
 class Context;
 
-enum class EigenMethod { power, lanczos };
+/// automatic: shift_invert with a shift, and for small pairs; lobpcg for other pairs; else lanczos.
+enum class EigenMethod { automatic, power, lanczos, lobpcg, shift_invert };
 std::string_view name(EigenMethod method);
 std::string_view name(Which which);
 
 struct EigenOptions {
   std::string matrix;            ///< matrix file or generator specification, see open_matrix()
+  std::string mass{};            ///< the same of M in K·x = λ·M·x; "auto": the .mas beside the matrix's .sti; empty: none
   bool allow_nonfinite = false;  ///< accept NaN and infinity among its values
   InputChoices choices{};        ///< what the user says about its file
   LoadOptions load;              ///< one right-hand side
-  EigenMethod method = EigenMethod::lanczos;
+  EigenMethod method = EigenMethod::automatic;
   LanczosOptions settings;  ///< power: its tolerance, iterations and seed; count is 1, which is largest
+  PairOptions pair;         ///< of lobpcg and shift_invert
+  NodeFiles nodes;          ///< of lobpcg: files with the nodes of the matrix, for multigrid
   BackendChoice backend = BackendChoice::automatic;
   int threads = 0;      ///< host threads of each rank; 0: its share of the cores of its host
   std::string vectors;  ///< file for the eigenvectors, rows in original order, a column each; empty = none
@@ -41,6 +47,9 @@ struct EigenReport : IterativeReport {
   EigenMethod method = EigenMethod::lanczos;
   LanczosOptions settings;
   EigenResult result;
+  std::string mass;  ///< the name of M; empty: none
+  PairOptions options_of_pair;
+  PairResult pair;   ///< of lobpcg and shift_invert; `result` has its base, too
   std::int64_t penalty_rows = 0;  ///< rows that state known values (penalty_rows.h): each makes an eigenvalue of no meaning
   double penalty_ratio = 0;       ///< the largest one of their diagonals to all else
 };

@@ -13,6 +13,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/input_matrix.h"
 #include "tools/cli/load_choices.h"
+#include "tools/cli/node_options.h"
 #include "tools/cli/print_report.h"
 #include "tools/cli/progress_bar.h"
 #include "tools/cli/report_option.h"
@@ -23,11 +24,12 @@
 namespace shardmat::tools {
 namespace {
 
-constexpr double kToleranceF64 = 1e-10, kToleranceF32 = 1e-5;
+constexpr double kToleranceF64 = 1e-10, kToleranceF32 = 1e-5, kToleranceOfPairs = 1e-8;
 
 struct Options : LoadChoices {
   EigenOptions eigen;
-  std::string method = "lanczos", which = "largest", backend = "auto", json;
+  std::string method = "auto", which, backend = "auto", json;
+  double shift = 0;
   bool force = false, monitor = false, no_confirm = false;
 };
 
@@ -36,26 +38,44 @@ void add_method_options(const CommandLine& command, Options& o) {
   LanczosOptions& s = o.eigen.settings;
   app.add_option("--method", o.method,
                  "lanczos: eigenvalues at the ends of the spectrum of a symmetric matrix. power: the eigenvalue of the "
-                 "largest magnitude of any square matrix")
-      ->check(one_of({"lanczos", "power"}))
+                 "largest magnitude of any square matrix. lobpcg: the smallest eigenvalues of a positive definite or "
+                 "semidefinite matrix, or of K x = λ M x, by blocks with multigrid. shift_invert: those nearest to --shift, or "
+                 "the smallest, by factors. auto: lanczos for one matrix, shift_invert with --shift and for pairs of 3,000 "
+                 "rows and fewer, else lobpcg")
+      ->check(one_of({"auto", "lanczos", "power", "lobpcg", "shift_invert"}))
       ->capture_default_str()
       ->common();
-  app.add_option("--count", s.count, "lanczos: number of eigenvalues. With --which both, each end has this number")
+  app.add_option("--mass", o.eigen.mass,
+                 "M of K x = λ M x, in any format: symmetric and positive definite, of the size of the matrix, which is K. "
+                 "The report has frequencies sqrt(λ)/(2 pi). Rows of K that are those of the identity are left out. auto: the "
+                 ".mas beside a .sti of CalculiX")
+      ->type_name("FILE")
+      ->common();
+  app.add_option("--shift", o.shift,
+                 "shift_invert: eigenvalues nearest to X; of a frequency f take (2 pi f)^2. Needs MUMPS, or Eigen on one rank")
+      ->check(finite_number())
+      ->common();
+  app.add_option("--guard", o.eigen.pair.guard,
+                 "lobpcg: vectors of the block beside the wanted ones (default: a third of them and 2, and what fills a "
+                 "multiple of 8)")
+      ->check(whole_number(1, 2000));
+  app.add_option("--count", s.count, "number of eigenvalues. With --which both, each end has this number")
       ->check(whole_number(1, 4093))
       ->capture_default_str()
       ->common();
-  app.add_option("--which", o.which, "lanczos: which end of the spectrum; -5 is smaller than 1")
+  app.add_option("--which", o.which,
+                 "lanczos: which end of the spectrum; -5 is smaller than 1 (default: largest; smallest for lobpcg and "
+                 "shift_invert, which give no others)")
       ->check(one_of({"largest", "smallest", "both"}))
-      ->capture_default_str()
       ->common();
   app.add_option("--tolerance", s.tolerance,
                  "end when each residual |Ax - value x| is at most X times the largest magnitude of an eigenvalue (default: "
-                 "1e-10, with --type f32 1e-5)")
+                 "1e-10, with --type f32 1e-5); lobpcg and shift_invert: |Kx - λMx| at most X |λ| |Mx| (default: 1e-8)")
       ->check(finite_number())
       ->common();
-  app.add_option("--max-iterations", s.max_iterations, "end after N products with the matrix")
+  app.add_option("--max-iterations", s.max_iterations,
+                 "end after N products with the matrix; lobpcg and shift_invert: of blocks (default: 10000; of blocks 500)")
       ->check(whole_number(1, 1'000'000'000))
-      ->capture_default_str()
       ->common();
   app.add_option("--basis", s.basis,
                  "lanczos: number of vectors until a restart. More vectors need more memory and fewer products (default: "
@@ -63,8 +83,9 @@ void add_method_options(const CommandLine& command, Options& o) {
       ->check(whole_number(1, 4096));
   add_seed_option(app, s.seed);
   app.add_flag("--no-confirm", o.no_confirm,
-               "lanczos: do not search for further copies of multiple eigenvalues. This takes fewer products");
-  app.add_flag("--assume-symmetric", s.assume_symmetric, "lanczos: do not check that the matrix is symmetric");
+               "lanczos: do not search for further copies of multiple eigenvalues. This takes fewer products. shift_invert: "
+               "do not count the eigenvalues by the signs of the pivots. This saves one or two factorisations");
+  app.add_flag("--assume-symmetric", s.assume_symmetric, "do not check that the matrices are symmetric (not for power)");
 }
 
 void add_result_options(const CommandLine& command, Options& o) {
@@ -98,6 +119,7 @@ void add_options(const CommandLine& app, Options& o) {
       ->common();
   add_backend_option(app, o.backend);
   add_input_options(app, o.eigen.choices);
+  add_node_options(app, o.eigen.nodes);
   add_kernel_options(app, o);
   add_rank_options(app, o, "--partition");
   add_node_option(app, o.load.node_block_size);
@@ -107,6 +129,8 @@ void add_options(const CommandLine& app, Options& o) {
       "tools/README.md says how long ranks may write after a signal.\n"
       "\nExamples:\n"
       "  mpirun -n 4 shardmat eigen bar.h5 --count 6 --which smallest --vectors modes.npy\n"
+      "  mpirun -n 4 shardmat eigen elasticity:n=30,clamp=0.03 --mass mass:n=30,clamp=0.03 --count 10\n"
+      "  shardmat eigen K.mtx --mass M.mtx --count 20 --shift 4e5\n"
       "  shardmat eigen elasticity:n=20,clamp=0.05 --which both --json report.json\n"
       "  shardmat eigen web.mtx.gz --method power --tolerance 1e-6\n");
 }
@@ -128,10 +152,20 @@ void finish_options(const CommandLine& app, Options& o) {
   e.load.plan.products = 1000;  // it takes hundreds of products: measuring pays
   e.load.progress = make_progress_bar();
   e.backend = parse_backend_choice(o.backend);
-  e.method = o.method == "power" ? EigenMethod::power : EigenMethod::lanczos;
+  for (const EigenMethod method :
+       {EigenMethod::automatic, EigenMethod::power, EigenMethod::lanczos, EigenMethod::lobpcg, EigenMethod::shift_invert})
+    if (o.method == name(method)) e.method = method;
+  if (app.count("--shift") > 0) e.pair.shift = o.shift;
+  const bool pairs = e.method == EigenMethod::lobpcg || e.method == EigenMethod::shift_invert ||
+                     (e.method == EigenMethod::automatic && (e.pair.shift || !e.mass.empty()));
+  if (o.which.empty()) o.which = pairs ? "smallest" : "largest";
   e.settings.which = o.which == "smallest" ? Which::smallest : o.which == "both" ? Which::both : Which::largest;
   e.settings.confirm = !o.no_confirm;
-  if (app.count("--tolerance") == 0) e.settings.tolerance = o.type == "f32" ? kToleranceF32 : kToleranceF64;
+  if (app.count("--tolerance") == 0)
+    e.settings.tolerance = pairs ? kToleranceOfPairs : o.type == "f32" ? kToleranceF32 : kToleranceF64;
+  e.pair.count = e.settings.count, e.pair.tolerance = e.settings.tolerance, e.pair.seed = e.settings.seed;
+  e.pair.confirm = e.settings.confirm, e.pair.assume_symmetric = e.settings.assume_symmetric;
+  if (app.count("--max-iterations") > 0) e.pair.max_iterations = e.settings.max_iterations;
   if (e.method == EigenMethod::power)
     for (const char* setting : {"basis", "no_confirm", "assume_symmetric"})
       if (app.count(option_of(setting)) > 0)
@@ -148,7 +182,7 @@ void print_pairs(std::int64_t iteration, const std::vector<Eigenpair>& pairs) {
 int run(Options& o, Communicator& communicator) {
   communicator.run_agreed([&] {
     if (communicator.rank() != 0) return;
-    require_spared({{o.eigen.matrix, "the matrix"}}, {o.eigen.vectors, o.json});
+    require_spared({{o.eigen.matrix, "the matrix"}, {o.eigen.mass, "the mass matrix"}}, {o.eigen.vectors, o.json});
     check_report_file(o.json);
     if (!o.force && !o.eigen.vectors.empty()) require_replaceable(o.eigen.vectors, Output::vector, "vectors");
   });

@@ -1,0 +1,40 @@
+// M-orthonormal bases of blocks of vectors, and small eigenproblems that all ranks solve alike.
+//
+// Orthogonalisation by Gram matrices (A. Stathopoulos and K. Wu, "A block orthogonalization procedure with constant
+// synchronization requirements", SIAM J. Sci. Comput. 23, 2002: SVQB): one sum over the ranks a pass, and directions that
+// others span within rounding are dropped, so that clusters and rigid-body modes do no harm.
+//
+// Threads: as Pencil. Collective; the same on all ranks.
+#pragma once
+
+#include <cstdint>
+
+#include "comm/communicator.h"
+#include "runtime/solvers/eigen/panels.h"
+#include "runtime/solvers/eigen/pencil.h"
+#include "runtime/solvers/eigen/symmetric_eigen.h"
+
+namespace shardmat::modes {
+
+/// gram() over all ranks.
+Small gram_of_ranks(const Panels& a, const Panels& b, std::int64_t rows, Communicator& ranks);
+
+/// Of a symmetric matrix; rank 0 decomposes it: other instruction sets on other hosts could round otherwise.
+SymmetricEigen eigen_of_ranks(const Small& matrix, std::int64_t n, Communicator& ranks);
+
+/// Combinations c (count × kept) that make vectors with the Gram matrix `g` (count × count) orthonormal; those that others
+/// span within `rounding` are left out. Throws Error(input) on all ranks if g has a negative direction: M is not positive
+/// definite.
+struct Orthonormal {
+  Small c;
+  double worst = 1;  ///< how much the combinations enlarge rounding errors
+};
+Orthonormal orthonormal(const Small& g, std::int64_t count, double rounding, Communicator& ranks);
+
+/// Makes the first `count` vectors of `w` M-orthonormal, and M-orthogonal to `q`, which is M-orthonormal.
+/// `mw` becomes M·w. Those that are left come first, the other places become 0. Returns how many are left. If `factors` is
+/// given: w before = q·(its first rows) + w after·(its last rows, one for each place).
+std::int64_t orthonormalise(Pencil& pencil, const Panels& w, const Panels& mw, std::int64_t count, const Panels& q,
+                            Small* factors = nullptr);
+
+}  // namespace shardmat::modes

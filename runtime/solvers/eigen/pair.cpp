@@ -1,0 +1,92 @@
+#include "runtime/solvers/eigen/pair.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+
+#include "comm/communicator.h"
+#include "comm/same_on_all_ranks.h"
+#include "kernels/base/error.h"
+#include "kernels/base/timer.h"
+#include "runtime/context/context.h"
+#include "runtime/context/context_scope.h"
+#include "runtime/solvers/eigen/lobpcg.h"
+#include "runtime/solvers/eigen/pencil.h"
+#include "runtime/solvers/eigen/shift_invert.h"
+#include "runtime/solvers/loop/preconditioner.h"
+
+namespace shardmat {
+namespace {
+
+constexpr std::int64_t kMostPairs = 2000;
+
+void require_options(const PairOptions& o, const modes::Pencil& pencil) {
+  const auto refuse = [](const std::string& text, const char* setting) { throw Error(ErrorKind::usage, text, setting); };
+  if (!(o.tolerance >= 0 && std::isfinite(o.tolerance))) refuse("the tolerance must be 0 or more, and finite", "tolerance");
+  if (o.count < 1 || o.count > kMostPairs)
+    refuse(fmt::format("the number of eigenvalues must be 1 … {}, not {}", kMostPairs, o.count), "count");
+  if (o.count > pencil.free_rows())
+    refuse(fmt::format("{} eigenvalues are wanted, and the matrix has {} rows{}", o.count, pencil.free_rows(),
+                       pencil.held() == nullptr ? "" : " without those that state known values"),
+           "count");
+  if (o.guard < 0 || o.guard > kMostPairs) refuse(fmt::format("the guard vectors must be 0 … {}", kMostPairs), "guard");
+  if (o.max_iterations < 1) refuse("the number of iterations must be 1 or more", "max_iterations");
+  if (o.shift && !std::isfinite(*o.shift)) refuse("the shift must be finite", "shift");
+}
+
+}  // namespace
+
+PairResult solve_pair(PairMethod method, DistributedMatrix& k, DistributedMatrix* m, const PairOptions& options,
+                      PairVectors& vectors, const DistributedVector* x0, const EigenMonitor& monitor,
+                      const std::function<bool()>& stop) {
+  Context& context = k.context();
+  const ContextScope scope(context);
+  Communicator& ranks = context.communicator();
+  require_same_on_all_ranks(
+      ranks, {given_number("count", static_cast<double>(options.count)), given_number("tolerance", options.tolerance),
+              given_number("max_iterations", static_cast<double>(options.max_iterations)),
+              given_number("guard", static_cast<double>(options.guard)), given_number("seed", static_cast<double>(options.seed)),
+              given_number("shift", options.shift.value_or(0)), given_number("confirm", options.confirm)});
+  const Timer set_up;
+  modes::Pencil pencil(k, m, options.assume_symmetric);
+  ranks.run_agreed([&] { require_options(options, pencil); });
+  PairResult result;
+  Timer timer;
+  if (method == PairMethod::lobpcg) {
+    ranks.run_agreed([&] {
+      if (pencil.massless() > 0)
+        throw Error(ErrorKind::input,
+                    fmt::format("M is not positive definite: {} of its rows have no mass; take the method shift_invert",
+                                pencil.massless()),
+                    "mass");
+    });
+    PreconditionerOptions of_k;
+    of_k.columns = static_cast<int>(modes::kPanel), of_k.held = pencil.held(), of_k.multigrid = options.multigrid;
+    const std::unique_ptr<Preconditioner> inverse = make_multigrid(k, of_k);
+    result.setup_seconds = set_up.seconds();
+    timer = Timer();
+    modes::lobpcg(pencil, *inverse, options, x0, monitor, stop, vectors, result);
+    result.inverse = inverse->describe();
+  } else {
+    modes::shift_invert(pencil, options, x0, monitor, stop, vectors, result);
+    timer = set_up;
+  }
+  result.seconds = ranks.all_reduce(timer.seconds(), Reduction::max);
+  for (const auto& [to, seconds] : {std::pair(&result.product_seconds, pencil.k_seconds), std::pair(&result.mass_seconds, pencil.m_seconds),
+                                    std::pair(&result.inverse_seconds, result.inverse_seconds),
+                                    std::pair(&result.setup_seconds, result.setup_seconds)})
+    *to = ranks.all_reduce(seconds, Reduction::max);
+  result.identity_rows = pencil.identity_rows(), result.penalty_rows = pencil.penalty_rows();
+  result.penalty_ratio = pencil.penalty_ratio();
+  return result;
+}
+
+void copy_vectors(const PairVectors& from, DistributedVector& to) {
+  auto* const data = static_cast<double*>(to.view().data);
+  for (std::int64_t i = 0; i < to.local_rows(); ++i)
+    for (std::int64_t j = 0; j < from.count; ++j)
+      data[i * from.count + j] = from.x->panel(j / modes::kPanel)[i * modes::kPanel + j % modes::kPanel];
+}
+
+}  // namespace shardmat

@@ -1,0 +1,395 @@
+#include "runtime/solvers/eigen/shift_invert.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "comm/communicator.h"
+#include "kernels/base/error.h"
+#include "kernels/base/text.h"
+#include "kernels/base/timer.h"
+#include "runtime/context/context.h"
+#include "runtime/solvers/direct/factors.h"
+#include "runtime/solvers/eigen/block_basis.h"
+#include "runtime/solvers/eigen/lobpcg.h"
+#include "runtime/solvers/loop/stop_vote.h"
+
+namespace shardmat::modes {
+namespace {
+
+using multigrid::at;
+
+/// Of the mean of all eigenvalues. Smallest ones are looked for from a shift so much below 0, so that bodies that nothing
+/// holds have factors, too.
+constexpr double kBelowZero = 1e-9;
+/// Between two eigenvalues, of their distance from the shift: more is a gap where eigenvalues can be counted.
+constexpr double kGap = 1e-4;
+
+/// The factors of K − σ·M.
+class ShiftedFactors {
+ public:
+  ShiftedFactors(Pencil& pencil, double sigma)
+      : p_(pencil),
+        ranks_(pencil.k().context().communicator()),
+        places_(pencil.k().y_rows()->places_of_rows()),
+        factors_(direct::choose_factors(pencil.k().context())) {
+    factorise(sigma);
+  }
+
+  void factorise(double sigma) {
+    const multigrid::NodeRows a = p_.shifted(sigma);
+    bool positive = true;
+    ranks_.run_agreed([&] {
+      for (std::int64_t i = 0; i < a.count(); ++i) {
+        const std::int64_t e = a.find(i, static_cast<std::int32_t>(i));
+        positive = positive && e >= 0 && a.value[at(e)] > 0;
+      }
+    });
+    positive = ranks_.all_reduce(positive ? 1 : 0, Reduction::min) == 1;
+    const DistributedMatrix& k = p_.k();
+    factors_->factorise(a, positive ? direct::Kind::definite : direct::Kind::symmetric,
+                        k.nodes_are_whole() ? k.node_block_size() : 1);
+  }
+
+  /// Eigenvalues below the shift, by the signs of the pivots; nothing: these factors do not tell.
+  std::optional<std::int64_t> below() const {
+    const DirectReport& report = factors_->report();
+    if (report.definite) return 0;
+    if (report.library.starts_with("MUMPS")) return report.negative;
+    return std::nullopt;
+  }
+
+  /// A panel becomes (K − σ·M)⁻¹ times itself.
+  void solve(double* panel) {
+    const std::int64_t rows = p_.local_rows();
+    ranks_.run_agreed([&] { b_.resize(at(rows * kPanel)); });
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < kPanel; ++j) b_[at(j * rows + places_[at(i)])] = panel[i * kPanel + j];
+    factors_->solve(b_, static_cast<int>(kPanel));
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < kPanel; ++j) panel[i * kPanel + j] = b_[at(j * rows + places_[at(i)])];
+    p_.clear_held(panel);
+  }
+
+  const DirectReport& report() const { return factors_->report(); }
+
+ private:
+  Pencil& p_;
+  Communicator& ranks_;
+  HostVector<std::int64_t> places_;
+  std::unique_ptr<direct::Factors> factors_;
+  HostVector<double> b_;
+};
+
+class ShiftInvertRun {
+ public:
+  ShiftInvertRun(Pencil& pencil, const PairOptions& options, const EigenMonitor& monitor, const std::function<bool()>& stop,
+                 PairResult& result)
+      : p_(pencil),
+        o_(options),
+        monitor_(monitor),
+        ranks_(pencil.k().context().communicator()),
+        vote_(ranks_, stop),
+        result_(result),
+        rows_(pencil.local_rows()),
+        count_(options.count),
+        sigma_(options.shift ? *options.shift : -kBelowZero * pencil.mean_value()),
+        factors_(pencil, sigma_),
+        most_(std::max<std::int64_t>(5, (5 * count_ / 2 + kPanel - 1) / kPanel + 2)),
+        kept_((count_ + kPanel / 2 + kPanel - 1) / kPanel),
+        v_(pencil.local_rows(), most_ + 1),
+        mv_(pencil.local_rows(), 1),
+        h_((most_ + 1) * kPanel, (most_ + 1) * kPanel) {}
+
+  void operator()(const DistributedVector* x0) {
+    require_smallest();
+    begin(x0);
+    while (size_ < most_ + 1) {
+      extend();
+      decompose();
+      if (monitor_) monitor_(result_.iterations, pairs());
+      if (done() || whole_ || result_.iterations >= o_.max_iterations) break;
+      if (vote_()) {
+        result_.interrupted = true;
+        break;
+      }
+      if (size_ == most_) restart();
+    }
+    take_vectors();
+    if (o_.confirm) confirm();
+    describe();
+  }
+
+  Block& x() { return *x_; }
+
+ private:
+  void require_smallest() {
+    const std::optional<std::int64_t> below = factors_.below();
+    ranks_.run_agreed([&] {
+      if (!o_.shift && below && *below > 0)
+        throw Error(ErrorKind::input,
+                    fmt::format("K is not positive semidefinite: {} of its eigenvalues are below 0; give a shift, and those "
+                                "nearest to it are computed",
+                                *below),
+                    "shift");
+    });
+    below_ = below;
+  }
+
+  void begin(const DistributedVector* x0) {
+    double* const w = v_.panel(0);
+    p_.fill_random({w}, kPanel, o_.seed);
+    if (x0 != nullptr) {
+      const auto* const from = static_cast<const double*>(x0->view().data);
+      for (std::int64_t j = 0; j < std::min(kPanel, x0->columns()); ++j)
+        for (std::int64_t i = 0; i < rows_; ++i) w[i * kPanel + j] = from[i * x0->columns() + j];
+      p_.clear_held(w);
+    }
+    apply(w);  // leaves what M maps to 0
+    in_panel_ = {orthonormalise(p_, {w}, {mv_.panel(0)}, kPanel, {})};
+    size_ = 0;
+  }
+
+  /// A panel becomes (K − σ·M)⁻¹·M times itself.
+  void apply(double* panel) {
+    p_.multiply_m(panel, mv_.panel(0));
+    std::copy_n(mv_.panel(0), rows_ * kPanel, panel);
+    solve(panel);
+  }
+  void solve(double* panel) {
+    const Timer timer;
+    factors_.solve(panel);
+    result_.inverse_seconds += timer.seconds();
+  }
+
+  /// Panel `size_` joins the basis, and its image continues it.
+  void extend() {
+    const std::int64_t now = size_++;
+    double* const w = v_.panel(size_);
+    std::copy_n(mv_.panel(0), rows_ * kPanel, w);  // M times the last panel
+    solve(w);
+    ++result_.iterations;
+    Small factors;
+    const std::int64_t left = orthonormalise(p_, {w}, {mv_.panel(0)}, kPanel, panels_of(v_, size_), &factors);
+    for (std::int64_t j = 0; j < kPanel; ++j)
+      for (std::int64_t i = 0; i < size_ * kPanel; ++i) {
+        const double value = factors(i, j);
+        if (i < now * kPanel) h_(i, now * kPanel + j) = h_(now * kPanel + j, i) = value;
+        else h_(i, now * kPanel + j) = value;
+      }
+    below_h_ = Small(kPanel, kPanel);
+    for (std::int64_t i = 0; i < kPanel; ++i)
+      for (std::int64_t j = 0; j < kPanel; ++j) below_h_(i, j) = factors(size_ * kPanel + i, j);
+    std::int64_t next = left;
+    if (left == 0 && used().size() < at(p_.free_rows())) {  // the basis is invariant: it goes on at random
+      below_h_ = Small(kPanel, kPanel);
+      p_.fill_random({w}, kPanel, o_.seed + at(100 * (++randoms_)));
+      apply(w);
+      next = orthonormalise(p_, {w}, {mv_.panel(0)}, kPanel, panels_of(v_, size_));
+    }
+    whole_ = next == 0;
+    in_panel_.resize(at(size_));
+    in_panel_.push_back(next);
+  }
+
+  /// Places of the basis with a vector.
+  std::vector<std::int64_t> used() const {
+    std::vector<std::int64_t> places;
+    for (std::int64_t q = 0; q < size_; ++q)
+      for (std::int64_t j = 0; j < in_panel_[at(q)]; ++j) places.push_back(q * kPanel + j);
+    return places;
+  }
+
+  void decompose() {
+    const std::vector<std::int64_t> places = used();
+    const auto n = std::ssize(places);
+    Small g(n, n);
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j < n; ++j) g(i, j) = h_(places[at(i)], places[at(j)]);
+    ritz_ = eigen_of_ranks(g, n, ranks_);
+    order_.resize(at(n));
+    std::iota(order_.begin(), order_.end(), std::int64_t{0});
+    const auto size_of = [&](std::int64_t i) { return std::abs(ritz_.values[at(i)]); };
+    std::stable_sort(order_.begin(), order_.end(), [&](std::int64_t a, std::int64_t b) { return size_of(a) > size_of(b); });
+  }
+
+  double theta(std::int64_t i) const { return ritz_.values[at(order_[at(i)])]; }
+  double value(std::int64_t i) const { return sigma_ + 1 / theta(i); }
+  std::int64_t estimates() const { return std::ssize(order_); }
+  /// ‖OP·x − θ·x‖ in the norm of M.
+  double estimate(std::int64_t i) const {
+    const auto n = std::ssize(ritz_.values);
+    const std::int64_t last = in_panel_[at(size_ - 1)];
+    double sum = 0;
+    for (std::int64_t r = 0; r < kPanel; ++r) {
+      double part = 0;
+      for (std::int64_t j = 0; j < last; ++j) part += below_h_(r, j) * ritz_.vectors[at(order_[at(i)] * n + n - last + j)];
+      sum += part * part;
+    }
+    return std::sqrt(sum);
+  }
+  bool ends(std::int64_t i) const {
+    constexpr double kMost = 1e-9;  // then one more application leaves the tolerance of residuals
+    return estimate(i) <= std::min(kMost, o_.tolerance) * std::abs(theta(i));
+  }
+  bool done() const {
+    if (estimates() < count_) return false;
+    for (std::int64_t i = 0; i < count_; ++i)
+      if (!ends(i)) return false;
+    return true;
+  }
+
+  std::vector<Eigenpair> pairs() const {
+    std::vector<Eigenpair> found;
+    for (std::int64_t i = 0; i < std::min(count_, estimates()); ++i) found.push_back({value(i), estimate(i), ends(i)});
+    std::sort(found.begin(), found.end(), [](const Eigenpair& a, const Eigenpair& b) { return a.value < b.value; });
+    return found;
+  }
+
+  /// Columns of combinations of the basis: Ritz vectors 0 … some - 1, nearest to the shift first.
+  Small ritz_vectors(std::int64_t some) const {
+    const std::vector<std::int64_t> places = used();
+    Small c(size_ * kPanel, (some + kPanel - 1) / kPanel * kPanel);
+    for (std::int64_t j = 0; j < some; ++j)
+      for (std::size_t i = 0; i < places.size(); ++i)
+        c(places[i], j) = ritz_.vectors[at(order_[at(j)]) * places.size() + i];
+    return c;
+  }
+
+  void restart() {
+    ++result_.restarts;
+    const std::int64_t some = std::min(kept_ * kPanel, estimates());
+    combine(panels_of(v_, size_), ritz_vectors(some), panels_of(v_, kept_), rows_);
+    std::copy_n(v_.panel(size_), rows_ * kPanel, v_.panel(kept_));
+    std::fill(h_.values.begin(), h_.values.end(), 0.0);
+    for (std::int64_t j = 0; j < some; ++j) h_(j, j) = theta(j);
+    const std::int64_t next = in_panel_.back();
+    in_panel_.clear();
+    for (std::int64_t q = 0; q < kept_; ++q) in_panel_.push_back(std::clamp<std::int64_t>(some - q * kPanel, 0, kPanel));
+    in_panel_.push_back(next);
+    size_ = kept_;
+  }
+
+  /// The wanted vectors, purified by one more application, and Rayleigh-Ritz of K in what they span.
+  void take_vectors() {
+    const std::int64_t some = std::min(count_, estimates());
+    ranks_.run_agreed([&] {
+      if (some < count_)
+        throw Error(ErrorKind::usage,
+                    fmt::format("{} eigenvalues are wanted, and only {} are to be had: M has no mass for the others", count_, some),
+                    "count");
+    });
+    for (std::int64_t i = count_; i < std::min(estimates(), count_ + kPanel); ++i) further_.push_back(value(i));
+    const std::int64_t panels = (count_ + kPanel - 1) / kPanel;
+    x_ = std::make_unique<Block>(rows_, panels);
+    combine(panels_of(v_, size_), ritz_vectors(some), panels_of(*x_, panels), rows_);
+    Block mx(rows_, panels), kx(rows_, panels);
+    const Panels all = panels_of(*x_, panels), m_all = panels_of(mx, panels), k_all = panels_of(kx, panels);
+    constexpr int kMostPurifications = 3;
+    for (int pass = 0; pass < kMostPurifications; ++pass) {
+      for (double* const panel : all) apply(panel);
+      const std::int64_t left = orthonormalise(p_, all, m_all, count_, {});
+      ranks_.run_agreed([&] {
+        if (left < count_) throw Error(ErrorKind::internal, "eigenvectors became dependent");
+      });
+      p_.multiply_k(all, k_all);
+      const Small g = gram_of_ranks(all, k_all, rows_, ranks_);
+      const SymmetricEigen ritz = eigen_of_ranks(g, count_, ranks_);
+      Small c(panels * kPanel, panels * kPanel);
+      for (std::int64_t j = 0; j < count_; ++j)
+        for (std::int64_t i = 0; i < count_; ++i) c(i, j) = ritz.vectors[at(j * count_ + i)];
+      combine(all, c, all, rows_);
+      measure_pairs(p_, *x_, count_, o_.tolerance, result_);
+      if (result_.converged() || result_.interrupted) break;
+    }
+  }
+
+  /// Counts the eigenvalues around those that were found.
+  void confirm() {
+    if (!result_.converged()) return;
+    if (!below_) {
+      result_.completeness = fmt::format("not counted: {} does not tell the signs of pivots", factors_.report().library);
+      return;
+    }
+    std::vector<double> apart;  // distances from the shift
+    for (const Eigenpair& pair : result_.pairs) apart.push_back(std::abs(pair.value - sigma_));
+    std::sort(apart.begin(), apart.end());
+    double next = std::abs(apart.back()) * 2;
+    if (!further_.empty()) next = std::abs(further_.front() - sigma_);
+    if (whole_ && further_.empty()) next = 2 * apart.back() + std::abs(sigma_);
+    apart.push_back(std::max(next, apart.back()));
+    auto inside = std::ssize(apart) - 1;
+    const auto gap = [&](std::int64_t i) { return apart[at(i)] - apart[at(i - 1)]; };
+    while (inside > 0 && gap(inside) <= kGap * apart[at(inside)]) --inside;
+    if (inside == 0) {
+      result_.completeness = "not counted: the eigenvalues lie too close together";
+      return;
+    }
+    // Nearer to the last one that was found: the next one is an estimate, which moves towards it.
+    const double radius = apart[at(inside - 1)] + 0.3 * gap(inside);
+    const auto count_below = [&](double sigma) {
+      factors_.factorise(sigma);
+      return factors_.below().value_or(-1);
+    };
+    const std::int64_t to = count_below(sigma_ + radius), from = o_.shift ? count_below(sigma_ - radius) : 0;
+    if (to < 0 || from < 0) {
+      result_.completeness = "not counted: the factors do not tell the signs of pivots";
+      return;
+    }
+    result_.missing = to - from - inside;
+    result_.confirmed = result_.missing == 0;
+    result_.completeness =
+        fmt::format("factors count {} eigenvalues in [{:.6g}, {:.6g}]; {} were found", to - from,
+                    o_.shift ? sigma_ - radius : 0.0, sigma_ + radius, inside);
+  }
+
+  void describe() {
+    const DirectReport& report = factors_.report();
+    result_.shift = sigma_;
+    result_.block = kPanel;
+    result_.inverse = fmt::format("{}: {}; ordering {}, {} nonzeros in {}; ordered in {}, factorised in {}", report.library,
+                                  report.kind, report.ordering, human_count(report.nonzeros),
+                                  human_bytes(static_cast<double>(report.bytes)), human_seconds(report.analysis_seconds),
+                                  human_seconds(report.factorise_seconds));
+  }
+
+  Pencil& p_;
+  const PairOptions& o_;
+  const EigenMonitor& monitor_;
+  Communicator& ranks_;
+  StopVote vote_;
+  PairResult& result_;
+  std::int64_t rows_, count_;
+  double sigma_;
+  ShiftedFactors factors_;
+  std::int64_t most_, kept_;  ///< panels of the basis, and those that a restart keeps
+  Block v_, mv_;              ///< the basis, then the panel that continues it; M times that panel
+  Small h_, below_h_;         ///< OP·V = V·h + (next panel)·below_h·(last panel's rows)
+  std::int64_t size_ = 0;     ///< panels of the basis
+  std::vector<std::int64_t> in_panel_;  ///< vectors in each panel, the one that continues the basis included
+  SymmetricEigen ritz_;
+  std::vector<std::int64_t> order_;
+  std::vector<double> further_;  ///< estimates of the eigenvalues next to the wanted ones
+  bool whole_ = false;           ///< the basis holds the whole space
+  std::int64_t randoms_ = 0;
+  std::optional<std::int64_t> below_;
+  std::unique_ptr<Block> x_;
+};
+
+}  // namespace
+
+void shift_invert(Pencil& pencil, const PairOptions& options, const DistributedVector* x0, const EigenMonitor& monitor,
+                  const std::function<bool()>& stop, PairVectors& vectors, PairResult& result) {
+  const Timer timer;
+  ShiftInvertRun run(pencil, options, monitor, stop, result);
+  result.setup_seconds = timer.seconds();
+  run(x0);
+  vectors.count = options.count;
+  vectors.x = std::make_unique<Block>(std::move(run.x()));
+}
+
+}  // namespace shardmat::modes
