@@ -112,6 +112,30 @@ module shardmat
     real(c_double) :: change = 0, seconds = 0
   end type
 
+  ! x0(x0_columns, own rows) and coordinates(dimensions, nodes) are real(c_double). monitor: as above.
+  type, bind(c) :: shardmat_eigen_options
+    integer(c_size_t) :: size_ = 144
+    integer(c_int64_t) :: count = 0
+    real(c_double) :: tolerance = 0
+    integer(c_int64_t) :: max_iterations = 0, guard = 0, seed = 0
+    real(c_double) :: shift = 0
+    integer(c_int) :: has_shift = 0, no_confirm = 0, assume_symmetric = 0
+    type(c_ptr) :: method = c_null_ptr, which = c_null_ptr, x0 = c_null_ptr
+    integer(c_int64_t) :: x0_columns = 0
+    type(c_ptr) :: coordinates = c_null_ptr
+    integer(c_int64_t) :: nodes = 0
+    integer(c_int32_t) :: dimensions = 0
+    type(c_funptr) :: monitor = c_null_funptr
+    type(c_ptr) :: user = c_null_ptr
+  end type
+
+  type, bind(c) :: shardmat_eigen_result
+    integer(c_size_t) :: size_ = 80
+    integer(c_int) :: converged = 0, confirmed = 0
+    integer(c_int64_t) :: count = 0, iterations = 0, zero_modes = 0, missing = 0
+    real(c_double) :: residual = 0, orthogonality = 0, setup_seconds = 0, seconds = 0
+  end type
+
   ! rtol: 0 means 1e-8, for a matrix in f32 1e-5; less than 0 means none.
   ! monitor: c_funloc of a function of a module, with the interface shardmat_monitor.
   ! coordinates: c_loc of coordinates(dimensions, nodes) of the nodes of this rank's rows, for multigrid; near_null_vectors: of
@@ -433,6 +457,15 @@ module shardmat
       type(shardmat_rows), intent(in), target :: graph
       type(shardmat_pagerank_options), intent(in), optional, target :: options
       type(shardmat_pagerank_result), intent(inout), target :: ranked
+      integer(c_int) :: status
+    end function
+
+    ! m: c_null_ptr for one matrix. values(count), vectors(count, own rows) or c_null_ptr; both real(c_double).
+    function shardmat_eigen(k, m, options, values, vectors, found) bind(c) result(status)
+      import :: c_int, c_ptr, shardmat_eigen_options, shardmat_eigen_result
+      type(c_ptr), value :: k, m, values, vectors
+      type(shardmat_eigen_options), intent(in), optional, target :: options
+      type(shardmat_eigen_result), intent(inout), target :: found
       integer(c_int) :: status
     end function
 

@@ -49,6 +49,9 @@ PairResult solve_pair(PairMethod method, DistributedMatrix& k, DistributedMatrix
               given_number("guard", static_cast<double>(options.guard)), given_number("seed", static_cast<double>(options.seed)),
               given_number("shift", options.shift.value_or(0)), given_number("confirm", options.confirm)});
   const Timer set_up;
+  std::unique_ptr<DistributedMatrix> moved;
+  if (m != nullptr) moved = modes::on_maps_of(k, *m);
+  if (moved) m = moved.get();
   modes::Pencil pencil(k, m, options.assume_symmetric);
   ranks.run_agreed([&] { require_options(options, pencil); });
   PairResult result;

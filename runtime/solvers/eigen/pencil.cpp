@@ -11,6 +11,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "runtime/context/context.h"
+#include "runtime/matrix/own_rows.h"
 #include "runtime/solvers/eigen/power.h"
 #include "runtime/solvers/loop/penalty_rows.h"
 #include "runtime/solvers/loop/random_entries.h"
@@ -31,12 +32,16 @@ void require_pair(const DistributedMatrix& k, const DistributedMatrix* m) {
   if (k.type() != ValueType::f64) refuse("this method computes in f64; the matrix has another type", "type");
   if (m == nullptr) return;
   if (m->type() != ValueType::f64) refuse("this method computes in f64; the mass matrix has another type", "type");
-  if (m->rows() != k.rows() || m->cols() != k.cols())
-    refuse(fmt::format("K is {} × {} and M is {} × {}; K x = λ M x needs matrices of one size", k.rows(), k.cols(), m->rows(),
-                       m->cols()),
-           "mass");
   if (m->y_rows()->number() != k.y_rows()->number())
     refuse("K and M must lie on the same row maps; make M with the maps of K (MatrixOptions::y_rows)", "mass");
+}
+
+void require_one_size(const DistributedMatrix& k, const DistributedMatrix& m) {
+  if (m.rows() == k.rows() && m.cols() == k.cols()) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("K is {} × {} and M is {} × {}; K x = λ M x needs matrices of one size", k.rows(), k.cols(), m.rows(),
+                          m.cols()),
+              "mass");
 }
 
 /// Calls use(row, column, value, on_diagonal) for each entry of this rank's rows; columns are places of x.
@@ -56,6 +61,34 @@ void for_entries(DistributedMatrix& matrix, const HostVector<std::int64_t>& ids_
 }
 
 }  // namespace
+
+std::unique_ptr<DistributedMatrix> on_maps_of(const DistributedMatrix& k, DistributedMatrix& m) {
+  Context& context = k.context();
+  Communicator& ranks = context.communicator();
+  ranks.run_agreed([&] { require_one_size(k, m); });
+  if (m.y_rows()->number() == k.y_rows()->number()) return nullptr;
+  const HostVector<std::int64_t> ids_of_x = m.column_ids();
+  std::vector<std::int64_t> row, column;
+  std::vector<double> value;
+  OwnTriplets triplets;
+  ranks.run_agreed([&] {
+    const HostVector<std::int64_t>&ids = m.y_rows()->ids(), own = k.y_rows()->ids_by_place();
+    if (!own.empty() && own.back() - own.front() + 1 != std::ssize(own))
+      throw Error(ErrorKind::usage, "the rows of K on this rank do not follow each other; make M with the maps of K",
+                  "mass");
+    for_entries(m, ids_of_x, context.stream(), [&](std::int64_t i, std::int64_t place, double entry, bool) {
+      row.push_back(ids[at(i)]), column.push_back(ids_of_x[at(place)]), value.push_back(entry);
+    });
+    triplets.range = {own.empty() ? 0 : own.front(), std::ssize(own)};
+    triplets.cols = m.cols();
+    triplets.rows = row, triplets.columns = column, triplets.values = value.data();
+  });
+  MatrixOptions options;
+  options.y_rows = k.y_rows();
+  options.plan.products = k.options().plan.products;
+  LoadedPart part = take_triplets(triplets, context);
+  return std::make_unique<DistributedMatrix>(std::move(part), context, options);
+}
 
 Pencil::Pencil(DistributedMatrix& k, DistributedMatrix* m, bool assume_symmetric) : k_(k), m_(m) {
   Communicator& ranks = k.context().communicator();

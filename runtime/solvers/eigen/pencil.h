@@ -18,6 +18,10 @@
 
 namespace shardmat::modes {
 
+/// M with its rows where K has them: a copy, or nothing if they lie so. Throws the same Error(usage) on all ranks for
+/// matrices of different sizes.
+std::unique_ptr<DistributedMatrix> on_maps_of(const DistributedMatrix& k, DistributedMatrix& m);
+
 class Pencil {
  public:
   /// `m`: on the maps of `k`; null: the identity. Both outlive this object, and have their rows in host memory. Throws the

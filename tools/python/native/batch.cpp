@@ -106,6 +106,53 @@ py::tuple pagerank(const NativeContext& context, const py::object& graph, std::i
   return py::make_tuple(scores, described);
 }
 
+/// Values, vectors (own rows × values) or None, and what came of it.
+py::tuple eigen(const NativeMatrix& k, const NativeMatrix* m, const std::string& method, const std::string& which,
+                std::int64_t count, std::optional<double> shift, double tolerance, std::int64_t max_iterations,
+                const py::object& x0, const py::object& coordinates, bool with_vectors, bool confirm) {
+  using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
+  Interruptible monitor;
+  shardmat_matrix_info info{};
+  info.size = sizeof info;
+  check(shardmat_matrix_get_info(k.get(), &info));
+  shardmat_eigen_options options{};
+  options.size = sizeof options;
+  options.count = count, options.tolerance = tolerance, options.max_iterations = max_iterations;
+  options.method = method.c_str(), options.which = which.c_str();
+  options.has_shift = shift ? 1 : 0, options.shift = shift.value_or(0), options.no_confirm = confirm ? 0 : 1;
+  const Numbers begin = x0.is_none() ? Numbers() : x0.cast<Numbers>();
+  if (!x0.is_none()) options.x0 = begin.data(), options.x0_columns = begin.shape(1);
+  const Numbers nodes = coordinates.is_none() ? Numbers() : coordinates.cast<Numbers>();
+  if (!coordinates.is_none())
+    options.coordinates = nodes.data(), options.nodes = nodes.shape(0),
+    options.dimensions = static_cast<std::int32_t>(nodes.shape(1));
+  options.monitor = &Interruptible::called;
+  options.user = &monitor;
+  shardmat_eigen_result result{};
+  result.size = sizeof result;
+  const std::int64_t most = which == "both" ? std::min(2 * count, info.rows) : count;
+  Numbers values(most), vectors({with_vectors ? info.own_rows : 0, most});
+  double *const to = values.mutable_data(), *const of = with_vectors ? vectors.mutable_data() : nullptr;
+  const int status =
+      unlocked([&] { return shardmat_eigen(k.get(), m == nullptr ? nullptr : m->get(), &options, to, of, &result); });
+  if (monitor.error) {
+    py::error_already_set error = std::move(*monitor.error);
+    throw error;
+  }
+  if (status != SHARDMAT_NOT_CONVERGED) check(status);
+  py::dict described;
+  described["converged"] = result.converged != 0;
+  described["confirmed"] = result.confirmed != 0;
+  described["iterations"] = result.iterations;
+  described["zero_modes"] = result.zero_modes;
+  described["missing"] = result.missing;
+  described["residual"] = result.residual;
+  described["orthogonality"] = result.orthogonality;
+  described["setup_seconds"] = result.setup_seconds;
+  described["seconds"] = result.seconds;
+  return py::make_tuple(values, with_vectors ? py::object(vectors) : py::none(), described);
+}
+
 }  // namespace
 
 void add_batch(py::module_& module) {
@@ -116,6 +163,7 @@ void add_batch(py::module_& module) {
       .def("multiply", &NativeBatch::multiply)
       .def("kernel", &NativeBatch::kernel);
   module.def("pagerank", &pagerank);
+  module.def("eigen", &eigen);
 }
 
 }  // namespace shardmat::python

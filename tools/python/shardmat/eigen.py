@@ -1,0 +1,108 @@
+"""Eigenvalues of symmetric matrices, called as scipy.sparse.linalg.eigsh."""
+
+from .errors import NotConvergedError
+from .matrix import Matrix
+
+
+def eigsh(A, k=6, M=None, sigma=None, which="LM", v0=None, ncv=None, maxiter=None, tol=0, return_eigenvectors=True, Minv=None,
+          OPinv=None, mode="normal", *, X=None, method=None, coordinates=None, confirm=True, return_info=False):
+    """Eigenvalues of A·x = λ·x or A·x = λ·M·x, called as ``scipy.sparse.linalg.eigsh``: returns (w, v), or w alone.
+
+    A, M: sparse matrices or arrays of SciPy, arrays of NumPy, or shardmat.Matrix, then on any number of ranks: v is this
+    rank's rows. Both are symmetric, and M is positive definite. w is ascending; vᵀ·M·v = 1.
+
+    which: "SM" or "SA", the smallest: by LOBPCG with multigrid of A, which must be positive semidefinite, if there is an M
+    or which is "SM"; else by Lanczos. "LM", "LA", "BE" without sigma: by Lanczos, for one matrix. With sigma: "LM", those nearest to sigma, by
+    factors of A − sigma·M. method: "lobpcg", "shift_invert" or "lanczos", in place of that choice.
+    tol: of ‖A·x − λ·M·x‖ / (|λ|·‖M·x‖), 0: 1e-8; of Lanczos over the largest |λ|, 0: 1e-10. maxiter: blocks, or products of
+    Lanczos. X: vectors to begin with, (rows, any number); v0: the same, one of them. ncv is not used.
+    coordinates: where the nodes lie, for multigrid: (nodes, 2 or 3). Structures want them, or take a Matrix that knows its nodes.
+    With an M, rows of A that are those of the identity state known values: they are left out, unlike in SciPy.
+    confirm: shift_invert counts the eigenvalues by the signs of the factors' pivots, for one or two factorisations more.
+    return_info: also returns a dict: converged, confirmed, zero_modes (λ = 0 up to rounding), missing, residual, and times.
+    Raises NotConvergedError, which has the last vectors as x.
+    """
+    import numpy
+
+    if Minv is not None or OPinv is not None:
+        raise ValueError("Minv and OPinv are made here: leave them out")
+    if mode != "normal":
+        raise ValueError(f"mode is {mode!r}; only 'normal' is known")
+    a, m = _as_matrix(A, "A"), None if M is None else _as_matrix(M, "M", like=A)
+    which, method = _method(which, sigma, m is not None, method)
+    rows, count = a.shape[0], int(k)
+    if not 1 <= count <= rows:
+        raise ValueError(f"k is {k}; it must be 1 to {rows}, the rows of A")
+    both = which in ("BE", "magnitude")
+    wanted = count if which != "BE" else (count + 1) // 2
+    begin = X if X is not None else v0
+    if begin is not None:
+        begin = numpy.asarray(begin, dtype=float)
+        begin = begin.reshape(begin.shape[0], -1)
+        if begin.shape[0] != a.own_shape[0]:
+            raise ValueError(f"X or v0 has {begin.shape[0]} rows; this rank has {a.own_shape[0]}")
+    if coordinates is not None:
+        coordinates = numpy.asarray(coordinates, dtype=float)
+        if coordinates.ndim != 2 or coordinates.shape[1] not in (2, 3):
+            raise ValueError(f"coordinates of shape {coordinates.shape}; they have a row of 2 or 3 for each node")
+    from .context import native
+
+    name = "both" if both else "largest" if which == "LA" else "smallest"
+    w, v, info = native().eigen(a._native, None if m is None else m._native, method, name, wanted,
+                                None if method != "shift_invert" or sigma is None else float(sigma), float(tol),
+                                0 if maxiter is None else int(maxiter), None if method == "lanczos" else begin, coordinates,
+                                bool(return_eigenvectors), bool(confirm))
+    if both:
+        if which == "magnitude":
+            kept = numpy.sort(numpy.argsort(-numpy.abs(w), kind="stable")[:count])
+        else:  # the half of each end, one more of the high end
+            kept = numpy.r_[numpy.arange(count // 2), numpy.arange(len(w) - (count - count // 2), len(w))]
+        w, v = w[kept], None if v is None else v[:, kept]
+    if not info["converged"]:
+        raise NotConvergedError("some eigenvalues did not meet the tolerance, or some are missing; allow more iterations (maxiter), "
+                                "or take method='shift_invert'", v, [{**info, "values": w}])
+    answer = (w, v) if return_eigenvectors else (w,)
+    if return_info:
+        answer += (info,)
+    return answer if len(answer) > 1 else w
+
+
+def _as_matrix(given, name, like=None):
+    import numpy
+    import scipy.sparse
+
+    if isinstance(given, Matrix):
+        return given
+    if isinstance(like, Matrix):
+        raise TypeError("A is a shardmat.Matrix, so M must be one, too, of the same context")
+    if isinstance(given, numpy.ndarray):
+        given = scipy.sparse.csr_matrix(given)
+    if not scipy.sparse.issparse(given):
+        raise TypeError(f"{name} is a sparse matrix of SciPy, an array of NumPy or a shardmat.Matrix, not "
+                        f"{type(given).__name__}; for a LinearOperator take scipy.sparse.linalg")
+    return Matrix.from_scipy(given, dtype="float64" if given.dtype.kind != "c" else None, products=100)
+
+
+def _method(which, sigma, has_mass, method):
+    """Which and the method, by SciPy's words."""
+    if which not in ("LM", "SM", "LA", "SA", "BE"):
+        raise ValueError(f"which is {which!r}; it must be 'LM', 'SM', 'LA', 'SA' or 'BE'")
+    if method not in (None, "lobpcg", "shift_invert", "lanczos"):
+        raise ValueError(f"method is {method!r}; it must be 'lobpcg', 'shift_invert' or 'lanczos'")
+    if sigma is not None:
+        if which != "LM":
+            raise ValueError("with sigma, which is 'LM': the eigenvalues nearest to sigma")
+        if method not in (None, "shift_invert"):
+            raise ValueError("only the method shift_invert takes sigma")
+        return which, "shift_invert"
+    if method in ("lobpcg", "shift_invert"):
+        if which not in ("SM", "SA"):
+            raise ValueError(f"{method} without sigma gives the smallest eigenvalues: which='SM'")
+        return which, method
+    if has_mass and which not in ("SM", "SA"):
+        raise ValueError("of A x = λ M x the smallest eigenvalues are computed (which='SM'), or those nearest to sigma")
+    if method == "lanczos" and has_mass:
+        raise ValueError("lanczos takes no M; take lobpcg or shift_invert")
+    if has_mass or (which == "SM" and method is None):
+        return which, "lobpcg"
+    return "magnitude" if which == "LM" else which, "lanczos"
