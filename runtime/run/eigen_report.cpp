@@ -42,7 +42,7 @@ void write_pair_method(Table& t, const EigenReport& r) {
 
 void write_pair_times(Table& t, const EigenReport& r) {
   const PairResult& found = r.pair;
-  const double all = found.seconds + (r.method == EigenMethod::lobpcg ? found.setup_seconds : 0);
+  const double all = found.seconds;
   const auto share = [&](double seconds) { return fmt::format("{} ({:.0f} %)", human_seconds(seconds), 100 * seconds / all); };
   t.section("Times");
   t.row("set-up and iterations", human_seconds(all));

@@ -173,6 +173,8 @@ class Schemas(CliTest):
 
     def test_eigen(self):
         self.check("eigen", "eigen", "poisson:n=4", "--count", 2, "--which", "both", "--vectors", "v.npy", ranks=2)
+        for more in (("--method", "lobpcg"), ("--shift", 0.3)):
+            self.check("eigen", "eigen", "elasticity:n=4", "--mass", "mass:n=4", "--count", 7, "--vectors", "v.npy", *more, ranks=2)
         self.check("eigen", "eigen", "poisson:n=4", "--method", "power", "--tolerance", 1e-3, "--type", "f32")
 
     def test_several_matrices(self):

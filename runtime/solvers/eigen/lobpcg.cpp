@@ -75,10 +75,10 @@ double allowed(double value, double tolerance, const ColumnSizes& sizes, std::si
 
 class LobpcgRun {
  public:
-  LobpcgRun(Pencil& pencil, const Preconditioner& inverse, const PairOptions& options, const EigenMonitor& monitor,
+  LobpcgRun(Pencil& pencil, const MakeInverse& make_inverse, const PairOptions& options, const EigenMonitor& monitor,
             const std::function<bool()>& stop, PairResult& result)
       : p_(pencil),
-        inverse_(inverse),
+        make_inverse_(make_inverse),
         o_(options),
         monitor_(monitor),
         ranks_(pencil.k().context().communicator()),
@@ -98,10 +98,12 @@ class LobpcgRun {
         mw_(rows_, panels_) {}
 
   void operator()(const DistributedVector* x0) {
+    make_inverse(nullptr, false);
     begin(x0);
     for (result_.iterations = 0;; ++result_.iterations) {
       find_active();
       if (monitor_) monitor_(result_.iterations, pairs());
+      if (learn_zero_modes()) renew(), find_active();
       if (converged()) {
         if (fresh_ || ++renewed_ > kMostRenewals) break;
         renew();  // what converged must do so anew
@@ -115,6 +117,7 @@ class LobpcgRun {
       step();
     }
     result_.block = found_;
+    result_.inverse = inverse_->describe();
   }
 
   Block& x() { return x_; }
@@ -125,12 +128,72 @@ class LobpcgRun {
     return panels_of(block, std::min(block.panels(), (columns + kPanel - 1) / kPanel));
   }
 
+  void make_inverse(std::shared_ptr<const NearNullVectors> known, bool exact) {
+    const Timer timer;
+    inverse_.reset();
+    inverse_ = make_inverse_(std::move(known), exact);
+    result_.setup_seconds += timer.seconds();
+  }
+
+  /// The first pairs with λ = 0 and K·x within `share` of ‖diag(K)·x‖.
+  std::int64_t zero_modes(double share) const {
+    std::int64_t zeros = 0;
+    while (zeros < found_ && is_zero(values_[at(zeros)], sizes_.energy[at(zeros)])) {
+      if (sizes_.r[at(zeros)] > share * sizes_.rounding[at(zeros)]) return 0;
+      ++zeros;
+    }
+    return zeros;
+  }
+
+  /// Makes the preconditioner anew if there are zero modes that it does not know. Returns true if it did.
+  bool learn_zero_modes() {
+    const multigrid::Hierarchy* const hierarchy = inverse_->hierarchy();
+    if (hierarchy == nullptr || made_anew_ == kMostAnew) return false;
+    const std::int64_t known = hierarchy->null_vectors().count;
+    if (!exact_ && zero_modes(kMaybe) > known) {
+      exact_ = true;
+      make_inverse(nullptr, true);
+      return true;
+    }
+    const std::int64_t zeros = zero_modes(kSurely);
+    if (zeros <= known || zeros > NearNullVectors::kMost) return false;
+    if (++seen_ < kLateModes) return false;  // further ones may come
+    ++made_anew_, seen_ = 0;
+    auto made = std::make_shared<NearNullVectors>();
+    made->count = static_cast<int>(zeros);
+    made->of_own.resize(at(rows_ * zeros));
+    const HostVector<std::int64_t> places = p_.k().y_rows()->places_of_rows();
+    for (std::int64_t i = 0; i < rows_; ++i)
+      for (std::int64_t j = 0; j < zeros; ++j) made->of_own[at(places[at(i)] * zeros + j)] = x_.entry(i, j);
+    make_inverse(std::move(made), false);
+    return true;
+  }
+
   /// Null vectors of K that multigrid found, vectors of the caller, and random ones.
   void begin(const DistributedVector* x0) {
+    const std::int64_t most = std::min(x_.columns(), p_.free_rows());
+    // A cycle makes random vectors smooth. Of a body that nothing holds it may leave motions alone, if their number is not
+    // known: then they stay rough.
+    for (const bool smoothed : {true, false}) {
+      fill(x0, smoothed);
+      found_ = orthonormalise(p_, panels_of(x_, panels_), panels_of(mx_, panels_), x_.columns(), {});
+      if (found_ == most) break;
+    }
+    ranks_.run_agreed([&] {
+      if (found_ < o_.count)
+        throw Error(ErrorKind::usage,
+                    fmt::format("there are {} eigenvalues at most (rows that are not held), and {} are wanted", found_, o_.count),
+                    "count");
+    });
+    p_.multiply_k(panels(x_, found_), panels(kx_, found_));
+    rotate();
+  }
+
+  void fill(const DistributedVector* x0, bool smoothed) {
     p_.fill_random(panels_of(x_, panels_), x_.columns(), o_.seed);
-    smooth(x_, x_.columns());
+    if (smoothed) smooth(x_, x_.columns());
     std::int64_t given = 0;
-    if (const multigrid::Hierarchy* const hierarchy = inverse_.hierarchy()) {
+    if (const multigrid::Hierarchy* const hierarchy = inverse_->hierarchy()) {
       const NullVectors& null = hierarchy->null_vectors();
       const HostVector<std::int64_t> places = p_.k().y_rows()->places_of_rows();
       for (; given < std::min<std::int64_t>(null.count, x_.columns()); ++given)
@@ -143,15 +206,6 @@ class LobpcgRun {
         for (std::int64_t i = 0; i < rows_; ++i) x_.entry(i, given) = from[i * x0->columns() + j];
     }
     for (std::int64_t q = 0; q < panels_; ++q) p_.clear_held(x_.panel(q));
-    found_ = orthonormalise(p_, panels_of(x_, panels_), panels_of(mx_, panels_), x_.columns(), {});
-    ranks_.run_agreed([&] {
-      if (found_ < o_.count)
-        throw Error(ErrorKind::usage,
-                    fmt::format("there are {} eigenvalues at most (rows that are not held), and {} are wanted", found_, o_.count),
-                    "count");
-    });
-    p_.multiply_k(panels(x_, found_), panels(kx_, found_));
-    rotate();
   }
 
   /// Rayleigh-Ritz in X alone, which is M-orthonormal.
@@ -214,7 +268,7 @@ class LobpcgRun {
     const Timer timer;
     Stream& stream = p_.k().context().stream();
     for (double* const panel : panels(block, columns)) {
-      inverse_.apply(p_.view(panel), p_.view(mw_.panel(0)), stream);
+      inverse_->apply(p_.view(panel), p_.view(mw_.panel(0)), stream);
       p_.k_product().wait(stream);
       std::copy_n(mw_.panel(0), rows_ * kPanel, panel);
     }
@@ -313,10 +367,12 @@ class LobpcgRun {
     }
   }
 
-  static constexpr int kMostRenewals = 3;
+  static constexpr int kMostRenewals = 3, kLateModes = 3, kMostAnew = 3;
+  static constexpr double kMaybe = 1e-6, kSurely = 1e-9;  ///< ‖K·x‖ of zero modes, over ‖diag(K)·x‖
 
   Pencil& p_;
-  const Preconditioner& inverse_;
+  const MakeInverse& make_inverse_;
+  std::unique_ptr<Preconditioner> inverse_;
   const PairOptions& o_;
   const EigenMonitor& monitor_;
   Communicator& ranks_;
@@ -330,14 +386,16 @@ class LobpcgRun {
   ColumnSizes sizes_;
   Small known_, c_;
   bool fresh_ = false;  ///< X and its products were just computed anew
-  int renewed_ = 0;
+  int renewed_ = 0, seen_ = 0;  ///< seen_: iterations with zero modes that multigrid does not know
+  int made_anew_ = 0;  ///< how often the preconditioner was, with zero modes
+  bool exact_ = false;          ///< it was made anew in f64
 };
 
 }  // namespace
 
-void lobpcg(Pencil& pencil, const Preconditioner& inverse, const PairOptions& options, const DistributedVector* x0,
+void lobpcg(Pencil& pencil, const MakeInverse& make_inverse, const PairOptions& options, const DistributedVector* x0,
             const EigenMonitor& monitor, const std::function<bool()>& stop, PairVectors& vectors, PairResult& result) {
-  LobpcgRun run(pencil, inverse, options, monitor, stop, result);
+  LobpcgRun run(pencil, make_inverse, options, monitor, stop, result);
   run(x0);
   measure_pairs(pencil, run.x(), options.count, options.tolerance, result);
   vectors.count = options.count;

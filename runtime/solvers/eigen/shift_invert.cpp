@@ -99,7 +99,7 @@ class ShiftInvertRun {
         count_(options.count),
         sigma_(options.shift ? *options.shift : -kBelowZero * pencil.mean_value()),
         factors_(pencil, sigma_),
-        most_(std::max<std::int64_t>(5, (5 * count_ / 2 + kPanel - 1) / kPanel + 2)),
+        most_(std::max<std::int64_t>(8, (5 * count_ / 2 + kPanel - 1) / kPanel + 2)),
         kept_((count_ + kPanel / 2 + kPanel - 1) / kPanel),
         v_(pencil.local_rows(), most_ + 1),
         mv_(pencil.local_rows(), 1),
@@ -185,7 +185,7 @@ class ShiftInvertRun {
     for (std::int64_t i = 0; i < kPanel; ++i)
       for (std::int64_t j = 0; j < kPanel; ++j) below_h_(i, j) = factors(size_ * kPanel + i, j);
     std::int64_t next = left;
-    if (left == 0 && used().size() < at(p_.free_rows())) {  // the basis is invariant: it goes on at random
+    if (left == 0 && std::ssize(used()) < p_.free_rows()) {  // the basis is invariant: it goes on at random
       below_h_ = Small(kPanel, kPanel);
       p_.fill_random({w}, kPanel, o_.seed + at(100 * (++randoms_)));
       apply(w);
@@ -232,10 +232,8 @@ class ShiftInvertRun {
     }
     return std::sqrt(sum);
   }
-  bool ends(std::int64_t i) const {
-    constexpr double kMost = 1e-9;  // then one more application leaves the tolerance of residuals
-    return estimate(i) <= std::min(kMost, o_.tolerance) * std::abs(theta(i));
-  }
+  /// Then one more application leaves the tolerance of residuals.
+  bool ends(std::int64_t i) const { return estimate(i) <= o_.tolerance * std::abs(theta(i)); }
   bool done() const {
     if (estimates() < count_) return false;
     for (std::int64_t i = 0; i < count_; ++i)
@@ -386,7 +384,7 @@ void shift_invert(Pencil& pencil, const PairOptions& options, const DistributedV
                   const std::function<bool()>& stop, PairVectors& vectors, PairResult& result) {
   const Timer timer;
   ShiftInvertRun run(pencil, options, monitor, stop, result);
-  result.setup_seconds = timer.seconds();
+  result.setup_seconds += timer.seconds();
   run(x0);
   vectors.count = options.count;
   vectors.x = std::make_unique<Block>(std::move(run.x()));

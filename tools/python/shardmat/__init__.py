@@ -9,6 +9,7 @@ array([2., 2., 2.])
 from .batch import Batch
 from .context import Context, empty
 from .direct import factorized, spsolve
+from .eigen import eigsh
 from .errors import (Error, InputError, InternalError, NotConvergedError, RankLostError, ResourcesError, UsageError,
                      VerificationError)
 from .krylov import bicgstab, cg, gmres, minres
@@ -18,8 +19,8 @@ from .pagerank import pagerank
 from .solver import Solver, solver_settings
 
 __all__ = ["Batch", "Context", "Error", "InputError", "InternalError", "Matrix", "NotConvergedError", "Product", "RankLostError",
-           "ResourcesError", "Solver", "UsageError", "VerificationError", "bicgstab", "cg", "empty", "factorized", "gmres", "minres",
-           "multigrid", "pagerank", "solver_settings", "spsolve", "version"]
+           "ResourcesError", "Solver", "UsageError", "VerificationError", "bicgstab", "cg", "eigsh", "empty",
+           "factorized", "gmres", "minres", "multigrid", "pagerank", "solver_settings", "spsolve", "version"]
 
 
 def __getattr__(name):
