@@ -27,8 +27,7 @@ Asked asked_for(const shardmat_eigen_options& given, bool has_mass) {
   const std::string method = text(given.method, "auto"),
                     which = text(given.which, has_mass || shifted ? "smallest" : "largest");
   require(given.count >= 0, "the number of eigenvalues is negative");
-  if (method == "auto")
-    made.method = shifted ? Solution::shift_invert : has_mass ? Solution::lobpcg : Solution::lanczos;
+  if (method == "auto") made.method = shifted ? Solution::shift_invert : has_mass ? Solution::lobpcg : Solution::lanczos;
   else if (method == "lobpcg") made.method = Solution::lobpcg;
   else if (method == "shift_invert") made.method = Solution::shift_invert;
   else require(method == "lanczos", "the method of eigenvalues must be auto, lanczos, lobpcg or shift_invert");
@@ -75,8 +74,7 @@ std::vector<Given> listed(const shardmat_eigen_options& o) {
 }
 
 Dense rows_of(double* memory, const DistributedVector& vector) {
-  return {memory,         vector.own_rows(), vector.columns(), vector.columns(), DenseOrder::row_major,
-          ValueType::f64, Device{}};
+  return {memory, vector.own_rows(), vector.columns(), vector.columns(), DenseOrder::row_major, ValueType::f64, Device{}};
 }
 
 /// What a run found, and the vectors, if they are wanted.
@@ -142,8 +140,8 @@ int shardmat_eigen(shardmat_matrix* k, shardmat_matrix* m, const shardmat_eigen_
               "dimensions must be 2 or 3, or 0: no coordinates");
       require(known.dimensions == 0 || known.coordinates != nullptr || known.nodes == 0, "coordinates is NULL");
       if (known.dimensions != 0)
-        asked.pair.multigrid.coordinates = std::make_shared<const NodeCoordinates>(NodeCoordinates{
-            known.dimensions, {known.coordinates, known.coordinates + known.nodes * known.dimensions}});
+        asked.pair.multigrid.coordinates = std::make_shared<const NodeCoordinates>(
+            NodeCoordinates{known.dimensions, {known.coordinates, known.coordinates + known.nodes * known.dimensions}});
     });
     const ContextScope scope(state.own());
     DistributedMatrix& matrix = k->state->matrix->matrix();
@@ -153,16 +151,16 @@ int shardmat_eigen(shardmat_matrix* k, shardmat_matrix* m, const shardmat_eigen_
       x0->set_own(rows_of(const_cast<double*>(known.x0), *x0), matrix.context().stream());
     }
     Monitor monitor{known.monitor, known.user};
-    const PairResult found = find(matrix, m == nullptr ? nullptr : &m->state->matrix->matrix(), asked,
-                                  x0 ? &*x0 : nullptr, monitor, vectors);
+    const PairResult found =
+        find(matrix, m == nullptr ? nullptr : &m->state->matrix->matrix(), asked, x0 ? &*x0 : nullptr, monitor, vectors);
     double worst = 0;
     for (std::size_t i = 0; i < found.pairs.size(); ++i)
       values[i] = found.pairs[i].value, worst = std::max(worst, found.pairs[i].zero ? 0 : found.pairs[i].relative);
     converged = found.converged() && found.missing <= 0;
     if (result != nullptr)
       write_struct(result,
-                   {0, converged ? 1 : 0, found.confirmed ? 1 : 0, std::ssize(found.pairs), found.iterations, found.zero_modes,
-                    found.missing, worst, found.orthogonality, found.setup_seconds, found.seconds},
+                   {0, converged ? 1 : 0, found.confirmed ? 1 : 0, std::ssize(found.pairs), found.iterations,
+                    found.zero_modes, found.missing, worst, found.orthogonality, found.setup_seconds, found.seconds},
                    "");
   });
   if (status != SHARDMAT_OK || converged) return status;

@@ -331,33 +331,34 @@ int shardmat_pagerank_of_rows(shardmat_context* context, const shardmat_rows* gr
 
 typedef struct {
   size_t size;
-  int64_t count;          /* wanted eigenvalues, with "both" of each end; 0: 1 */
-  double tolerance;       /* lobpcg, shift_invert: of |Kx - lambda Mx| / (lambda |Mx|), 0: 1e-8; lanczos: of the residual over
-                           * the largest magnitude of an eigenvalue, 0: 1e-10 */
+  int64_t count;    /* wanted eigenvalues, with "both" of each end; 0: 1 */
+  double tolerance; /* lobpcg, shift_invert: of |Kx - lambda Mx| / (lambda |Mx|), 0: 1e-8; lanczos: of the residual over
+                     * the largest magnitude of an eigenvalue, 0: 1e-10 */
   int64_t max_iterations; /* 0: 500 blocks, or 10000 products of lanczos */
   int64_t guard;          /* lobpcg: vectors beside the wanted ones; 0: chosen */
   int64_t seed;           /* of random vectors; 0: 1 */
   double shift;           /* shift_invert: eigenvalues nearest to it, if has_shift is 1 */
   int has_shift;
-  int no_confirm;         /* 1: does not look for missing eigenvalues */
-  int assume_symmetric;   /* 1: does not check that the matrices are symmetric */
-  const char* method;     /* "lanczos", "lobpcg" (smallest ones, multigrid of K), "shift_invert" (factors of K - shift*M); NULL:
-                           * shift_invert with a shift, lobpcg with M, else lanczos */
-  const char* which;      /* of lanczos: "largest", "smallest" or "both"; NULL: largest; the other methods: smallest */
-  const double* x0;       /* own_rows * x0_columns, row by row: vectors to begin with, not of lanczos; NULL: random ones */
+  int no_confirm;       /* 1: does not look for missing eigenvalues */
+  int assume_symmetric; /* 1: does not check that the matrices are symmetric */
+  const char* method; /* "lanczos", "lobpcg" (smallest ones, multigrid of K), "shift_invert" (factors of K - shift*M); NULL:
+                       * shift_invert with a shift, lobpcg with M, else lanczos */
+  const char* which;  /* of lanczos: "largest", "smallest" or "both"; NULL: largest; the other methods: smallest */
+  const double* x0;   /* own_rows * x0_columns, row by row: vectors to begin with, not of lanczos; NULL: random ones */
   int64_t x0_columns;
   const double* coordinates; /* lobpcg: as of shardmat_solver_options */
   int64_t nodes;
   int32_t dimensions;
-  int (*monitor)(void* user, int64_t iterations, const double* residuals, int64_t count); /* as of shardmat_solver_options */
+  int (*monitor)(void* user, int64_t iterations, const double* numbers, int64_t columns); /* as of shardmat_solver_options;
+                                                                                           * residuals of the wanted pairs */
   void* user;
 } shardmat_eigen_options;
 
 typedef struct {
   size_t size;
   int converged;
-  int confirmed;        /* 1: factors or a random vector showed that no eigenvalue is missing */
-  int64_t count;        /* values that were written */
+  int confirmed; /* 1: factors or a random vector showed that no eigenvalue is missing */
+  int64_t count; /* values that were written */
   int64_t iterations;
   int64_t zero_modes;   /* values that are 0 up to rounding: motions of bodies that nothing holds */
   int64_t missing;      /* eigenvalues among those found that factors count and were not found; less than 0: not counted */
@@ -370,9 +371,9 @@ typedef struct {
  * GPU). K and M are symmetric, in f64 (lanczos: also f32), of one context, and have their rows in host memory; M is positive
  * definite. Rows of K that are those of the identity state known values if there is an M: they are left out. `values`: room
  * for `count`, with "both" twice as many. `vectors`: own_rows * as many, row by row, x*M*x = 1; or NULL on all ranks.
- * `options`, `result`: may be NULL. Collective. */
+ * `options`, `found`: may be NULL. Collective. */
 int shardmat_eigen(shardmat_matrix* k, shardmat_matrix* m, const shardmat_eigen_options* options, double* values,
-                   double* vectors, shardmat_eigen_result* result);
+                   double* vectors, shardmat_eigen_result* found);
 
 /* ---- Solving A*X = B ---- */
 

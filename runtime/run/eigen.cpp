@@ -112,8 +112,9 @@ class EigenRun : ReportedRun<EigenOptions, EigenReport> {
     communicator_.run_agreed([&] {
       const RowSource &k = *source_.rows, &m = *source.rows;
       if (m.rows() != k.rows() || m.cols() != k.cols())
-        throw Error(ErrorKind::usage, fmt::format("{} is {} × {} and {} is {} × {}; K x = λ M x needs matrices of one size",
-                                                  k.name(), k.rows(), k.cols(), m.name(), m.rows(), m.cols()),
+        throw Error(ErrorKind::usage,
+                    fmt::format("{} is {} × {} and {} is {} × {}; K x = λ M x needs matrices of one size", k.name(),
+                                k.rows(), k.cols(), m.name(), m.rows(), m.cols()),
                     "mass");
     });
     LoadOptions load = options_.load;
@@ -139,8 +140,8 @@ class EigenRun : ReportedRun<EigenOptions, EigenReport> {
     PairVectors vectors;
     PairResult& found = report_.pair;
     phase("iterate", [&] {
-      found = solve_pair(method_ == EigenMethod::lobpcg ? PairMethod::lobpcg : PairMethod::shift_invert, *matrix_, mass.get(),
-                         options, vectors, nullptr, options_.monitor, options_.stop);
+      found = solve_pair(method_ == EigenMethod::lobpcg ? PairMethod::lobpcg : PairMethod::shift_invert, *matrix_,
+                         mass.get(), options, vectors, nullptr, options_.monitor, options_.stop);
     });
     report_.phases.back().seconds = over_ranks(found.seconds, communicator_);
     add_load_phases(matrix_->load_times(), communicator_, report_.phases);
@@ -233,11 +234,16 @@ class EigenRun : ReportedRun<EigenOptions, EigenReport> {
 
 std::string_view name(EigenMethod method) {
   switch (method) {
-    case EigenMethod::automatic: return "auto";
-    case EigenMethod::power: return "power";
-    case EigenMethod::lanczos: return "lanczos";
-    case EigenMethod::lobpcg: return "lobpcg";
-    case EigenMethod::shift_invert: return "shift_invert";
+    case EigenMethod::automatic:
+      return "auto";
+    case EigenMethod::power:
+      return "power";
+    case EigenMethod::lanczos:
+      return "lanczos";
+    case EigenMethod::lobpcg:
+      return "lobpcg";
+    case EigenMethod::shift_invert:
+      return "shift_invert";
   }
   return "";
 }

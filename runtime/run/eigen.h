@@ -27,8 +27,8 @@ std::string_view name(EigenMethod method);
 std::string_view name(Which which);
 
 struct EigenOptions {
-  std::string matrix;            ///< matrix file or generator specification, see open_matrix()
-  std::string mass{};            ///< the same of M in K·x = λ·M·x; "auto": the .mas beside the matrix's .sti; empty: none
+  std::string matrix;  ///< matrix file or generator specification, see open_matrix()
+  std::string mass{};  ///< the same of M in K·x = λ·M·x; "auto": the .mas beside the matrix's .sti; empty: none
   bool allow_nonfinite = false;  ///< accept NaN and infinity among its values
   InputChoices choices{};        ///< what the user says about its file
   LoadOptions load;              ///< one right-hand side
@@ -49,7 +49,7 @@ struct EigenReport : IterativeReport {
   EigenResult result;
   std::string mass;  ///< the name of M; empty: none
   PairOptions options_of_pair;
-  PairResult pair;   ///< of lobpcg and shift_invert; `result` has its base, too
+  PairResult pair;                ///< of lobpcg and shift_invert; `result` has its base, too
   std::int64_t penalty_rows = 0;  ///< rows that state known values (penalty_rows.h): each makes an eigenvalue of no meaning
   double penalty_ratio = 0;       ///< the largest one of their diagonals to all else
 };

@@ -26,8 +26,7 @@ void write_pair_method(Table& t, const EigenReport& r) {
   t.row("problem", r.mass.empty() ? "K x = λ x" : fmt::format("K x = λ M x with M = {}", r.mass));
   t.row("method", lobpcg ? fmt::format("LOBPCG, a block of {} vectors", found.block)
                          : fmt::format("shift-invert Lanczos, blocks of {}, shift {:g}", found.block, found.shift));
-  t.row("wanted", fmt::format("{} {}", r.settings.count,
-                              r.options_of_pair.shift ? "nearest to the shift" : "smallest"));
+  t.row("wanted", fmt::format("{} {}", r.settings.count, r.options_of_pair.shift ? "nearest to the shift" : "smallest"));
   t.row("ends at", fmt::format("residuals |Kx - λMx| of {:g} of |λ| |Mx|, or {} iterations", r.options_of_pair.tolerance,
                                human_count(r.options_of_pair.max_iterations)));
   t.row(lobpcg ? "preconditioner" : "factors", found.inverse);
@@ -35,15 +34,18 @@ void write_pair_method(Table& t, const EigenReport& r) {
     t.row("supports", fmt::format("{} rows of K are those of the identity: they state known values, and are left out",
                                   human_count(found.identity_rows)));
   if (found.penalty_rows > 0)
-    t.row("supports", fmt::format("{} rows of K have a diagonal up to {:.2g} times all else: they state known values, and are "
-                                  "left out",
-                                  human_count(found.penalty_rows), found.penalty_ratio));
+    t.row("supports",
+          fmt::format("{} rows of K have a diagonal up to {:.2g} times all else: they state known values, and are "
+                      "left out",
+                      human_count(found.penalty_rows), found.penalty_ratio));
 }
 
 void write_pair_times(Table& t, const EigenReport& r) {
   const PairResult& found = r.pair;
   const double all = found.seconds;
-  const auto share = [&](double seconds) { return fmt::format("{} ({:.0f} %)", human_seconds(seconds), 100 * seconds / all); };
+  const auto share = [&](double seconds) {
+    return fmt::format("{} ({:.0f} %)", human_seconds(seconds), 100 * seconds / all);
+  };
   t.section("Times");
   t.row("set-up and iterations", human_seconds(all));
   t.row("  set-up", share(found.setup_seconds));
@@ -59,7 +61,8 @@ void write_pairs(Table& t, const EigenReport& r) {
                           ? "6 rigid-body modes: nothing holds the body"
                           : fmt::format("{} with λ = 0 up to rounding: motions that nothing holds", found.zero_modes));
   t.row("M-orthogonality", fmt::format("{:.1e}, the largest |xᵢᵀMxⱼ - δᵢⱼ|", found.orthogonality));
-  t.row("complete", found.completeness.empty() ? "not counted; guard vectors iterate with the wanted ones" : found.completeness);
+  t.row("complete",
+        found.completeness.empty() ? "not counted; guard vectors iterate with the wanted ones" : found.completeness);
   if (r.result.interrupted) t.row("interrupted", "the run was told to end; values are as far as they came");
   if (!r.output.empty()) t.row("written", r.output);
   t.line("  mode                        λ      frequency  |Kx - λMx|/(λ|Mx|)  converged");
@@ -81,12 +84,8 @@ ordered_json json_of_pair(const EigenReport& r) {
                      {"relative_residual", number(pair.relative)},
                      {"zero", pair.zero},
                      {"converged", pair.converged}});
-  ordered_json asked{{"method", name(r.method)},
-                     {"which", o.shift ? "nearest" : "smallest"},
-                     {"count", o.count},
-                     {"tolerance", o.tolerance},
-                     {"max_iterations", o.max_iterations},
-                     {"seed", o.seed}};
+  ordered_json asked{{"method", name(r.method)}, {"which", o.shift ? "nearest" : "smallest"}, {"count", o.count},
+                     {"tolerance", o.tolerance}, {"max_iterations", o.max_iterations},        {"seed", o.seed}};
   ordered_json of_pair{{"mass", r.mass},
                        {"zero_modes", found.zero_modes},
                        {"orthogonality", number(found.orthogonality)},
@@ -177,11 +176,12 @@ std::string to_json(const EigenReport& r) {
   const bool lanczos = r.method == EigenMethod::lanczos;
   ordered_json pairs = ordered_json::array(), of_pair;
   if (is_pair(r)) of_pair = json_of_pair(r);
-  else for (const Eigenpair& pair : r.result.pairs)
-    pairs.push_back({{"value", number(pair.value)},
-                     {"residual", number(pair.residual)},
-                     {"relative_residual", number(r.result.norm > 0 ? pair.residual / r.result.norm : 0)},
-                     {"converged", pair.converged}});
+  else
+    for (const Eigenpair& pair : r.result.pairs)
+      pairs.push_back({{"value", number(pair.value)},
+                       {"residual", number(pair.residual)},
+                       {"relative_residual", number(r.result.norm > 0 ? pair.residual / r.result.norm : 0)},
+                       {"converged", pair.converged}});
   ordered_json method{{"method", name(r.method)},
                       {"which", lanczos ? name(r.settings.which) : "magnitude"},
                       {"count", r.settings.count},

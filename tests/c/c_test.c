@@ -785,6 +785,46 @@ static void ranks_vertices(shardmat_context* context) {
   CHECK(result.converged == 0 && result.iterations == 1);
 }
 
+static void finds_eigenvalues(shardmat_context* context, int feeders) {
+  shardmat_matrix *k = NULL, *m = NULL;
+  OK(shardmat_matrix_from_file(context, "elasticity:n=4", NULL, &k));
+  OK(shardmat_matrix_from_file(context, "mass:n=4", NULL, &m));
+  shardmat_matrix_info info = {.size = sizeof info};
+  OK(shardmat_matrix_get_info(k, &info));
+  double values[9], again[9], *vectors = calloc((size_t)info.own_rows * 9 + 1, sizeof *vectors);
+  shardmat_eigen_result result = {.size = sizeof result};
+  shardmat_eigen_options options = {.size = sizeof options, .count = 9, .method = "lobpcg"};
+  if (feeders) {
+    REFUSED(shardmat_eigen(k, m, &options, values, vectors, &result), SHARDMAT_USAGE, "no feeders");
+    free(vectors);
+    shardmat_matrix_destroy(m), shardmat_matrix_destroy(k);
+    return;
+  }
+  OK(shardmat_eigen(k, m, &options, values, vectors, &result));
+  CHECK(result.converged && result.count == 9 && result.zero_modes == 6 && result.orthogonality < 1e-10);
+  CHECK(fabs(values[5]) < 1e-9 * values[6] && values[6] > 0 && values[8] >= values[7] && values[7] >= values[6]);
+  options.x0 = vectors, options.x0_columns = 9;
+  int64_t iterations = result.iterations;
+  OK(shardmat_eigen(k, m, &options, again, NULL, &result));
+  CHECK(result.iterations < iterations && fabs(again[8] - values[8]) < 1e-9 * values[8]);
+  const shardmat_eigen_options near = {.size = sizeof near, .count = 3, .shift = values[7] * 1.001, .has_shift = 1};
+  OK(shardmat_eigen(k, m, &near, again, NULL, &result));
+  CHECK(result.missing <= 0 && again[0] > 0 && again[2] >= again[0]);
+  const shardmat_eigen_options large = {.size = sizeof large, .count = 2, .which = "largest"};
+  OK(shardmat_eigen(k, NULL, &large, again, NULL, NULL));
+  CHECK(again[1] >= again[0] && again[0] > 0);
+  options.max_iterations = 1, options.x0 = NULL, options.x0_columns = 0, options.tolerance = 1e-13;
+  REFUSED(shardmat_eigen(k, m, &options, again, NULL, &result), SHARDMAT_NOT_CONVERGED, "tolerance");
+  options.which = "both";
+  REFUSED(shardmat_eigen(k, m, &options, again, NULL, &result), SHARDMAT_USAGE, "smallest");
+  REFUSED(shardmat_eigen(k, m, NULL, NULL, NULL, NULL), SHARDMAT_USAGE, "eigenvalues");
+  shardmat_matrix* small = NULL;
+  OK(shardmat_matrix_from_file(context, "mass:n=3", NULL, &small));
+  REFUSED(shardmat_eigen(k, small, NULL, again, NULL, NULL), SHARDMAT_USAGE, "one size");
+  free(vectors);
+  shardmat_matrix_destroy(small), shardmat_matrix_destroy(m), shardmat_matrix_destroy(k);
+}
+
 static void gives_memory(shardmat_context* context) {
   void* memory = NULL;
   OK(shardmat_context_allocate(context, 1000, &memory));
@@ -831,6 +871,7 @@ static void does_everything(shardmat_context* context, int feeders) {
   reads_files(context);
   multiplies_batches(context);
   ranks_vertices(context);
+  finds_eigenvalues(context, feeders);
   gives_memory(context);
 }
 

@@ -54,6 +54,7 @@ contains
     call takes_coordinates(context)
     call takes_penalty_rows(context)
     call ranks_vertices(context)
+    call finds_eigenvalues(context)
     call refuses(context)
     if (info%feeder == 1) return
     call multiplies_batches(context)
@@ -551,6 +552,43 @@ contains
     call ok(shardmat_pagerank_of_rows(context, shardmat_rows(rows=n, cols=n, row_ptr=c_loc(row_ptr), columns=c_loc(columns), &
             values=c_loc(values)), restarts=c_null_ptr, scores=c_loc(of_rows), ranked=ranked), 'PageRank of rows')
     call expect(near(of_rows, [ranked_dense(weights, uniform)], 1d-9), 'scores of rows')
+  end subroutine
+
+  subroutine finds_eigenvalues(context)
+    type(c_ptr), intent(in) :: context
+    type(c_ptr) :: k, m
+    type(shardmat_context_info) :: here
+    type(shardmat_matrix_info) :: info
+    type(shardmat_eigen_options) :: chosen
+    type(shardmat_eigen_result) :: found
+    real(c_double), target :: values(8), again(2)
+    real(c_double), allocatable, target :: vectors(:, :)
+    character(kind=c_char, len=13), target :: method = 'shift_invert'//c_null_char
+    integer(c_int) :: status
+    call ok(shardmat_context_get_info(context, here), 'context')
+    call ok(shardmat_matrix_from_file(context, 'elasticity:n=4'//c_null_char, matrix=k), 'K')
+    call ok(shardmat_matrix_from_file(context, 'mass:n=4'//c_null_char, matrix=m), 'M')
+    call ok(shardmat_matrix_get_info(k, info), 'sizes of K')
+    allocate (vectors(8, max(1_c_int64_t, info%own_rows)))
+    chosen%count = 8
+    status = shardmat_eigen(k, m, chosen, c_loc(values), c_loc(vectors), found)
+    if (status == shardmat_usage) then
+      call refused(status, shardmat_usage, 'feeders')
+    else
+      call ok(status, 'eigenvalues of K and M')
+      call expect(found%converged == 1 .and. found%zero_modes == 6 .and. found%orthogonality < 1d-10, 'modes of a free body')
+      call expect(all(abs(values(1:6)) < 1d-9*values(7)) .and. values(8) >= values(7), 'values of a free body')
+      if (ranks == 1) then  ! MUMPS wants MPI with threads
+        chosen%count = 2
+        chosen%shift = values(7)*1.01d0
+        chosen%has_shift = 1
+        chosen%method = c_loc(method)
+        call ok(shardmat_eigen(k, m, chosen, c_loc(again), c_null_ptr, found), 'eigenvalues near a shift')
+        call expect(near(again, values(7:8), 1d-8), 'values near a shift')
+      end if
+    end if
+    call shardmat_matrix_destroy(m)
+    call shardmat_matrix_destroy(k)
   end subroutine
 
   ! ---- Errors ----

@@ -22,6 +22,66 @@ def laplacian(n):
     return sp.csr_matrix(sp.kron(line, sp.eye(n)) + sp.kron(sp.eye(n), line))
 
 
+class Eigsh(unittest.TestCase):
+    """Pairs whose eigenvalues come once and twice; a mass matrix that is not the identity."""
+
+    def setUp(self):
+        line = sp.diags([1.0, 4.0, 1.0], [-1, 0, 1], shape=(12, 12)) / 6
+        self.a, self.m = laplacian(12), sp.csr_matrix(sp.kron(line, line))
+        self.rng = np.random.default_rng(5)
+
+    def assert_alike(self, found, expected, a, m=None):
+        (w, v), m = found, sp.identity(a.shape[0]) if m is None else m
+        np.testing.assert_allclose(w, np.sort(expected), rtol=1e-8)
+        np.testing.assert_allclose(a @ v, (m @ v) * w, atol=1e-6 * np.abs(w).max())
+        np.testing.assert_allclose(v.T @ (m @ v), np.eye(len(w)), atol=1e-8)
+
+    def test_called_as_scipys(self):
+        a, m = self.a, self.m
+        signature = list(inspect.signature(shardmat.eigsh).parameters)
+        of_scipy = [name for name in inspect.signature(spl.eigsh).parameters if name != "rng"]
+        self.assertEqual(signature[: len(of_scipy)], of_scipy)
+        for given in ({}, {"which": "LA"}, {"which": "SA"}, {"which": "BE"}, {"sigma": 0.4}, {"which": "SM"}):
+            for k in (1, 5):
+                with self.subTest(k=k, **given):
+                    self.assert_alike(shardmat.eigsh(a, k, **given), spl.eigsh(a, k, **given)[0], a)
+        for given in ({"which": "SM"}, {"sigma": 0.4}, {"which": "SM", "method": "shift_invert"}):
+            expected = spl.eigsh(a, 5, M=m, sigma=given.get("sigma", 0))[0]
+            with self.subTest(**given):
+                self.assert_alike(shardmat.eigsh(a, 5, m, **given), expected, a, m)
+                self.assert_alike(shardmat.eigsh(a.toarray(), 5, M=sp.csc_array(m), **given), expected, a, m)
+                np.testing.assert_allclose(shardmat.eigsh(a, 5, m, return_eigenvectors=False, **given), np.sort(expected), rtol=1e-8)
+        self.assert_alike(shardmat.eigsh(a - 3 * sp.eye(144), 4), spl.eigsh(a - 3 * sp.eye(144), 4)[0], a - 3 * sp.eye(144))
+
+    def test_beginnings_and_what_is_told(self):
+        exact = spl.eigsh(self.a, 6, M=self.m, sigma=0)
+        w, v, info = shardmat.eigsh(self.a, 6, self.m, which="SM", X=exact[1], return_info=True)
+        _, _, cold = shardmat.eigsh(self.a, 6, self.m, which="SM", return_info=True, v0=self.rng.standard_normal(144))
+        self.assertLess(info["iterations"], cold["iterations"])
+        self.assertTrue(info["converged"])
+        self.assertEqual(info["zero_modes"], 0)
+        counted = shardmat.eigsh(self.a, 6, self.m, sigma=0.3, return_info=True)[2]
+        self.assertIn(counted["missing"], (0, -1))
+        a, m = shardmat.Matrix.from_scipy(self.a), shardmat.Matrix.from_scipy(self.m)
+        self.assert_alike(shardmat.eigsh(a, 6, m, which="SM"), exact[0], self.a, self.m)
+
+    def test_what_is_wrong(self):
+        a, m = self.a, self.m
+        for error, told, call in (
+                (ValueError, "sigma", lambda: shardmat.eigsh(a, 3, m)),
+                (ValueError, "'LM'", lambda: shardmat.eigsh(a, 3, sigma=1, which="SM")),
+                (ValueError, "which is 'XX'", lambda: shardmat.eigsh(a, 3, which="XX")),
+                (ValueError, "k is 0", lambda: shardmat.eigsh(a, 0)),
+                (ValueError, "Minv", lambda: shardmat.eigsh(a, 3, Minv=a)),
+                (ValueError, "rows", lambda: shardmat.eigsh(a, 3, m, which="SM", X=np.ones((3, 2)))),
+                (TypeError, "LinearOperator", lambda: shardmat.eigsh(spl.aslinearoperator(a), 3)),
+                (shardmat.UsageError, "one size", lambda: shardmat.eigsh(a, 3, sp.eye(3), which="SM")),
+                (shardmat.InputError, "positive semidefinite", lambda: shardmat.eigsh(a - 4 * m, 3, m, which="SM")),
+                (shardmat.NotConvergedError, "maxiter", lambda: shardmat.eigsh(a, 8, m, which="SM", tol=1e-12, maxiter=1))):
+            with self.subTest(told), self.assertRaisesRegex(error, told):
+                call()
+
+
 class Scipy(unittest.TestCase):
     def setUp(self):
         self.rng = np.random.default_rng(8)

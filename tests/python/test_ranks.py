@@ -226,6 +226,25 @@ def boundary_values(context):
         np.testing.assert_allclose(b, (changed @ X[:, 0])[FIRST:LAST], atol=1e-12)
 
 
+def eigenvalues(context):
+    """M lies on other ranks than K: one is spread by nonzeros, the other by rows."""
+    k = shardmat.Matrix.from_file("elasticity:n=4,clamp=0.1", context=context, method="rows")
+    m = shardmat.Matrix.from_file("mass:n=4,clamp=0.1", context=context)
+    if comm.allreduce(context.info()["feeder"]):
+        refused(shardmat.UsageError, "no feeders", lambda: shardmat.eigsh(k, 5, m, which="SM"))
+        return
+    w, v, info = shardmat.eigsh(k, 5, m, which="SM", return_info=True)
+    again, u = shardmat.eigsh(k, 5, m, which="SM", method="shift_invert")
+    np.testing.assert_allclose(w, again, rtol=1e-9)
+    assert v.shape == (k.own_shape[0], 5) and info["converged"] and info["zero_modes"] == 0
+    plain = shardmat.Matrix.from_file("mass:n=4,clamp=0.1", context=context, method="rows")
+    np.testing.assert_allclose(comm.allreduce(v.T @ (plain @ v)), np.eye(5), atol=1e-9)
+    np.testing.assert_allclose(k @ v, (plain @ v) * w, atol=1e-7 * w[-1])
+    # Bending comes about two axes, so single vectors of u and v may differ; what they span does not.
+    np.testing.assert_allclose(np.linalg.svd(comm.allreduce(v.T @ (plain @ u)))[1], 1, atol=1e-8)
+    refused(shardmat.UsageError, "rank", lambda: shardmat.eigsh(k, 5 + (comm.rank == 0), m, which="SM"))
+
+
 def solving(context):
     m = shardmat.Matrix.from_rows(A[FIRST:LAST], context=context)
     solver = m.solver("gmres", "jacobi", columns=3, rtol=1e-12)
@@ -391,7 +410,7 @@ def main():
                 assert context.info()["ranks"] == comm.size > 1
                 if backend == "host":
                     assert context.info()["feeder"] == (owners > 0 and comm.rank == comm.size - 1)
-                for step in (own_rows, node_blocks, multigrid, factors, different_options, arrays_of_the_context, triplets, boundary_values, solving,
+                for step in (own_rows, node_blocks, multigrid, factors, different_options, arrays_of_the_context, triplets, boundary_values, eigenvalues, solving,
                              own_preconditioners, levels_of_multigrid,
                              penalty_rows, half_storage, files, errors, interrupted):
                     step(context)

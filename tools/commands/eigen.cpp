@@ -36,23 +36,26 @@ struct Options : LoadChoices {
 void add_method_options(const CommandLine& command, Options& o) {
   const CommandLine app = command.in(Topic::computation);
   LanczosOptions& s = o.eigen.settings;
-  app.add_option("--method", o.method,
-                 "lanczos: eigenvalues at the ends of the spectrum of a symmetric matrix. power: the eigenvalue of the "
-                 "largest magnitude of any square matrix. lobpcg: the smallest eigenvalues of a positive definite or "
-                 "semidefinite matrix, or of K x = λ M x, by blocks with multigrid. shift_invert: those nearest to --shift, or "
-                 "the smallest, by factors. auto: lanczos for one matrix, shift_invert with --shift and for pairs of 3,000 "
-                 "rows and fewer, else lobpcg")
+  app.add_option(
+         "--method", o.method,
+         "lanczos: eigenvalues at the ends of the spectrum of a symmetric matrix. power: the eigenvalue of the "
+         "largest magnitude of any square matrix. lobpcg: the smallest eigenvalues of a positive definite or "
+         "semidefinite matrix, or of K x = λ M x, by blocks with multigrid. shift_invert: those nearest to --shift, or "
+         "the smallest, by factors. auto: lanczos for one matrix, shift_invert with --shift and for pairs of 3,000 "
+         "rows and fewer, else lobpcg")
       ->check(one_of({"auto", "lanczos", "power", "lobpcg", "shift_invert"}))
       ->capture_default_str()
       ->common();
-  app.add_option("--mass", o.eigen.mass,
-                 "M of K x = λ M x, in any format: symmetric and positive definite, of the size of the matrix, which is K. "
-                 "The report has frequencies sqrt(λ)/(2 pi). Rows of K that are those of the identity are left out. auto: the "
-                 ".mas beside a .sti of CalculiX")
+  app.add_option(
+         "--mass", o.eigen.mass,
+         "M of K x = λ M x, in any format: symmetric and positive definite, of the size of the matrix, which is K. "
+         "The report has frequencies sqrt(λ)/(2 pi). Rows of K that are those of the identity are left out. auto: the "
+         ".mas beside a .sti of CalculiX")
       ->type_name("FILE")
       ->common();
-  app.add_option("--shift", o.shift,
-                 "shift_invert: eigenvalues nearest to X; of a frequency f take (2 pi f)^2. Needs MUMPS, or Eigen on one rank")
+  app.add_option(
+         "--shift", o.shift,
+         "shift_invert: eigenvalues nearest to X; of a frequency f take (2 pi f)^2. Needs MUMPS, or Eigen on one rank")
       ->check(finite_number())
       ->common();
   app.add_option("--guard", o.eigen.pair.guard,

@@ -15,8 +15,8 @@ struct Eigenpair {
   double value = 0;
   double residual = 0;     ///< ‖A·x − value·x‖₂ for the x of length 1
   bool converged = false;  ///< residual ≤ tolerance · EigenResult::norm; of a pair of matrices: as PairOptions says
-  double relative = 0;     ///< of a pair of matrices: ‖K·x − λ·M·x‖ / (|λ|·‖M·x‖); of a zero mode over ‖diag(K)·x‖
-  bool zero = false;       ///< of a pair of matrices: λ is 0 up to rounding
+  double relative = 0;  ///< of a pair of matrices: ‖K·x − λ·M·x‖ / (|λ|·‖M·x‖); of a zero mode over ‖diag(K)·x‖
+  bool zero = false;  ///< of a pair of matrices: λ is 0 up to rounding
 };
 
 struct EigenResult {

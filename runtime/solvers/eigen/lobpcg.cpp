@@ -181,9 +181,10 @@ class LobpcgRun {
     }
     ranks_.run_agreed([&] {
       if (found_ < o_.count)
-        throw Error(ErrorKind::usage,
-                    fmt::format("there are {} eigenvalues at most (rows that are not held), and {} are wanted", found_, o_.count),
-                    "count");
+        throw Error(
+            ErrorKind::usage,
+            fmt::format("there are {} eigenvalues at most (rows that are not held), and {} are wanted", found_, o_.count),
+            "count");
     });
     p_.multiply_k(panels(x_, found_), panels(kx_, found_));
     rotate();
@@ -197,8 +198,7 @@ class LobpcgRun {
       const NullVectors& null = hierarchy->null_vectors();
       const HostVector<std::int64_t> places = p_.k().y_rows()->places_of_rows();
       for (; given < std::min<std::int64_t>(null.count, x_.columns()); ++given)
-        for (std::int64_t i = 0; i < rows_; ++i)
-          x_.entry(i, given) = null.of_own[at(places[at(i)] * null.count + given)];
+        for (std::int64_t i = 0; i < rows_; ++i) x_.entry(i, given) = null.of_own[at(places[at(i)] * null.count + given)];
     }
     if (x0 != nullptr) {
       const auto* const from = static_cast<const double*>(x0->view().data);
@@ -258,8 +258,8 @@ class LobpcgRun {
   std::vector<Eigenpair> pairs() const {
     std::vector<Eigenpair> found;
     for (std::int64_t j = 0; j < o_.count; ++j)
-      found.push_back({values_[at(j)], sizes_.r[at(j)],
-                       sizes_.r[at(j)] <= allowed(values_[at(j)], o_.tolerance, sizes_, at(j))});
+      found.push_back(
+          {values_[at(j)], sizes_.r[at(j)], sizes_.r[at(j)] <= allowed(values_[at(j)], o_.tolerance, sizes_, at(j))});
     return found;
   }
 
@@ -320,7 +320,8 @@ class LobpcgRun {
     solve_small(h, fresh, of_x, of_old);
     const Panels k_basis = joined({panels(kx_, found_), panels(kd_, directions_), panels(kw_, fresh)}),
                  m_basis = joined({panels(mx_, found_), panels(md_, directions_), panels(mw_, fresh)});
-    const Panels to = joined({x, panels(d_, next_directions_)}), k_to = joined({panels(kx_, found_), panels(kd_, next_directions_)}),
+    const Panels to = joined({x, panels(d_, next_directions_)}),
+                 k_to = joined({panels(kx_, found_), panels(kd_, next_directions_)}),
                  m_to = joined({panels(mx_, found_), panels(md_, next_directions_)});
     combine(basis, c_, to, rows_), combine(k_basis, c_, k_to, rows_), combine(m_basis, c_, m_to, rows_);
     directions_ = next_directions_;
@@ -385,9 +386,9 @@ class LobpcgRun {
   std::vector<std::int64_t> active_;
   ColumnSizes sizes_;
   Small known_, c_;
-  bool fresh_ = false;  ///< X and its products were just computed anew
+  bool fresh_ = false;          ///< X and its products were just computed anew
   int renewed_ = 0, seen_ = 0;  ///< seen_: iterations with zero modes that multigrid does not know
-  int made_anew_ = 0;  ///< how often the preconditioner was, with zero modes
+  int made_anew_ = 0;           ///< how often the preconditioner was, with zero modes
   bool exact_ = false;          ///< it was made anew in f64
 };
 

@@ -17,11 +17,12 @@
 
 namespace shardmat::modes {
 
-/// A preconditioner for kPanel columns, symmetric and positive; `known`: what K maps to 0, or null. `exact`: in f64. Collective.
+/// A preconditioner for kPanel columns, symmetric and positive; `known`: what K maps to 0, or null. `exact`: in f64.
+/// Collective.
 using MakeInverse = std::function<std::unique_ptr<Preconditioner>(std::shared_ptr<const NearNullVectors> known, bool exact)>;
 
-/// Adds to `result` what it finds. If K has zero modes that the preconditioner does not know, it enlarges them until rounding
-/// in f32 leaves nothing else: it is made anew in f64, and with these modes as soon as they are found.
+/// Adds to `result` what it finds. If K has zero modes that the preconditioner does not know, it enlarges them until
+/// rounding in f32 leaves nothing else: it is made anew in f64, and with these modes as soon as they are found.
 void lobpcg(Pencil& pencil, const MakeInverse& make_inverse, const PairOptions& options, const DistributedVector* x0,
             const EigenMonitor& monitor, const std::function<bool()>& stop, PairVectors& vectors, PairResult& result);
 

@@ -44,10 +44,11 @@ PairResult solve_pair(PairMethod method, DistributedMatrix& k, DistributedMatrix
   const ContextScope scope(context);
   Communicator& ranks = context.communicator();
   require_same_on_all_ranks(
-      ranks, {given_number("count", static_cast<double>(options.count)), given_number("tolerance", options.tolerance),
-              given_number("max_iterations", static_cast<double>(options.max_iterations)),
-              given_number("guard", static_cast<double>(options.guard)), given_number("seed", static_cast<double>(options.seed)),
-              given_number("shift", options.shift.value_or(0)), given_number("confirm", options.confirm)});
+      ranks,
+      {given_number("count", static_cast<double>(options.count)), given_number("tolerance", options.tolerance),
+       given_number("max_iterations", static_cast<double>(options.max_iterations)),
+       given_number("guard", static_cast<double>(options.guard)), given_number("seed", static_cast<double>(options.seed)),
+       given_number("shift", options.shift.value_or(0)), given_number("confirm", options.confirm)});
   const Timer set_up;
   std::unique_ptr<DistributedMatrix> moved;
   if (m != nullptr) moved = modes::on_maps_of(k, *m);
@@ -76,9 +77,9 @@ PairResult solve_pair(PairMethod method, DistributedMatrix& k, DistributedMatrix
     modes::shift_invert(pencil, options, x0, monitor, stop, vectors, result);
   }
   result.seconds = ranks.all_reduce(set_up.seconds(), Reduction::max);
-  for (const auto& [to, seconds] : {std::pair(&result.product_seconds, pencil.k_seconds), std::pair(&result.mass_seconds, pencil.m_seconds),
-                                    std::pair(&result.inverse_seconds, result.inverse_seconds),
-                                    std::pair(&result.setup_seconds, result.setup_seconds)})
+  for (const auto& [to, seconds] :
+       {std::pair(&result.product_seconds, pencil.k_seconds), std::pair(&result.mass_seconds, pencil.m_seconds),
+        std::pair(&result.inverse_seconds, result.inverse_seconds), std::pair(&result.setup_seconds, result.setup_seconds)})
     *to = ranks.all_reduce(seconds, Reduction::max);
   result.identity_rows = pencil.identity_rows(), result.penalty_rows = pencil.penalty_rows();
   result.penalty_ratio = pencil.penalty_ratio();

@@ -16,12 +16,12 @@
 namespace shardmat {
 
 struct PairOptions {
-  std::int64_t count = 6;    ///< wanted eigenpairs
-  double tolerance = 1e-8;   ///< of ‖K·x − λ·M·x‖ / (λ·‖M·x‖)
+  std::int64_t count = 6;             ///< wanted eigenpairs
+  double tolerance = 1e-8;            ///< of ‖K·x − λ·M·x‖ / (λ·‖M·x‖)
   std::int64_t max_iterations = 500;  ///< of blocks
-  std::int64_t guard = 0;    ///< further vectors that lobpcg iterates with; 0: a third of the wanted ones, and 2
-  std::uint64_t seed = 1;    ///< of random vectors
-  bool confirm = true;       ///< shift_invert: counts the eigenvalues by the signs of further factors
+  std::int64_t guard = 0;             ///< further vectors that lobpcg iterates with; 0: a third of the wanted ones, and 2
+  std::uint64_t seed = 1;             ///< of random vectors
+  bool confirm = true;                ///< shift_invert: counts the eigenvalues by the signs of further factors
   bool assume_symmetric = false;
   std::optional<double> shift;  ///< shift_invert: modes nearest to it; none: the smallest ones
   MultigridOptions multigrid;   ///< of lobpcg
@@ -34,11 +34,11 @@ struct PairResult : EigenResult {
   std::int64_t missing = -1;
   std::int64_t identity_rows = 0, penalty_rows = 0;  ///< rows that state known values: they were left out
   double penalty_ratio = 0;
-  std::int64_t block = 0;       ///< vectors that were iterated at once
-  double shift = 0;             ///< of the factors
+  std::int64_t block = 0;  ///< vectors that were iterated at once
+  double shift = 0;        ///< of the factors
   double setup_seconds = 0, product_seconds = 0, mass_seconds = 0, inverse_seconds = 0;  ///< on the slowest rank
-  std::string inverse;          ///< the preconditioner or the factors
-  std::string completeness;     ///< how the set was checked
+  std::string inverse;       ///< the preconditioner or the factors
+  std::string completeness;  ///< how the set was checked
 };
 
 /// The eigenvectors that a method found: `count` columns of panels, by ascending λ.
@@ -50,11 +50,11 @@ struct PairVectors {
 class DistributedMatrix;
 
 /// The smallest eigenvalues by LOBPCG with multigrid of K, or those nearest to a shift by block Lanczos with the factors of
-/// K − σ·M. `m` null: the identity. `x0`: vectors to begin with, n × any number of columns; null: random ones. Collective; the same error
-/// on all ranks.
+/// K − σ·M. `m` null: the identity. `x0`: vectors to begin with, n × any number of columns; null: random ones. Collective;
+/// the same error on all ranks.
 enum class PairMethod { lobpcg, shift_invert };
-PairResult solve_pair(PairMethod method, DistributedMatrix& k, DistributedMatrix* m, const PairOptions& options, PairVectors& vectors,
-                      const DistributedVector* x0 = nullptr, const EigenMonitor& monitor = {},
+PairResult solve_pair(PairMethod method, DistributedMatrix& k, DistributedMatrix* m, const PairOptions& options,
+                      PairVectors& vectors, const DistributedVector* x0 = nullptr, const EigenMonitor& monitor = {},
                       const std::function<bool()>& stop = {});
 /// n × count in row layout of f64.
 void copy_vectors(const PairVectors& from, DistributedVector& to);

@@ -114,10 +114,10 @@ Small gram(const Panels& a, const Panels& b, std::int64_t rows) {
         const std::int64_t some = std::min(kRowsAtOnce, end - row);
         for (std::size_t i = 0; i < a.size(); ++i)
           for (std::size_t j = 0; j < b.size(); ++j)
-            add_gram<decltype(set)>(a[i] + row * kPanel, b[j] + row * kPanel, some,
-                                    into + static_cast<std::int64_t>(i) * kPanel * sums.columns +
-                                        static_cast<std::int64_t>(j) * kPanel,
-                                    sums.columns);
+            add_gram<decltype(set)>(
+                a[i] + row * kPanel, b[j] + row * kPanel, some,
+                into + static_cast<std::int64_t>(i) * kPanel * sums.columns + static_cast<std::int64_t>(j) * kPanel,
+                sums.columns);
       }
     });
   };
@@ -142,10 +142,10 @@ void combine(const Panels& a, const Small& c, const Panels& y, std::int64_t rows
           if (add) std::copy_n(y[j] + row * kPanel, some * kPanel, to);
           else std::fill_n(to, some * kPanel, 0.0);
           for (std::size_t i = 0; i < a.size(); ++i)
-            add_combination<decltype(set)>(a[i] + row * kPanel,
-                                           c.values.data() + static_cast<std::int64_t>(i) * kPanel * c.columns +
-                                               static_cast<std::int64_t>(j) * kPanel,
-                                           c.columns, some, to);
+            add_combination<decltype(set)>(
+                a[i] + row * kPanel,
+                c.values.data() + static_cast<std::int64_t>(i) * kPanel * c.columns + static_cast<std::int64_t>(j) * kPanel,
+                c.columns, some, to);
         }
         for (std::size_t j = 0; j < y.size(); ++j)
           std::copy_n(made.data() + j * index(kRowsAtOnce * kPanel), some * kPanel, y[j] + row * kPanel);

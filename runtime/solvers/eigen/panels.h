@@ -1,7 +1,7 @@
 // Blocks of vectors in host memory, and the two operations between them that block methods live on.
 //
-// A panel is eight vectors side by side: row-major, 64 bytes a row. A block is a number of panels, so that every product with
-// a matrix, every cycle and every inner loop has the same width. Places that a method has no vector for are 0.
+// A panel is eight vectors side by side: row-major, 64 bytes a row. A block is a number of panels, so that every product
+// with a matrix, every cycle and every inner loop has the same width. Places that a method has no vector for are 0.
 //
 // Threads: a block is used by one thread at a time; the work is spread over its host threads. Nothing is collective.
 #pragma once
@@ -25,9 +25,7 @@ class Block {
   std::int64_t columns() const { return panels_ * kPanel; }
   double* panel(std::int64_t p) { return memory_.data() + p * rows_ * kPanel; }
   const double* panel(std::int64_t p) const { return memory_.data() + p * rows_ * kPanel; }
-  double& entry(std::int64_t row, std::int64_t column) {
-    return panel(column / kPanel)[row * kPanel + column % kPanel];
-  }
+  double& entry(std::int64_t row, std::int64_t column) { return panel(column / kPanel)[row * kPanel + column % kPanel]; }
   std::int64_t bytes() const { return static_cast<std::int64_t>(memory_.size() * sizeof(double)); }
 
  private:

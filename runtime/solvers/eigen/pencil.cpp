@@ -39,8 +39,8 @@ void require_pair(const DistributedMatrix& k, const DistributedMatrix* m) {
 void require_one_size(const DistributedMatrix& k, const DistributedMatrix& m) {
   if (m.rows() == k.rows() && m.cols() == k.cols()) return;
   throw Error(ErrorKind::usage,
-              fmt::format("K is {} × {} and M is {} × {}; K x = λ M x needs matrices of one size", k.rows(), k.cols(), m.rows(),
-                          m.cols()),
+              fmt::format("K is {} × {} and M is {} × {}; K x = λ M x needs matrices of one size", k.rows(), k.cols(),
+                          m.rows(), m.cols()),
               "mass");
 }
 
@@ -107,11 +107,12 @@ void Pencil::require_symmetric(const Product& product, const char* name) const {
   const SymmetryProbe probe = probe_symmetry(product, k_.context().stream());
   k_.context().communicator().run_agreed([&] {
     if (probe.symmetric) return;
-    throw Error(ErrorKind::usage,
-                fmt::format("{} is not symmetric: xᵀAy and yᵀAx of random x and y differ by {:.3g}, and its magnitudes add up "
-                            "to {:.3g}; this method needs symmetric matrices",
-                            name, probe.difference, probe.scale),
-                name[0] == 'M' ? "mass" : "matrix");
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{} is not symmetric: xᵀAy and yᵀAx of random x and y differ by {:.3g}, and its magnitudes add up "
+                    "to {:.3g}; this method needs symmetric matrices",
+                    name, probe.difference, probe.scale),
+        name[0] == 'M' ? "mass" : "matrix");
   });
 }
 
@@ -119,9 +120,10 @@ void Pencil::require_symmetric(const Product& product, const char* name) const {
 void Pencil::find_held_rows() {
   Communicator& ranks = k_.context().communicator();
   Stream& stream = k_.context().stream();
-  const PenaltyFindings penalty =
-      find_penalty_rows(k_, PenaltyRows::automatic, [&]() -> const Product& { return *k_product_; }, stream);
-  const HostVector<std::int64_t> k_ids = k_.column_ids(), m_ids = m_ != nullptr ? m_->column_ids() : HostVector<std::int64_t>();
+  const PenaltyFindings penalty = find_penalty_rows(
+      k_, PenaltyRows::automatic, [&]() -> const Product& { return *k_product_; }, stream);
+  const HostVector<std::int64_t> k_ids = k_.column_ids(),
+                                 m_ids = m_ != nullptr ? m_->column_ids() : HostVector<std::int64_t>();
   const std::int64_t rows = local_rows();
   HostVector<double> held, m_diagonal;
   std::array<double, 3> counts{};  // identity rows, rows that are coupled
@@ -150,7 +152,8 @@ void Pencil::find_held_rows() {
     counts[0] = 0;
   }
   for (const std::int64_t row : penalty.rows) held[at(row)] = 1;
-  identity_rows_ = static_cast<std::int64_t>(counts[0]), penalty_rows_ = penalty.count, penalty_ratio_ = penalty.largest_ratio;
+  identity_rows_ = static_cast<std::int64_t>(counts[0]), penalty_rows_ = penalty.count,
+  penalty_ratio_ = penalty.largest_ratio;
   const HostVector<double> k_held = k_.column_values(held),
                            m_held = m_ != nullptr ? m_->column_values(held) : HostVector<double>();
   std::array<double, 7> sums{};  // of K: magnitudes, diagonal; of M: magnitudes, diagonal; held, without mass, below 0
@@ -175,10 +178,11 @@ void Pencil::find_held_rows() {
   ranks.all_reduce(std::span<double>(sums), Reduction::sum);
   ranks.run_agreed([&] {
     if (sums[6] > 0)
-      throw Error(ErrorKind::input,
-                  fmt::format("M is not positive definite: {:.0f} of its diagonal entries are below 0; is it the mass matrix?",
-                              sums[6]),
-                  "mass");
+      throw Error(
+          ErrorKind::input,
+          fmt::format("M is not positive definite: {:.0f} of its diagonal entries are below 0; is it the mass matrix?",
+                      sums[6]),
+          "mass");
     if (sums[3] == 0 && rows > 0 && sums[4] < static_cast<double>(k_.rows()))
       throw Error(ErrorKind::input, "M is not positive definite: its diagonal is 0; is it the mass matrix?", "mass");
     HostVector<std::int64_t> places;

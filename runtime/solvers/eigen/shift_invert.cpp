@@ -253,8 +253,7 @@ class ShiftInvertRun {
     const std::vector<std::int64_t> places = used();
     Small c(size_ * kPanel, (some + kPanel - 1) / kPanel * kPanel);
     for (std::int64_t j = 0; j < some; ++j)
-      for (std::size_t i = 0; i < places.size(); ++i)
-        c(places[i], j) = ritz_.vectors[at(order_[at(j)]) * places.size() + i];
+      for (std::size_t i = 0; i < places.size(); ++i) c(places[i], j) = ritz_.vectors[at(order_[at(j)]) * places.size() + i];
     return c;
   }
 
@@ -277,9 +276,10 @@ class ShiftInvertRun {
     const std::int64_t some = std::min(count_, estimates());
     ranks_.run_agreed([&] {
       if (some < count_)
-        throw Error(ErrorKind::usage,
-                    fmt::format("{} eigenvalues are wanted, and only {} are to be had: M has no mass for the others", count_, some),
-                    "count");
+        throw Error(
+            ErrorKind::usage,
+            fmt::format("{} eigenvalues are wanted, and only {} are to be had: M has no mass for the others", count_, some),
+            "count");
     });
     for (std::int64_t i = count_; i < std::min(estimates(), count_ + kPanel); ++i) further_.push_back(value(i));
     const std::int64_t panels = (count_ + kPanel - 1) / kPanel;
@@ -340,19 +340,18 @@ class ShiftInvertRun {
     }
     result_.missing = to - from - inside;
     result_.confirmed = result_.missing == 0;
-    result_.completeness =
-        fmt::format("factors count {} eigenvalues in [{:.6g}, {:.6g}]; {} were found", to - from,
-                    o_.shift ? sigma_ - radius : 0.0, sigma_ + radius, inside);
+    result_.completeness = fmt::format("factors count {} eigenvalues in [{:.6g}, {:.6g}]; {} were found", to - from,
+                                       o_.shift ? sigma_ - radius : 0.0, sigma_ + radius, inside);
   }
 
   void describe() {
     const DirectReport& report = factors_.report();
     result_.shift = sigma_;
     result_.block = kPanel;
-    result_.inverse = fmt::format("{}: {}; ordering {}, {} nonzeros in {}; ordered in {}, factorised in {}", report.library,
-                                  report.kind, report.ordering, human_count(report.nonzeros),
-                                  human_bytes(static_cast<double>(report.bytes)), human_seconds(report.analysis_seconds),
-                                  human_seconds(report.factorise_seconds));
+    result_.inverse =
+        fmt::format("{}: {}; ordering {}, {} nonzeros in {}; ordered in {}, factorised in {}", report.library, report.kind,
+                    report.ordering, human_count(report.nonzeros), human_bytes(static_cast<double>(report.bytes)),
+                    human_seconds(report.analysis_seconds), human_seconds(report.factorise_seconds));
   }
 
   Pencil& p_;
@@ -364,10 +363,10 @@ class ShiftInvertRun {
   std::int64_t rows_, count_;
   double sigma_;
   ShiftedFactors factors_;
-  std::int64_t most_, kept_;  ///< panels of the basis, and those that a restart keeps
-  Block v_, mv_;              ///< the basis, then the panel that continues it; M times that panel
-  Small h_, below_h_;         ///< OP·V = V·h + (next panel)·below_h·(last panel's rows)
-  std::int64_t size_ = 0;     ///< panels of the basis
+  std::int64_t most_, kept_;            ///< panels of the basis, and those that a restart keeps
+  Block v_, mv_;                        ///< the basis, then the panel that continues it; M times that panel
+  Small h_, below_h_;                   ///< OP·V = V·h + (next panel)·below_h·(last panel's rows)
+  std::int64_t size_ = 0;               ///< panels of the basis
   std::vector<std::int64_t> in_panel_;  ///< vectors in each panel, the one that continues the basis included
   SymmetricEigen ritz_;
   std::vector<std::int64_t> order_;

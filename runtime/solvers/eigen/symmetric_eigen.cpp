@@ -68,7 +68,8 @@ void diagonalise(Tridiagonal& t, std::size_t n) {
   for (std::size_t l = 0; l < n; ++l)
     for (int iteration = 0; iteration < kMostIterations; ++iteration) {
       std::size_t m = l;
-      while (m + 1 < n && std::abs(e[m]) > std::numeric_limits<double>::epsilon() / 2 * (std::abs(d[m]) + std::abs(d[m + 1])))
+      while (m + 1 < n &&
+             std::abs(e[m]) > std::numeric_limits<double>::epsilon() / 2 * (std::abs(d[m]) + std::abs(d[m + 1])))
         ++m;
       if (m == l) break;
       const double half = (d[l + 1] - d[l]) / (2 * e[l]), r = std::hypot(half, 1.0);
