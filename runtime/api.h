@@ -35,6 +35,7 @@
 #include "runtime/matrix/vector_operations.h"   // dot, norm, axpy, xpay, scale
 #include "runtime/solvers/eigen/lanczos.h"      // eigenvalues at the ends of a symmetric matrix's spectrum
 #include "runtime/solvers/eigen/pagerank.h"     // scores of a graph's vertices by random walks
+#include "runtime/solvers/eigen/pair.h"         // K·x = λ·M·x: the smallest eigenvalues, or those near a shift
 #include "runtime/solvers/eigen/power.h"        // the eigenvalue of the largest magnitude
 #include "runtime/solvers/eigen/transition.h"   // from a graph to the matrix of a random walk
 #include "runtime/solvers/solver.h"             // A·X = B by Krylov methods

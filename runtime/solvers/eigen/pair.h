@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -49,10 +50,10 @@ struct PairVectors {
 
 class DistributedMatrix;
 
+enum class PairMethod { lobpcg, shift_invert };
 /// The smallest eigenvalues by LOBPCG with multigrid of K, or those nearest to a shift by block Lanczos with the factors of
 /// K − σ·M. `m` null: the identity. `x0`: vectors to begin with, n × any number of columns; null: random ones. Collective;
 /// the same error on all ranks.
-enum class PairMethod { lobpcg, shift_invert };
 PairResult solve_pair(PairMethod method, DistributedMatrix& k, DistributedMatrix* m, const PairOptions& options,
                       PairVectors& vectors, const DistributedVector* x0 = nullptr, const EigenMonitor& monitor = {},
                       const std::function<bool()>& stop = {});
