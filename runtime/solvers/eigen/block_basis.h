@@ -12,7 +12,7 @@
 #include "comm/communicator.h"
 #include "runtime/solvers/eigen/panels.h"
 #include "runtime/solvers/eigen/pencil.h"
-#include "runtime/solvers/eigen/symmetric_eigen.h"
+#include "runtime/solvers/loop/symmetric_eigen.h"
 
 namespace shardmat::modes {
 

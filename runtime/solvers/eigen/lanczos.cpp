@@ -19,11 +19,11 @@
 #include "runtime/context/context_scope.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/solvers/eigen/power.h"
-#include "runtime/solvers/eigen/symmetric_eigen.h"
 #include "runtime/solvers/loop/basis_passes.h"
 #include "runtime/solvers/loop/random_entries.h"
 #include "runtime/solvers/loop/square_underflow.h"
 #include "runtime/solvers/loop/stop_vote.h"
+#include "runtime/solvers/loop/symmetric_eigen.h"
 #include "runtime/solvers/loop/symmetry.h"
 
 namespace shardmat {

@@ -60,11 +60,12 @@ PairResult solve_pair(PairMethod method, DistributedMatrix& k, DistributedMatrix
     ranks.run_agreed([&] {
       for (const double diagonal : pencil.k_diagonal())
         if (diagonal < 0)
-          throw Error(ErrorKind::input,
-                      fmt::format("K is not positive semidefinite: its diagonal has {:.6g}; take the method shift_invert with "
-                                  "a shift, which needs no positive K",
-                                  diagonal),
-                      "method");
+          throw Error(
+              ErrorKind::input,
+              fmt::format("K is not positive semidefinite: its diagonal has {:.6g}; take the method shift_invert with "
+                          "a shift, which needs no positive K",
+                          diagonal),
+              "method");
       if (pencil.massless() > 0)
         throw Error(ErrorKind::input,
                     fmt::format("M is not positive definite: {} of its rows have no mass; take the method shift_invert",

@@ -8,8 +8,8 @@
 
 #include "kernels/base/parallel.h"
 #include "runtime/context/context.h"
-#include "runtime/solvers/eigen/symmetric_eigen.h"
 #include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/loop/symmetric_eigen.h"
 #include "runtime/solvers/multigrid/blocks.h"
 #include "runtime/solvers/multigrid/near_null_space.h"
 #include "runtime/solvers/multigrid/take_nodes.h"

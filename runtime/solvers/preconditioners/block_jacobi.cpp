@@ -17,8 +17,8 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/held_rows.h"
 #include "runtime/matrix/vectors.h"
-#include "runtime/solvers/eigen/symmetric_eigen.h"
 #include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/loop/symmetric_eigen.h"
 
 namespace shardmat {
 namespace {

@@ -13,8 +13,8 @@
 #include "runtime/solvers/eigen/lanczos.h"
 #include "runtime/solvers/eigen/pagerank.h"
 #include "runtime/solvers/eigen/power.h"
-#include "runtime/solvers/eigen/symmetric_eigen.h"
 #include "runtime/solvers/eigen/transition.h"
+#include "runtime/solvers/loop/symmetric_eigen.h"
 #include "tests/runtime/matrix/test_matrix.h"
 
 namespace shardmat {

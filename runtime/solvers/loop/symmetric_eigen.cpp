@@ -1,4 +1,4 @@
-#include "runtime/solvers/eigen/symmetric_eigen.h"
+#include "runtime/solvers/loop/symmetric_eigen.h"
 
 #include <algorithm>
 #include <cmath>
