@@ -69,8 +69,11 @@ ColumnSizes sizes_of(Pencil& pencil, Block& x, Block& kx, Block& mx, const std::
 /// λ is 0 up to rounding errors of xᵀ·K·x.
 bool is_zero(double value, double energy) { return std::abs(value) <= 1e3 * kRoundoff * energy; }
 
+/// Of zero modes less is asked for: that xᵀ·K·x is 0 says more than ‖K·x‖, which rough parts of x dominate.
 double allowed(double value, double tolerance, const ColumnSizes& sizes, std::size_t j) {
-  return std::max(tolerance * std::abs(value) * sizes.mx[j], 8 * kRoundoff * sizes.rounding[j]);
+  constexpr double kOfZero = 1e-3;
+  const double of_zero = is_zero(value, sizes.energy[j]) ? kOfZero * tolerance * sizes.rounding[j] : 0;
+  return std::max({tolerance * std::abs(value) * sizes.mx[j], 8 * kRoundoff * sizes.rounding[j], of_zero});
 }
 
 class LobpcgRun {
