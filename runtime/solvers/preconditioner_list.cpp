@@ -9,12 +9,14 @@
 namespace shardmat {
 namespace {
 
-constexpr std::array<PreconditionerEntry, 6> kPreconditioners{{
+constexpr std::array<PreconditionerEntry, 8> kPreconditioners{{
     {"none", "no preconditioner", make_no_preconditioner},
     {"jacobi", "the diagonal of the matrix", make_jacobi},
     {"block_jacobi", "blocks around the diagonal, of the unknowns of a node", make_block_jacobi},
     {"chebyshev", "a Chebyshev polynomial of the matrix scaled by its diagonal, for positive definite matrices",
      make_chebyshev_polynomial},
+    {"ilu", "incomplete factors L·U of each rank's rows, on the host", make_ilu},
+    {"ic", "incomplete factors L·D·Lᵀ of each rank's rows, on the host, for symmetric matrices", make_ic},
     {"multigrid", "a cycle of smoothed aggregation, for positive definite matrices", make_multigrid},
     {"direct", "the factors of the matrix, by MUMPS or Eigen in host memory: exact but for rounding", make_direct},
 }};

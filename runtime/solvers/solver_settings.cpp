@@ -119,6 +119,7 @@ SolverSetting relative_tolerance() {
 std::vector<SolverSetting> make_settings() {
   using O = SolverOptions;
   const std::string kAuto(kAutomaticPreconditioner);
+  const std::vector<std::string> factors{"ilu", "ic", kAuto};
   const std::vector<std::string> restarting{"gmres", "fgmres", std::string(kAutomaticMethod)};
   std::vector<SolverSetting> all{
       word(
@@ -151,7 +152,24 @@ std::vector<SolverSetting> make_settings() {
               "preconditioner", {"chebyshev"}),
       used_by(count("node_block_size", "unknowns a node; 0: as the matrix has them", 0, 1 << 20,
                     [](O& o) -> int& { return o.preconditioning.node_block_size; }),
-              "preconditioner", {"block_jacobi", kAuto}),
+              "preconditioner", {"block_jacobi", "ilu", "ic", kAuto}),
+      used_by(count("factor_levels", "levels of fill: 0 keeps the pattern of the matrix", 0, 20,
+                    [](O& o) -> int& { return o.preconditioning.factor.levels; }),
+              "preconditioner", factors),
+      used_by(number("drop_tolerance",
+                     "above 0: fill is kept, in place of levels, where it is above X times the norm of its row", 0, false,
+                     [](O& o) -> double& { return o.preconditioning.factor.drop_tolerance; }),
+              "preconditioner", factors),
+      used_by(number("factor_fill", "with a drop tolerance: at most X times the entries of the matrix", 0, true,
+                     [](O& o) -> double& { return o.preconditioning.factor.fill; }),
+              "preconditioner", factors),
+      used_by(
+          text_of("factor_order", "the order in which a rank eliminates its rows: natural, or rcm (reverse Cuthill-McKee)",
+                  {"natural", "rcm"}, [](O& o) -> std::string& { return o.preconditioning.factor.order; }),
+          "preconditioner", factors),
+      used_by(count("asm_overlap", "1: each rank's factors reach into the rows next to its own", 0, 1,
+                    [](O& o) -> int& { return o.preconditioning.factor.overlap; }),
+              "preconditioner", factors),
       used_by(
           word(
               "near_null_space",
@@ -201,7 +219,7 @@ std::vector<SolverSetting> make_settings() {
                   "inner", "type of the values inside: f32 is as good as f64 in most systems, and faster", {"f64", "f32"},
                   [](const O& o) { return std::string(name(o.preconditioning.multigrid.inner)); },
                   [](O& o, const std::string& text) { o.preconditioning.multigrid.inner = parse_value_type(text); }),
-              "preconditioner", {"multigrid", kAuto}),
+              "preconditioner", {"multigrid", "ilu", "ic", kAuto}),
       used_by(
           text_of(
               "refresh",

@@ -62,14 +62,24 @@ class Preconditioner {
   virtual const DirectReport* direct() const { return nullptr; }
 };
 
+/// Of ilu and ic: which entries their factors have, beside those of the matrix.
+struct FactorOptions {
+  int levels = 0;                 ///< entries that come of others by at most so many eliminations
+  double drop_tolerance = 0;      ///< above 0: in place of levels, entries that are larger than this share of their row
+  double fill = 2;                ///< then the factors have at most so many entries for each of the matrix
+  std::string order = "natural";  ///< of the rows of a rank: natural or rcm
+  int overlap = 0;                ///< 1: a rank also takes the rows next to its own
+};
+
 struct PreconditionerOptions {
   int columns = 1;          ///< right-hand sides of apply()
-  int node_block_size = 0;  ///< of block_jacobi: unknowns a node, 1 to 6; 0: block_jacobi_size()
+  int node_block_size = 0;  ///< of block_jacobi, ilu and ic: unknowns a node, 1 to 6; 0: block_jacobi_size()
   int degree = 4;           ///< of the chebyshev polynomial: products an application
   bool absolute = false;    ///< takes magnitudes, so that M is positive definite; direct refuses where it is not
   std::shared_ptr<const NullSpaceProjector> projector{};  ///< M is applied to vectors without a part in the null space
   const HeldRows* held = nullptr;  ///< M works on vectors that are 0 there, and is that of the other rows and columns
-  MultigridOptions multigrid;      ///< of multigrid
+  FactorOptions factor;            ///< of ilu and ic
+  MultigridOptions multigrid;      ///< of multigrid; its type of values also of ilu and ic
   ProductOptions product;          ///< of products that the preconditioner makes; their columns are those above
 };
 
@@ -92,6 +102,8 @@ std::unique_ptr<Preconditioner> make_no_preconditioner(DistributedMatrix&, const
 std::unique_ptr<Preconditioner> make_block_jacobi(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_chebyshev_polynomial(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_direct(DistributedMatrix&, const PreconditionerOptions&);
+std::unique_ptr<Preconditioner> make_ic(DistributedMatrix&, const PreconditionerOptions&);
+std::unique_ptr<Preconditioner> make_ilu(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_jacobi(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_multigrid(DistributedMatrix&, const PreconditionerOptions&);
 

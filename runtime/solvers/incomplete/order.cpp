@@ -1,0 +1,128 @@
+#include "runtime/solvers/incomplete/order.h"
+
+#include <atomic>
+#include <numeric>
+#include <utility>
+
+#include "kernels/matrix/ordering.h"
+
+namespace shardmat::incomplete {
+namespace {
+
+constexpr std::int64_t kLeastEntries = 4 * kWorkOfAThread;  ///< of a piece
+constexpr double kMostBetween = 0.2;                        ///< of all rows
+
+/// Pieces of an order, and which rows lie between them.
+struct Cut {
+  std::vector<std::int64_t> start;  ///< positions in the order, then the end
+  HostVector<std::int32_t> piece;   ///< of each row of the matrix
+  HostVector<char> between;         ///< of each row: coupled with a row of an earlier piece
+  std::int64_t rows_between = 0;
+};
+
+Cut cut(const SquareRows& a, const HostVector<std::int32_t>& row, int pieces) {
+  const std::int64_t n = a.count(), all = std::ssize(a.column);
+  Cut c{{0}, HostVector<std::int32_t>(at(n)), HostVector<char>(at(n), 0)};
+  std::int64_t entries = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t p = std::ssize(c.start);
+    if (p < pieces && entries >= all / pieces * p) c.start.push_back(i);
+    c.piece[at(row[at(i)])] = static_cast<std::int32_t>(c.start.size() - 1);
+    entries += a.start[at(row[at(i)]) + 1] - a.start[at(row[at(i)])];
+  }
+  c.start.push_back(n);
+  parallel_ranges(n, grain_of(n, all), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k) {
+        const std::int64_t j = a.column[at(k)];
+        if (c.piece[at(i)] == c.piece[at(j)]) continue;
+        const std::int64_t later = c.piece[at(i)] > c.piece[at(j)] ? i : j;
+        std::atomic_ref<char>(c.between[at(later)]).store(1, std::memory_order_relaxed);
+      }
+  });
+  c.rows_between = std::count(c.between.begin(), c.between.end(), 1);
+  return c;
+}
+
+/// Colours for the rows between pieces, a colour for those of each piece: those of one colour are not coupled, and no row
+/// within a piece is coupled with two of them.
+std::vector<std::size_t> colours_between(const SquareRows& a, const Cut& c) {
+  const std::size_t pieces = c.start.size() - 1;
+  // Of the rows between of piece p: coupled with those of piece q, and with the other rows of q.
+  std::vector<char> meets(pieces * pieces, 0), touches(pieces * pieces, 0);
+  for (std::int64_t i = 0; i < a.count(); ++i)
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k) {
+      const std::int64_t j = a.column[at(k)];
+      const auto p = static_cast<std::size_t>(c.piece[at(i)]), q = static_cast<std::size_t>(c.piece[at(j)]);
+      const bool i_between = c.between[at(i)] != 0, j_between = c.between[at(j)] != 0;
+      if (i_between && j_between) meets[p * pieces + q] = meets[q * pieces + p] = 1;
+      else if (i_between) touches[p * pieces + q] = 1;
+      else if (j_between) touches[q * pieces + p] = 1;
+    }
+  std::vector<std::size_t> colour(pieces, 0);
+  for (std::size_t p = 1; p < pieces; ++p) {
+    std::vector<char> taken(pieces + 1, 0);
+    for (std::size_t q = 1; q < p; ++q) {
+      bool coupled = meets[p * pieces + q] != 0;
+      for (std::size_t m = 0; m < pieces; ++m)
+        coupled = coupled || (touches[p * pieces + m] != 0 && touches[q * pieces + m] != 0);
+      if (coupled) taken[colour[q]] = 1;
+    }
+    colour[p] = static_cast<std::size_t>(std::find(taken.begin(), taken.end(), 0) - taken.begin());
+  }
+  return colour;
+}
+
+HostVector<std::int32_t> rcm_order(const SquareRows& a) {
+  HostVector<std::int64_t> columns(a.column.begin(), a.column.end());
+  HostVector<double> ones(a.column.size(), 1);
+  const CsrView view{a.count(), a.count(), a.start, columns, ones};
+  const HostVector<std::int64_t> order = order_by_rcm(view);
+  HostVector<std::int32_t> rows(order.size());
+  std::transform(order.begin(), order.end(), rows.begin(), [](std::int64_t row) { return static_cast<std::int32_t>(row); });
+  return rows;
+}
+
+}  // namespace
+
+Order find_order(const SquareRows& a, bool rcm, int pieces) {
+  const std::int64_t n = a.count();
+  Order order;
+  if (rcm) {
+    order.row = rcm_order(a);
+  } else {
+    order.row.resize(at(n));
+    std::iota(order.row.begin(), order.row.end(), 0);
+  }
+  pieces = static_cast<int>(std::min<std::int64_t>(pieces, std::ssize(a.value) / kLeastEntries));
+  Cut c;
+  for (; pieces > 1; pieces /= 2) {
+    c = cut(a, order.row, pieces);
+    if (static_cast<double>(c.rows_between) <= kMostBetween * static_cast<double>(n)) break;
+  }
+  if (pieces > 1) {
+    const std::size_t all = c.start.size() - 1;
+    const std::vector<std::size_t> colour = colours_between(a, c);
+    const HostVector<std::int32_t> before = std::exchange(order.row, {});
+    order.row.reserve(at(n));
+    const auto add_group = [&](std::size_t p, char between) {
+      for (std::int64_t i = c.start[p]; i < c.start[p + 1]; ++i)
+        if (c.between[at(before[at(i)])] == between) order.row.push_back(before[at(i)]);
+      order.group.push_back(static_cast<std::int32_t>(order.row.size()));
+    };
+    for (std::size_t p = 0; p < all; ++p) add_group(p, 0);
+    order.phase.push_back(order.groups());
+    for (std::size_t now = 0; now <= *std::max_element(colour.begin(), colour.end()); ++now) {
+      for (std::size_t p = 1; p < all; ++p)
+        if (colour[p] == now) add_group(p, 1);
+      order.phase.push_back(order.groups());
+    }
+  } else if (n > 0) {
+    order.group.push_back(static_cast<std::int32_t>(n)), order.phase.push_back(1);
+  }
+  order.position.resize(at(n));
+  for (std::int64_t i = 0; i < n; ++i) order.position[at(order.row[at(i)])] = static_cast<std::int32_t>(i);
+  return order;
+}
+
+}  // namespace shardmat::incomplete

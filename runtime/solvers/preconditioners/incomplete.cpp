@@ -1,0 +1,316 @@
+// M = the inverse of incomplete factors of each rank's rows (incomplete/factors.h), in host memory: on a GPU, r and z are
+// copied. Without overlap M couples no rows of different ranks. With it, a rank's rows reach into the rows next to its own
+// (additive Schwarz): ilu keeps its own rows of the result (restricted), ic weighs both sides by how many ranks have a row,
+// so that M stays symmetric.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "comm/communicator.h"
+#include "kernels/base/error.h"
+#include "kernels/base/text.h"
+#include "kernels/base/timer.h"
+#include "partition/source/partitioner.h"
+#include "runtime/context/context.h"
+#include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/held_rows.h"
+#include "runtime/matrix/vectors.h"
+#include "runtime/solvers/incomplete/factors.h"
+#include "runtime/solvers/incomplete/pivot.h"
+#include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/multigrid/asymmetry.h"
+#include "runtime/solvers/multigrid/take_nodes.h"
+
+namespace shardmat {
+namespace {
+
+using incomplete::SquareRows;
+using multigrid::at;
+using multigrid::NodeRows;
+
+constexpr double kMostAsymmetry = 1e-8;  ///< of ‖A − Aᵀ‖ / ‖A‖
+
+/// The rows of this rank without the columns of others.
+SquareRows own_square(NodeRows&& rows) {
+  SquareRows a{rows.row_size, std::move(rows.start), std::move(rows.column), std::move(rows.value)};
+  const std::int64_t entries = a.block_entries(), own = a.count();
+  if (rows.cols->local_count() == own) return a;
+  std::int64_t to = 0;
+  for (std::int64_t i = 0, begin = 0; i < own; ++i) {
+    const std::int64_t end = a.start[at(i + 1)];
+    for (std::int64_t k = begin; k < end && a.column[at(k)] < own; ++k, ++to) {  // ghosts stand behind
+      a.column[at(to)] = a.column[at(k)];
+      if (to != k) std::copy_n(a.value.data() + k * entries, entries, a.value.data() + to * entries);
+    }
+    begin = end, a.start[at(i + 1)] = to;
+  }
+  a.column.resize(at(to)), a.value.resize(at(to * entries));
+  return a;
+}
+
+/// The rows of this rank and of its ghosts, in the order of all nodes; `node`: the local numbers of these nodes in
+/// rows.rows. Collective.
+SquareRows overlapping_square(const NodeRows& rows, HostVector<std::int32_t>& node) {
+  const std::shared_ptr<const multigrid::Nodes>& nodes = rows.rows;
+  const multigrid::WithGhostRows all(rows, nodes);
+  const std::int64_t own = nodes->own(), count = nodes->local_count(), entries = rows.block_entries();
+  const std::int64_t before =
+      std::lower_bound(nodes->ghosts().begin(), nodes->ghosts().end(), nodes->first()) - nodes->ghosts().begin();
+  node.clear();
+  for (std::int64_t g = 0; g < before; ++g) node.push_back(static_cast<std::int32_t>(own + g));
+  for (std::int64_t i = 0; i < own; ++i) node.push_back(static_cast<std::int32_t>(i));
+  for (std::int64_t g = before; own + g < count; ++g) node.push_back(static_cast<std::int32_t>(own + g));
+  HostVector<std::int32_t> number(at(all.cols()->local_count()), -1);  // of the columns, among these rows
+  for (std::int64_t i = 0; i < count; ++i)
+    number[at(all.cols()->local(nodes->global(node[at(i)])))] = static_cast<std::int32_t>(i);
+  SquareRows a{rows.row_size, {0}, {}, {}};
+  std::vector<std::pair<std::int32_t, const double*>> row;
+  for (const std::int32_t i : node) {
+    row.clear();
+    all.each_block(i, [&](std::int32_t column, const double* block) {
+      if (number[at(column)] >= 0) row.emplace_back(number[at(column)], block);
+    });
+    std::sort(row.begin(), row.end());
+    for (const auto& [column, block] : row) {
+      a.column.push_back(column);
+      a.value.insert(a.value.end(), block, block + entries);
+    }
+    a.start.push_back(std::ssize(a.column));
+  }
+  return a;
+}
+
+class Incomplete final : public Preconditioner {
+ public:
+  Incomplete(DistributedMatrix& matrix, const PreconditionerOptions& options, bool symmetric)
+      : matrix_(matrix),
+        held_(options.held),
+        options_(options),
+        symmetric_(symmetric),
+        size_(options.node_block_size > 0 ? options.node_block_size : static_cast<int>(block_jacobi_size(matrix))) {
+    ranks().run_agreed([&] {
+      if (size_ > incomplete::kMostUnknowns)
+        throw Error(ErrorKind::usage,
+                    fmt::format("blocks of {}; they have 1 to {} unknowns", size_, incomplete::kMostUnknowns),
+                    "node_block_size");
+      require_node_block_size(size_, matrix.rows());
+    });
+    if (size_ > 1 && !matrix.nodes_are_whole()) require_whole_nodes();
+    refresh(matrix.context().stream());
+  }
+
+  void refresh(Stream& stream) override {
+    const Timer timer;
+    ranks().run_guarded([&] {
+      NodeRows rows = multigrid::take_nodes(matrix_, size_, held_, stream);
+      require_symmetric(rows);
+      nodes_ = rows.rows;
+      overlaps_ = options_.factor.overlap > 0 && ranks().size() > 1;
+      HostVector<std::int32_t> node;
+      const SquareRows a = overlaps_ ? overlapping_square(rows, node) : own_square(std::move(rows));
+      if (!has_pattern_of(a)) take_pattern(a, node);
+      factors_->factorise(a);
+    });
+    describe_factors(timer.seconds());
+  }
+
+  void apply(const Dense& r, const Dense& z, Stream& stream) const override {
+    if (matrix_.context().device().backend == Backend::host && !overlaps_)
+      dispatch(r.type, [&]<class Tag>(Tag) { apply_here<typename Tag::type>(r, z); });
+    else apply_elsewhere(r, z, stream);
+    if (held_ != nullptr) held_->clear(z, stream);
+  }
+  bool capturable() const override { return matrix_.context().device().backend == Backend::host && !overlaps_; }
+  std::int64_t apply_bytes() const override {
+    const std::int64_t vector = 8 * matrix_.local_rows() * options_.columns;
+    return factors_->bytes() + 5 * vector;
+  }
+  std::int64_t device_bytes() const override {
+    return matrix_.context().device().backend == Backend::host ? factors_->bytes() + 8 * std::ssize(x_) : 0;
+  }
+  std::string describe() const override { return text_; }
+
+ private:
+  Communicator& ranks() const { return matrix_.context().communicator(); }
+  const char* name() const { return symmetric_ ? "ic" : "ilu"; }
+
+  /// Blocks that were asked for must not be cut.
+  void require_whole_nodes() {
+    const std::vector<std::int64_t>& starts = matrix_.y_rows()->starts();
+    ranks().run_agreed([&] {
+      for (const std::int64_t start : starts)
+        if (start % size_ != 0)
+          throw Error(
+              ErrorKind::usage,
+              fmt::format("blocks of {} unknowns, and the rows of a rank begin at {}: take blocks of 1, or give each "
+                          "rank whole nodes",
+                          size_, start),
+              "node_block_size");
+    });
+  }
+
+  void require_symmetric(const NodeRows& rows) {
+    if (!symmetric_) return;
+    const double asymmetry = multigrid::asymmetry(rows);
+    if (asymmetry > kMostAsymmetry)
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("ic is for symmetric matrices, and of this one A − Aᵀ has {:.2g} times the norm of A; take ilu",
+                      asymmetry),
+          "preconditioner");
+  }
+
+  bool has_pattern_of(const SquareRows& a) const { return factors_ != nullptr && start_ == a.start && column_ == a.column; }
+
+  void take_pattern(const SquareRows& a, const HostVector<std::int32_t>& node) {
+    incomplete::Order order = incomplete::find_order(a, options_.factor.order == "rcm", thread_count());
+    incomplete::Pattern pattern = incomplete::find_pattern(a, order, options_.factor, symmetric_);
+    start_ = a.start, column_ = a.column;
+    const HostVector<std::int64_t> rows = matrix_.y_rows()->rows_by_place();
+    const std::int64_t own = matrix_.local_rows();
+    from_.resize(at(a.count() * size_));
+    for (std::int64_t i = 0; i < a.count(); ++i) {
+      const std::int64_t of_a = order.row[at(i)], local = node.empty() ? of_a : node[at(of_a)];
+      for (std::int64_t u = 0; u < size_; ++u) {
+        const std::int64_t place = local * size_ + u;
+        from_[at(i * size_ + u)] = static_cast<std::int32_t>(place < own && !overlaps_ ? rows[at(place)] : place);
+      }
+    }
+    if (overlaps_ && symmetric_) weigh_ranks();
+    factors_ = incomplete::make_factors(std::move(order), std::move(pattern), size_, symmetric_, options_.multigrid.inner);
+    x_.resize(at(a.count() * size_ * options_.columns));
+  }
+
+  /// 1 / √(ranks that have a node).
+  void weigh_ranks() {
+    HostVector<double> count(at(nodes_->local_count()), 1);
+    nodes_->add_home(count, 1);
+    const HostVector<double> of_ghosts = nodes_->fetch<double>(std::span<const double>(count.data(), at(nodes_->own())), 1);
+    weight_.assign(count.begin(), count.begin() + nodes_->own());
+    weight_.insert(weight_.end(), of_ghosts.begin(), of_ghosts.end());
+    for (double& weight : weight_) weight = 1 / std::sqrt(weight);
+  }
+
+  void describe_factors(double seconds) {
+    const std::int64_t blocks = ranks().all_reduce(factors_->blocks() * size_ * size_, Reduction::sum),
+                       bytes = ranks().all_reduce(factors_->bytes(), Reduction::sum),
+                       pieces = ranks().all_reduce(
+                           std::int64_t{factors_->order().phase.size() > 1 ? factors_->order().phase[1] : 1},
+                           Reduction::max),
+                       shifted = ranks().all_reduce(std::int64_t{factors_->shift() > 0}, Reduction::sum);
+    const double slowest = ranks().all_reduce(seconds, Reduction::max),
+                 shift = ranks().all_reduce(factors_->shift(), Reduction::max);
+    const FactorOptions& f = options_.factor;
+    text_ = f.drop_tolerance > 0 ? fmt::format("{} with drop tolerance {:g}", symmetric_ ? "ICT" : "ILUT", f.drop_tolerance)
+                                 : fmt::format("{}({})", symmetric_ ? "IC" : "ILU", f.levels);
+    if (size_ > 1) text_ += fmt::format(" of blocks of {}", size_);
+    if (f.order != "natural") text_ += ", order " + f.order;
+    if (ranks().size() > 1) text_ += fmt::format(", the rows of each rank{}", overlaps_ ? " and those next to them" : "");
+    text_ += fmt::format("; {} entries in {}, type {}; ", human_count(blocks), human_bytes(static_cast<double>(bytes)),
+                         shardmat::name(options_.multigrid.inner));
+    text_ += pieces > 1 ? fmt::format("{} pieces at once", pieces) : "one piece";
+    text_ += fmt::format("; made in {}", human_seconds(slowest));
+    if (shifted > 0)
+      text_ += fmt::format("; {} were met{}: {:g} times the magnitudes of each row were added to its diagonal",
+                           symmetric_ ? "pivots of 0 or below" : "pivots of 0",
+                           ranks().size() == 1 ? "" : fmt::format(" on {} of the ranks", shifted), shift);
+    if (matrix_.context().device().backend != Backend::host) text_ += "; in host memory, vectors are copied";
+  }
+
+  /// Between vectors of T and x_, by position.
+  template <class T>
+  void apply_here(const Dense& r, const Dense& z) const {
+    const T* const from = static_cast<const T*>(r.data);
+    T* const to = static_cast<T*>(z.data);
+    const std::int64_t columns = options_.columns;
+    const auto each = [&](std::int64_t begin, std::int64_t end, auto use) {
+      if (columns == 1) {
+        for (std::int64_t i = begin * size_; i < end * size_; ++i) use(i, std::int64_t{from_[at(i)]});
+      } else {
+        for (std::int64_t i = begin * size_; i < end * size_; ++i)
+          for (std::int64_t j = 0; j < columns; ++j) use(i * columns + j, from_[at(i)] * columns + j);
+      }
+    };
+    factors_->solve(
+        x_.data(), options_.columns,
+        [&](std::int64_t begin, std::int64_t end) {
+          each(begin, end, [&](std::int64_t x, std::int64_t v) { x_[at(x)] = static_cast<double>(from[v]); });
+        },
+        [&](std::int64_t begin, std::int64_t end) {
+          each(begin, end, [&](std::int64_t x, std::int64_t v) { to[v] = static_cast<T>(x_[at(x)]); });
+        });
+  }
+
+  /// Through host memory, with the rows of other ranks.
+  void apply_elsewhere(const Dense& r, const Dense& z, Stream& stream) const {
+    const std::int64_t columns = options_.columns, own = r.rows * columns;
+    matrix_.context().wait(stream, "a vector for the factors");
+    HostVector<double> mine, all;
+    const HostVector<std::int64_t>& places = matrix_.y_rows()->places();
+    const auto each_own = [&](const auto& use) {
+      for (std::int64_t i = 0; i < r.rows; ++i)
+        for (std::int64_t j = 0; j < columns; ++j)
+          use(at(i * columns + j), at((places.empty() || !overlaps_ ? i : places[at(i)]) * columns + j));
+    };
+    ranks().run_agreed([&] {
+      mine = to_host(r.data, own, r.type, stream);
+      all.resize(at(overlaps_ ? nodes_->local_count() * size_ * columns : own));
+      each_own([&](std::size_t of_vector, std::size_t of_all) { all[of_all] = mine[of_vector]; });
+    });
+    const auto each_weight = [&](std::size_t count) {
+      for (std::size_t i = 0; i < count && !weight_.empty(); ++i) all[i] *= weight_[i / at(size_ * columns)];
+    };
+    if (overlaps_) {
+      const HostVector<double> ghosts = nodes_->fetch<double>(std::span<const double>(all.data(), at(own)), size_ * columns);
+      std::copy(ghosts.begin(), ghosts.end(), all.begin() + own);
+      each_weight(all.size());
+    }
+    const Dense whole{all.data(), std::ssize(all) / columns, columns, columns, DenseOrder::row_major, ValueType::f64};
+    apply_here<double>(whole, whole);
+    if (overlaps_ && symmetric_) {
+      each_weight(all.size());
+      nodes_->add_home(all, size_ * columns);
+    }
+    ranks().run_agreed([&] {
+      each_own([&](std::size_t of_vector, std::size_t of_all) { mine[of_vector] = all[of_all]; });
+      to_device(z.data, mine, r.type, stream);
+    });
+  }
+
+  DistributedMatrix& matrix_;
+  const HeldRows* held_;
+  PreconditionerOptions options_;
+  bool symmetric_;
+  int size_;
+  bool overlaps_ = false;
+  std::shared_ptr<const multigrid::Nodes> nodes_;
+  HostVector<std::int64_t> start_;  ///< the pattern that the factors were made for
+  HostVector<std::int32_t> column_;
+  HostVector<std::int32_t> from_;  ///< where each unknown, in the order of elimination, lies in vectors
+  HostVector<double> weight_;      ///< of the nodes of this rank and of its ghosts; empty: 1
+  std::unique_ptr<incomplete::Factors> factors_;
+  mutable HostVector<double> x_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::unique_ptr<Preconditioner> make_ilu(DistributedMatrix& matrix, const PreconditionerOptions& options) {
+  matrix.context().communicator().run_agreed([&] {
+    if (options.absolute)
+      throw Error(ErrorKind::usage, "this solver needs a preconditioner that is positive definite, and ilu is not; take ic",
+                  "preconditioner");
+  });
+  return std::make_unique<Incomplete>(matrix, options, false);
+}
+
+std::unique_ptr<Preconditioner> make_ic(DistributedMatrix& matrix, const PreconditionerOptions& options) {
+  return std::make_unique<Incomplete>(matrix, options, true);
+}
+
+}  // namespace shardmat
