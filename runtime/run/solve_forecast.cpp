@@ -26,7 +26,8 @@ namespace {
 constexpr std::int64_t kIndexBytes = 4, kPackedIndexBytes = 3;  ///< of a block of a node; of an entry, on average of formats
 /// Nonzeros of all levels over those of the matrix: 1 and these for each nonzero of a row.
 constexpr double kCoarseNonzerosOfNodes = 14, kCoarseNonzeros = 5.4;
-constexpr std::int64_t kAggregatesOfNode = 6;    ///< that a row of the smoothed prolongation reaches
+constexpr std::int64_t kAggregatesOfNode = 6;  ///< that a row of the smoothed prolongation reaches
+constexpr std::int64_t kFactorBytesOfARow = 40;
 constexpr std::int64_t kHierarchiesInSetUp = 3;  ///< memory of the products while levels are made
 
 std::int64_t matrix_bytes(std::int64_t rows, std::int64_t nnz, std::int64_t node, std::int64_t value) {
@@ -44,8 +45,25 @@ std::int64_t multigrid_bytes(std::int64_t rows, std::int64_t nnz, std::int64_t n
   return operators + rows * (2 * row_of_p + 4 * value);  // P and its transpose; vectors and the smoother's blocks
 }
 
+/// A level of fill adds so many entries for each of the matrix, about: 3-D meshes.
+constexpr double kFillOfALevel = 1;
+
+std::int64_t factor_bytes(const SolveForecast& f, const PreconditionerOptions& options) {
+  const std::int64_t asked = options.node_block_size,
+                     node = asked > 0               ? asked
+                            : f.node_block_size > 6 ? 1
+                                                    : f.node_block_size,
+                     value = options.multigrid.inner == ValueType::f64 ? 8 : 4;
+  const FactorOptions& factor = options.factor;
+  const double fill = factor.drop_tolerance > 0 ? std::max(1.0, factor.fill) : 1 + kFillOfALevel * factor.levels;
+  const auto entries = static_cast<std::int64_t>(fill * static_cast<double>(f.most_nnz));
+  return entries * value + entries / (node * node) * kIndexBytes +
+         f.most_rows * (kFactorBytesOfARow / node + 8 * f.right_hand_sides);
+}
+
 std::int64_t preconditioner_bytes(const SolveForecast& f, const PreconditionerOptions& options, std::int64_t vector) {
   if (f.preconditioner == "multigrid") return multigrid_bytes(f.most_rows, f.most_nnz, f.node_block_size, options.multigrid);
+  if (f.preconditioner == "ilu" || f.preconditioner == "ic") return factor_bytes(f, options);
   if (f.preconditioner == "block_jacobi") return f.node_block_size * vector / f.right_hand_sides;
   if (f.preconditioner == "jacobi") return vector / f.right_hand_sides;
   return f.preconditioner == "chebyshev" ? 3 * vector : 0;
@@ -111,6 +129,7 @@ SolveForecast forecast_solve(Communicator& communicator, const SolveOptions& opt
   f.vector_bytes = (f.vectors + 1) * vector;  // the product has an x of its own
   f.preconditioner_bytes = preconditioner_bytes(f, solver.preconditioning, vector);
   f.setup_bytes = f.most_nnz * (value + kIndexBytes) + 8 * f.most_rows;
+  if (f.preconditioner == "ilu" || f.preconditioner == "ic") f.setup_bytes += 2 * f.preconditioner_bytes + 12 * f.most_nnz;
   if (f.preconditioner == "multigrid") f.setup_bytes += kHierarchiesInSetUp * f.preconditioner_bytes;
   f.available_bytes = communicator.all_reduce(share_of_host_memory(), Reduction::min);
   return f;

@@ -48,6 +48,8 @@ bool asks_for_varying_cycle(const SolverOptions& options) {
 MethodChoice choose_method(const Product& product, const SolverOptions& options, bool positive_diagonal,
                            const Preconditioner* made) {
   if (options.own_preconditioner) return {&find_method("fgmres"), "the program's preconditioner may change"};
+  if (options.preconditioner == "ilu")
+    return {&find_method("bicgstab"), "ilu is not symmetric; of a symmetric matrix ic is, and cg takes it"};
   std::string symmetric = "symmetric";
   if (!is_known_symmetric(product, options)) {
     const SymmetryProbe probe = probe_symmetry(product, product.matrix().context().stream());

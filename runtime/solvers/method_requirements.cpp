@@ -68,6 +68,10 @@ SolverOptions paired(SolverOptions o) {
 }
 
 void require_pair(const MethodEntry& method, const SolverOptions& o) {
+  if (method.demands != Demands::nothing && o.preconditioner == "ilu" && !o.own_preconditioner)
+    throw Error(ErrorKind::usage,
+                fmt::format("{} needs a symmetric preconditioner, and ilu is not; take ic, or gmres", method.name),
+                "preconditioner");
   if (method.preconditioner.empty() || (o.preconditioner == method.preconditioner && !o.own_preconditioner)) return;
   throw Error(ErrorKind::usage,
               fmt::format("the solver {} takes the preconditioner {} only, and {} is given; leave it out, or take fgmres",

@@ -28,7 +28,8 @@ class Solvers(unittest.TestCase):
         m = shardmat.Matrix.from_scipy(tridiagonal(60) + tridiagonal(60).T)
         names = re.findall(r"^(\w+):", shardmat.solver_settings(), re.M)
         given = {"solver": "cg", "preconditioner": "jacobi", "rtol": 1e-3, "atol": 1e-9, "divergence_tolerance": 10.0,
-                 "max_iterations": 7, "restart": 5, "gram_schmidt": "modified", "columns": 2, "node_block_size": 1, "degree": 3, "null_space": "none",
+                 "max_iterations": 7, "restart": 5, "gram_schmidt": "modified", "columns": 2, "node_block_size": 1, "degree": 3, "factor_levels": 1,
+                 "drop_tolerance": 0.01, "factor_fill": 3.0, "factor_order": "rcm", "asm_overlap": 1, "null_space": "none",
                  "near_null_space": "constants", "strength": 0.1, "smoother_degree": 3, "smoother": "l1_jacobi", "cycle": "W", "coarse_size": 20, "rank_size": 100, "levels": 3, "inner": "f64", "refresh": "anew",
                  "residual_norm": "preconditioned", "assume_symmetric": True, "variant": "classic", "penalty_rows": "keep",
                  "coordinates": np.zeros((60, 3)), "monitor": print, "watch": print, "M": sp.eye(60)}
@@ -40,6 +41,7 @@ class Solvers(unittest.TestCase):
         fits = {"M": {"preconditioner": "auto"}}
         users |= dict.fromkeys(("near_null_space", "strength", "smoother_degree", "smoother", "cycle", "coarse_size", "rank_size", "levels", "inner", "refresh", "coordinates"),
                                {"preconditioner": "multigrid"})
+        users |= dict.fromkeys(("factor_levels", "drop_tolerance", "factor_fill", "factor_order", "asm_overlap"), {"preconditioner": "ic"})
         for name, value in given.items():
             plain = {"solver": "cg", "preconditioner": "none"}
             m.solver(**{**plain, **users.get(name, {}), **fits.get(name, {}), name: value}).close()

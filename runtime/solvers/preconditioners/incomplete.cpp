@@ -53,10 +53,20 @@ SquareRows own_square(NodeRows&& rows) {
   return a;
 }
 
-/// The rows of this rank and of its ghosts, in the order of all nodes; `node`: the local numbers of these nodes in
-/// rows.rows. Collective.
-SquareRows overlapping_square(const NodeRows& rows, HostVector<std::int32_t>& node) {
-  const std::shared_ptr<const multigrid::Nodes>& nodes = rows.rows;
+/// The nodes of `rows`, with those ghosts alone that its entries name: an exchange may bring more. Collective.
+std::shared_ptr<const multigrid::Nodes> nodes_in_use(const NodeRows& rows) {
+  const multigrid::Nodes& all = *rows.cols;
+  HostVector<char> used(at(all.local_count()), 0);
+  for (const std::int32_t column : rows.column) used[at(column)] = 1;
+  HostVector<std::int64_t> ghosts;
+  for (std::int64_t j = all.own(); j < all.local_count(); ++j)
+    if (used[at(j)] != 0) ghosts.push_back(all.global(j));
+  return std::make_shared<const multigrid::Nodes>(all.starts(), std::move(ghosts), all.ranks());
+}
+
+/// The rows of `nodes`, ghosts among them, in the order of all nodes; `node`: their local numbers. Collective.
+SquareRows overlapping_square(const NodeRows& rows, const std::shared_ptr<const multigrid::Nodes>& nodes,
+                              HostVector<std::int32_t>& node) {
   const multigrid::WithGhostRows all(rows, nodes);
   const std::int64_t own = nodes->own(), count = nodes->local_count(), entries = rows.block_entries();
   const std::int64_t before =
@@ -109,10 +119,10 @@ class Incomplete final : public Preconditioner {
     ranks().run_guarded([&] {
       NodeRows rows = multigrid::take_nodes(matrix_, size_, held_, stream);
       require_symmetric(rows);
-      nodes_ = rows.rows;
       overlaps_ = options_.factor.overlap > 0 && ranks().size() > 1;
       HostVector<std::int32_t> node;
-      const SquareRows a = overlaps_ ? overlapping_square(rows, node) : own_square(std::move(rows));
+      if (overlaps_) nodes_ = nodes_in_use(rows);
+      const SquareRows a = overlaps_ ? overlapping_square(rows, nodes_, node) : own_square(std::move(rows));
       if (!has_pattern_of(a)) take_pattern(a, node);
       factors_->factorise(a);
     });

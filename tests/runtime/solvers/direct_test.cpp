@@ -15,11 +15,15 @@
 #include "kernels/base/error.h"
 #include "runtime/matrix/own_rows.h"
 #include "runtime/solvers/direct/factors.h"
+#include "tests/runtime/solvers/own_system.h"
 #include "tests/runtime/solvers/test_system.h"
 
 namespace shardmat {
 namespace {
 
+using test::csr_of;
+using test::kPenalty;
+using test::Own;
 using test::System;
 using test::whole_matrix;
 using test::x_at;
@@ -28,80 +32,6 @@ SolverOptions direct_options(std::int64_t columns = 1) {
   SolverOptions options;
   options.solver = "direct", options.columns = columns;
   return options;
-}
-
-constexpr double kPenalty = 1e30;
-
-/// A matrix that every rank knows whole, of which each gives its share.
-struct Own {
-  HostCsr whole;
-  Context& context;
-  std::unique_ptr<DistributedMatrix> matrix;
-  std::optional<DistributedVector> b, x;
-
-  Own(HostCsr a, Context& in, std::int64_t columns = 1) : whole(std::move(a)), context(in) {
-    const RowMapParts share = even_share(whole.rows, context.communicator().size(), context.communicator().rank());
-    const std::int64_t first = share.starts[static_cast<std::size_t>(context.communicator().rank())],
-                       count = std::ssize(share.ids);
-    const auto at = static_cast<std::size_t>(first);
-    OwnRows rows{{first, count}, whole.cols, {}, {}};
-    rows.row_ptr = std::span(whole.row_ptr).subspan(at, static_cast<std::size_t>(count) + 1);
-    const HostVector<std::int64_t> columns_of(whole.col_idx.begin() + rows.row_ptr.front(),
-                                              whole.col_idx.begin() + rows.row_ptr.back());
-    rows.columns = columns_of;
-    rows.values = whole.values.data() + rows.row_ptr.front();
-    MatrixOptions options;
-    options.values = Values::updatable;
-    matrix = std::make_unique<DistributedMatrix>(take_rows(rows, context), context, options);
-    b.emplace(*matrix, VectorLayout::rows, ValueType::f64, columns);
-    x.emplace(*matrix, VectorLayout::rows, ValueType::f64, columns);
-    HostVector<double> values;
-    for (const std::int64_t id : b->ids())
-      for (std::int64_t j = 0; j < columns; ++j) values.push_back(x_at(id, j) + 0.25);
-    to_device(b->view().data, values, ValueType::f64, context.stream());
-    x->fill(0, context.stream());
-  }
-
-  /// The largest |b − A·x| of a row over the sum of |a|·|x| and |b| there.
-  double backward_error() {
-    const std::int64_t columns = x->columns();
-    HostVector<double> xs = x->gather(context.stream()), bs = b->gather(context.stream());
-    xs.resize(static_cast<std::size_t>(whole.rows * columns)), bs.resize(xs.size());
-    if (context.communicator().size() > 1) {
-      context.communicator().broadcast(std::span<double>(xs), 0);
-      context.communicator().broadcast(std::span<double>(bs), 0);
-    }
-    double worst = 0;
-    for (std::int64_t i = 0; i < whole.rows; ++i)
-      for (std::int64_t j = 0; j < columns; ++j) {
-        const auto of = [&](std::int64_t row) { return static_cast<std::size_t>(row * columns + j); };
-        double r = bs[of(i)], scale = std::abs(r);
-        for (std::int64_t k = whole.row_ptr[static_cast<std::size_t>(i)]; k < whole.row_ptr[static_cast<std::size_t>(i) + 1];
-             ++k) {
-          const double term = whole.values[static_cast<std::size_t>(k)] * xs[of(whole.col_idx[static_cast<std::size_t>(k)])];
-          r -= term, scale += std::abs(term);
-          if (std::abs(whole.values[static_cast<std::size_t>(k)]) > kPenalty / 2) r = 0, scale = kPenalty;  // x is b / a
-        }
-        if (scale > 0) worst = std::max(worst, std::abs(r) / scale);
-      }
-    return worst;
-  }
-};
-
-/// Rows as lists of (column, value).
-template <class Row>
-HostCsr csr_of(std::int64_t n, const Row& row) {
-  HostCsr a;
-  a.rows = a.cols = n;
-  a.row_ptr.assign(1, 0);
-  for (std::int64_t i = 0; i < n; ++i) {
-    row(i, [&](std::int64_t j, double value) {
-      if (j < 0 || j >= n) return;
-      a.col_idx.push_back(j), a.values.push_back(value);
-    });
-    a.row_ptr.push_back(std::ssize(a.col_idx));
-  }
-  return a;
 }
 
 /// −u'' − shift·u.

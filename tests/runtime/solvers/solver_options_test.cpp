@@ -43,6 +43,7 @@ TEST(SolverSettings, ComeBackAsTheyWereGiven) {
   multigrid.smoother = "l1_jacobi", multigrid.cycle = "W";
   multigrid.coarse_size = 77, multigrid.rank_size = 5, multigrid.levels = 4, multigrid.inner = ValueType::f64,
   multigrid.refresh = "smooth";
+  given.preconditioning.factor = {2, 0.5, 7, "rcm", 1};
   SolverOptions taken;
   for (const SolverSetting& setting : solver_settings()) {
     const std::string text = setting.get(given);
@@ -78,6 +79,11 @@ TEST(Solver, RefusesOptionsThatDifferOverTheRanks) {
       {"preconditioner", [](SolverOptions& o) { o.preconditioner = "jacobi"; }},
       {"node_block_size", [](SolverOptions& o) { o.preconditioning.node_block_size = 2; }},
       {"degree", [](SolverOptions& o) { o.preconditioning.degree = 7; }},
+      {"factor_levels", [](SolverOptions& o) { o.preconditioning.factor.levels = 1; }},
+      {"drop_tolerance", [](SolverOptions& o) { o.preconditioning.factor.drop_tolerance = 1e-2; }},
+      {"factor_fill", [](SolverOptions& o) { o.preconditioning.factor.fill = 5; }},
+      {"factor_order", [](SolverOptions& o) { o.preconditioning.factor.order = "rcm"; }},
+      {"asm_overlap", [](SolverOptions& o) { o.preconditioning.factor.overlap = 1; }},
       {"near_null_space", [](SolverOptions& o) { o.preconditioning.multigrid.near_null_space = "constants"; }},
       {"strength", [](SolverOptions& o) { o.preconditioning.multigrid.strength = 0.25; }},
       {"smoother_degree", [](SolverOptions& o) { o.preconditioning.multigrid.smoother_degree = 3; }},

@@ -64,6 +64,11 @@ inline std::shared_ptr<const NodeCoordinates> coordinates_of(const RowSource& so
   return found;
 }
 
+/// Whether a method takes a preconditioner.
+inline bool is_taken(std::string_view preconditioner, std::string_view method) {
+  return preconditioner != "ilu" || find_method(method).demands == Demands::nothing;
+}
+
 /// Whether a preconditioner can be made here.
 inline bool is_available(std::string_view preconditioner, const Case& c) {
   if (preconditioner == "multigrid") return c.backend != BackendChoice::cuda;

@@ -10,7 +10,7 @@ from .handle import Handle
 
 _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", "direct" (by factors of the matrix), or
         "auto" (by the matrix).
-    preconditioner: "none", "jacobi", "block_jacobi", "chebyshev", "multigrid", "direct", or "auto": multigrid for symmetric matrices of
+    preconditioner: "none", "jacobi", "block_jacobi", "chebyshev", "ilu", "ic" (incomplete factors), "multigrid", "direct", or "auto": multigrid for symmetric matrices of
         5,000 rows and more with a positive diagonal, block_jacobi for smaller ones, jacobi if the matrix is not symmetric.
         Where a choice fails, the next one goes on. Or a preconditioner of the program: z = M(r) for arrays of NumPy with this
         rank's rows of the residuals, (rows,) or (rows, columns). A function may give other results from one call to the next,
@@ -27,8 +27,14 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
     restart: iterations of gmres and fgmres until they begin anew. 30.
     gram_schmidt: of gmres and fgmres: "classical" (twice), or "modified" with a sum over the ranks for each vector.
     columns: right-hand sides that are solved at once. 1; Matrix.solve takes those of b.
-    node_block_size: the unknowns a node, for block_jacobi. Found in the pattern.
+    node_block_size: the unknowns a node, for block_jacobi, ilu and ic. Found in the pattern.
     degree: of the polynomial of chebyshev. 4.
+    factor_levels: of ilu and ic: levels of fill. 0: the factors have the pattern of the matrix.
+    drop_tolerance: of ilu and ic: above 0, fill is kept, in place of levels, where it is above so many times the norm of its
+        row. 0.
+    factor_fill: of ilu and ic with a drop tolerance: at most so many times the entries of the matrix. 2.
+    factor_order: of ilu and ic: in which order a rank eliminates its rows: "natural", or "rcm" (reverse Cuthill-McKee).
+    asm_overlap: of ilu and ic: 1: the factors of a rank reach into the rows next to its own. 0.
     near_null_space: of multigrid: vectors that A maps to almost 0, an array with a row for each row of this rank and 1 to 12
         columns. Or "rigid", the rigid-body modes, which need coordinates; "constants", one for each unknown of a node;
         "adaptive", the constants and, for symmetric matrices, vectors that cycles from random ones find, where no coordinates
@@ -45,7 +51,7 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
     rank_size: of multigrid: coarse levels with fewer unknowns a rank, or than a quarter of the first level's, move to fewer
         ranks; 0: none does. 20000.
     levels: of multigrid, at most. 20.
-    inner: of multigrid: the type of its values, "f32" or "f64". "f32".
+    inner: of multigrid, ilu and ic: the type of their values, "f32" or "f64". "f32".
     refresh: of multigrid: what new values change: "keep" (the matrices of all levels), "smooth" (also the prolongations) or
         "anew" (the aggregates, too). "keep".
     null_space: what A maps to 0; it is removed from b and x. "none", "constant" for a matrix with A·1 = 0, "rigid" for bodies
