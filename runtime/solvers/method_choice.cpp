@@ -86,7 +86,7 @@ bool may_be_elasticity_without_coordinates(const DistributedMatrix& matrix, cons
 
 std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const SolverOptions& options, const MethodEntry& method,
                                          bool symmetric_positive, bool positive_diagonal) {
-  constexpr std::int64_t kPatience = 300, kPatienceOfMultigrid = 30;
+  constexpr std::int64_t kPatience = 300, kPatienceOfMultigrid = 30, kPatienceOfFactors = 30;
   const auto rows_here = [&](bool here) {
     return matrix.context().communicator().all_reduce(here ? 1 : 0, Reduction::min) == 1;
   };
@@ -100,6 +100,14 @@ std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const Solver
   else if (matrix.rows() < kFewRowsForMultigrid)
     why = fmt::format("the matrix has fewer than {} rows", kFewRowsForMultigrid);
   std::vector<SolverChoice> choices;
+  // Measured on convection and diffusion of 10,000 to 160,000 unknowns: 2 to 15 times faster than multigrid, but bicgstab
+  // diverges on some, and where the wind turns, iterations grow with the mesh.
+  const bool takes_factors =
+      !symmetric_positive && positive_diagonal && any_matrix && matrix.context().device().backend == Backend::host;
+  if (takes_factors && (!named || method.name == "bicgstab"))
+    choices.push_back({&find_method("bicgstab"), "ilu",
+                       "the diagonal is positive and the matrix not symmetric: the fastest where it converges",
+                       kPatienceOfFactors});
   if (why.empty()) {
     const MethodEntry& flexible = find_method("fgmres");
     if (symmetric_positive) {
@@ -115,6 +123,8 @@ std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const Solver
       if (named && !method.flexible) choices.back().why = "the diagonal is positive";
     }
   }
+  if (takes_factors && (choices.empty() || choices.front().preconditioner != "ilu"))
+    choices.push_back({&method, "ilu", why, kPatience});
   choices.push_back({&method, simple, why, kPatience});
   if (symmetric_positive && !named) choices.push_back({&find_method("minres"), "block_jacobi", "", kPatience});
   return choices;

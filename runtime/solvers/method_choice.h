@@ -50,10 +50,10 @@ struct SolverChoice {
 };
 
 /// For options whose preconditioner is "auto": what is tried, one after the other, each if those before it fail. `method`:
-/// choose_method(), or the method that was named. With multigrid where the diagonal is positive, the matrix has some
-/// thousand rows and lies in host memory, and the method fits: with fgmres in place of gmres if the matrix is not symmetric.
-/// Where nodes of 2, 3 or 6 unknowns make elasticity likely, and nobody says where they lie, multigrid gets more patience,
-/// and then adaptive vectors.
+/// choose_method(), or the method that was named. Begins with bicgstab and ilu if the matrix is not symmetric and has a
+/// positive diagonal. Then with multigrid where the diagonal is positive, the matrix has some thousand rows and lies in host
+/// memory, and the method fits: with fgmres in place of gmres if the matrix is not symmetric. Where nodes of 2, 3 or 6
+/// unknowns make elasticity likely, and nobody says where they lie, multigrid gets more patience, and then adaptive vectors.
 std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const SolverOptions& options, const MethodEntry& method,
                                          bool symmetric_positive, bool positive_diagonal);
 

@@ -125,7 +125,7 @@ std::vector<SolverSetting> make_settings() {
       word(
           "solver",
           "the method; auto takes cg if the matrix is symmetric and its diagonal positive, minres if it is symmetric, else "
-          "gmres, or fgmres with multigrid",
+          "bicgstab with ilu, fgmres with multigrid, or gmres",
           names(methods(), {std::string(kAutomaticMethod)}), [](const O& o) { return o.solver; },
           [](O& o, const std::string& text) {
             if (text != kAutomaticMethod) find_method(text);
@@ -133,9 +133,10 @@ std::vector<SolverSetting> make_settings() {
           }),
       word(
           "preconditioner",
-          "what is applied to the residual; auto takes multigrid for matrices of 5,000 rows or more with a positive "
-          "diagonal, "
-          "else block_jacobi if the matrix is symmetric and jacobi if it is not, and falls back where these fail",
+          "what is applied to the residual; auto takes multigrid for symmetric matrices of 5,000 rows or more with a "
+          "positive "
+          "diagonal and block_jacobi for other symmetric ones, ilu on the host for others with a positive diagonal, else "
+          "jacobi, and falls back where these fail",
           names(preconditioners(), {kAuto}), [](const O& o) { return o.preconditioner; },
           [](O& o, const std::string& text) {
             if (text != kAutomaticPreconditioner) find_preconditioner(text);

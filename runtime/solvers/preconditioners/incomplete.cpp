@@ -13,6 +13,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
+#include "kernels/base/kept_arrays.h"
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "partition/source/partitioner.h"
@@ -116,15 +117,17 @@ class Incomplete final : public Preconditioner {
 
   void refresh(Stream& stream) override {
     const Timer timer;
+    const KeptArrays reuse;
     ranks().run_guarded([&] {
       NodeRows rows = multigrid::take_nodes(matrix_, size_, held_, stream);
       require_symmetric(rows);
       overlaps_ = options_.factor.overlap > 0 && ranks().size() > 1;
       HostVector<std::int32_t> node;
       if (overlaps_) nodes_ = nodes_in_use(rows);
-      const SquareRows a = overlaps_ ? overlapping_square(rows, nodes_, node) : own_square(std::move(rows));
+      SquareRows a = overlaps_ ? overlapping_square(rows, nodes_, node) : own_square(std::move(rows));
       if (!has_pattern_of(a)) take_pattern(a, node);
       factors_->factorise(a);
+      start_ = std::move(a.start), column_ = std::move(a.column);
     });
     describe_factors(timer.seconds());
   }
@@ -180,7 +183,6 @@ class Incomplete final : public Preconditioner {
   void take_pattern(const SquareRows& a, const HostVector<std::int32_t>& node) {
     incomplete::Order order = incomplete::find_order(a, options_.factor.order == "rcm", thread_count());
     incomplete::Pattern pattern = incomplete::find_pattern(a, order, options_.factor, symmetric_);
-    start_ = a.start, column_ = a.column;
     const HostVector<std::int64_t> rows = matrix_.y_rows()->rows_by_place();
     const std::int64_t own = matrix_.local_rows();
     from_.resize(at(a.count() * size_));
