@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "comm/communicator.h"
@@ -195,7 +196,7 @@ class Incomplete final : public Preconditioner {
     }
     if (overlaps_ && symmetric_) weigh_ranks();
     factors_ = incomplete::make_factors(std::move(order), std::move(pattern), size_, symmetric_, options_.multigrid.inner);
-    x_.resize(at(a.count() * size_ * options_.columns));
+    x_.resize(at(a.count() * size_ * options_.columns)), all_.reserve(x_.size());
   }
 
   /// 1 / √(ranks that have a node).
@@ -258,39 +259,51 @@ class Incomplete final : public Preconditioner {
         });
   }
 
-  /// Through host memory, with the rows of other ranks.
+  /// Through memory of its own, with the rows of other ranks.
   void apply_elsewhere(const Dense& r, const Dense& z, Stream& stream) const {
     const std::int64_t columns = options_.columns, own = r.rows * columns;
-    matrix_.context().wait(stream, "a vector for the factors");
-    HostVector<double> mine, all;
-    const HostVector<std::int64_t>& places = matrix_.y_rows()->places();
-    const auto each_own = [&](const auto& use) {
-      for (std::int64_t i = 0; i < r.rows; ++i)
-        for (std::int64_t j = 0; j < columns; ++j)
-          use(at(i * columns + j), at((places.empty() || !overlaps_ ? i : places[at(i)]) * columns + j));
-    };
-    ranks().run_agreed([&] {
-      mine = to_host(r.data, own, r.type, stream);
-      all.resize(at(overlaps_ ? nodes_->local_count() * size_ * columns : own));
-      each_own([&](std::size_t of_vector, std::size_t of_all) { all[of_all] = mine[of_vector]; });
-    });
-    const auto each_weight = [&](std::size_t count) {
-      for (std::size_t i = 0; i < count && !weight_.empty(); ++i) all[i] *= weight_[i / at(size_ * columns)];
+    HostVector<double>& all = all_;
+    all.resize(at(overlaps_ ? nodes_->local_count() * size_ * columns : own));
+    move_own(r, stream, [](auto& of_vector, double& of_all) { of_all = static_cast<double>(of_vector); });
+    const auto weigh = [&] {
+      for (std::size_t i = 0; i < all.size() && !weight_.empty(); ++i) all[i] *= weight_[i / at(size_ * columns)];
     };
     if (overlaps_) {
       const HostVector<double> ghosts = nodes_->fetch<double>(std::span<const double>(all.data(), at(own)), size_ * columns);
       std::copy(ghosts.begin(), ghosts.end(), all.begin() + own);
-      each_weight(all.size());
+      weigh();
     }
     const Dense whole{all.data(), std::ssize(all) / columns, columns, columns, DenseOrder::row_major, ValueType::f64};
     apply_here<double>(whole, whole);
     if (overlaps_ && symmetric_) {
-      each_weight(all.size());
+      weigh();
       nodes_->add_home(all, size_ * columns);
     }
+    move_own(z, stream, [](auto& of_vector, double& of_all) {
+      of_vector = static_cast<std::remove_reference_t<decltype(of_vector)>>(of_all);
+    });
+  }
+
+  /// Calls move(entry of the vector, entry of all_) for this rank's rows; on a GPU by way of a copy that goes there and
+  /// back.
+  template <class Move>
+  void move_own(const Dense& vector, Stream& stream, const Move& move) const {
+    const std::int64_t columns = options_.columns;
+    const HostVector<std::int64_t>& places = matrix_.y_rows()->places();
+    const auto each = [&](auto* const entries) {
+      for (std::int64_t i = 0; i < vector.rows; ++i)
+        for (std::int64_t j = 0; j < columns; ++j)
+          move(entries[i * columns + j], all_[at((places.empty() || !overlaps_ ? i : places[at(i)]) * columns + j)]);
+    };
+    if (matrix_.context().device().backend == Backend::host) {
+      dispatch(vector.type, [&]<class Tag>(Tag) { each(static_cast<typename Tag::type*>(vector.data)); });
+      return;
+    }
+    matrix_.context().wait(stream, "a vector for the factors");
     ranks().run_agreed([&] {
-      each_own([&](std::size_t of_vector, std::size_t of_all) { mine[of_vector] = all[of_all]; });
-      to_device(z.data, mine, r.type, stream);
+      HostVector<double> mine = to_host(vector.data, vector.rows * columns, vector.type, stream);
+      each(mine.data());
+      to_device(vector.data, mine, vector.type, stream);
     });
   }
 
@@ -306,7 +319,8 @@ class Incomplete final : public Preconditioner {
   HostVector<std::int32_t> from_;  ///< where each unknown, in the order of elimination, lies in vectors
   HostVector<double> weight_;      ///< of the nodes of this rank and of its ghosts; empty: 1
   std::unique_ptr<incomplete::Factors> factors_;
-  mutable HostVector<double> x_;
+  mutable HostVector<double> x_;    ///< in the order of elimination
+  mutable HostVector<double> all_;  ///< in the order of the nodes, ghosts among them
   std::string text_;
 };
 

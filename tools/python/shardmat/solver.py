@@ -10,8 +10,9 @@ from .handle import Handle
 
 _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", "direct" (by factors of the matrix), or
         "auto" (by the matrix).
-    preconditioner: "none", "jacobi", "block_jacobi", "chebyshev", "ilu", "ic" (incomplete factors), "multigrid", "direct", or "auto": multigrid for symmetric matrices of
-        5,000 rows and more with a positive diagonal, block_jacobi for smaller ones, jacobi if the matrix is not symmetric.
+    preconditioner: "none", "jacobi", "block_jacobi", "chebyshev", "ilu", "ic" (incomplete factors), "multigrid", "direct", or
+        "auto": multigrid for symmetric matrices of 5,000 rows and more with a positive diagonal, block_jacobi for smaller
+        ones, ilu if the matrix is not symmetric.
         Where a choice fails, the next one goes on. Or a preconditioner of the program: z = M(r) for arrays of NumPy with this
         rank's rows of the residuals, (rows,) or (rows, columns). A function may give other results from one call to the next,
         for "cg" and "fgmres"; any solver takes a LinearOperator of SciPy, a sparse matrix or an array with this rank's rows
