@@ -164,10 +164,11 @@ std::vector<SolverSetting> make_settings() {
       used_by(number("factor_fill", "with a drop tolerance: at most X times the entries of the matrix", 0, true,
                      [](O& o) -> double& { return o.preconditioning.factor.fill; }),
               "preconditioner", factors),
-      used_by(
-          text_of("factor_order", "the order in which a rank eliminates its rows: natural, or rcm (reverse Cuthill-McKee)",
-                  {"natural", "rcm"}, [](O& o) -> std::string& { return o.preconditioning.factor.order; }),
-          "preconditioner", factors),
+      used_by(text_of("factor_order",
+                      "the order in which a rank eliminates its rows: natural, rcm (reverse Cuthill-McKee), or auto: rcm "
+                      "where entries lie far from the diagonal",
+                      {"auto", "natural", "rcm"}, [](O& o) -> std::string& { return o.preconditioning.factor.order; }),
+              "preconditioner", factors),
       used_by(count("asm_overlap", "1: each rank's factors reach into the rows next to its own", 0, 1,
                     [](O& o) -> int& { return o.preconditioning.factor.overlap; }),
               "preconditioner", factors),

@@ -159,6 +159,16 @@ class Schemas(CliTest):
         self.check("solve", "solve", "poisson27:n=4", "--preconditioner", "block_jacobi", "--output", "x.npy", "--monitor-true-residual", ranks=2)
         self.check("solve", "solve", "poisson27:n=4", "--b", "zeros", "--rhs", 3, "--solver", "gmres")
         self.check("solve", "solve", "poisson27:n=4", "--solver", "chebyshev", "--preconditioner", "chebyshev", "--degree", 3)
+        for inner, overlap in (("f64", 0), ("f32", 1)):
+            factors = self.check("solve", "solve", "elasticity:n=4,clamp=0.3", "--preconditioner", "ic", "--inner", inner, "--factor-levels", 1,
+                                 "--asm-overlap", overlap, ranks=2)["solver"]
+            self.assertIn("IC(1) of blocks of 3, the rows of each rank", factors["preconditioner_note"])
+            self.assertIn(f"type {inner}", factors["preconditioner_note"])
+            self.assertEqual("and those next to them" in factors["preconditioner_note"], overlap == 1)
+            self.assertEqual([factors[key] for key in ("factor_levels", "drop_tolerance", "factor_fill", "factor_order", "asm_overlap")],
+                             [1, 0, 2, "auto", overlap])
+        foretold = self.check("solve-dry-run", "solve", "elasticity:n=12,clamp=0.3", "--dry-run", "--preconditioner", "ic")
+        self.assertGreater(foretold["estimated_bytes_a_rank"]["preconditioner"], 1_000_000)
         direct = self.check("solve", "solve", "poisson27:n=4", "--solver", "direct", ranks=2)["direct"]
         self.assertTrue(direct["library"].startswith("MUMPS ") and direct["nonzeros"] > 64 and direct["solves"] > 0)
         choices = {"name": "solver", "preconditioner": "preconditioner"}

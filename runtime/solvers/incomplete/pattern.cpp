@@ -83,6 +83,10 @@ void find_by_levels(Found& f, std::size_t g, int levels) {
   GroupRows& rows = f.groups[g];
   OpenRow open(f.order.count());
   HostVector<std::uint8_t> level(at(f.order.count()));
+  std::int64_t entries = 0;
+  for (std::int32_t i = f.order.group[g]; i < f.order.group[g + 1]; ++i)
+    entries += f.a.start[at(f.order.row[at(i)]) + 1] - f.a.start[at(f.order.row[at(i)])];
+  rows.column.reserve(at(entries * (levels + 1))), rows.level.reserve(at(entries * (levels + 1)));
   for (std::int32_t i = f.order.group[g]; i < f.order.group[g + 1]; ++i) {
     open.begin(i);
     f.each_entry(i, [&](std::int32_t column, std::int64_t) { open.add(column), level[at(column)] = 0; });

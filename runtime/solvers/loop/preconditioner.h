@@ -64,11 +64,11 @@ class Preconditioner {
 
 /// Of ilu and ic: which entries their factors have, beside those of the matrix.
 struct FactorOptions {
-  int levels = 0;                 ///< entries that come of others by at most so many eliminations
-  double drop_tolerance = 0;      ///< above 0: in place of levels, entries that are larger than this share of their row
-  double fill = 2;                ///< then the factors have at most so many entries for each of the matrix
-  std::string order = "natural";  ///< of the rows of a rank: natural or rcm
-  int overlap = 0;                ///< 1: a rank also takes the rows next to its own
+  int levels = 0;              ///< entries that come of others by at most so many eliminations
+  double drop_tolerance = 0;   ///< above 0: in place of levels, entries that are larger than this share of their row
+  double fill = 2;             ///< then the factors have at most so many entries for each of the matrix
+  std::string order = "auto";  ///< of the rows of a rank: natural, rcm, or auto
+  int overlap = 0;             ///< 1: a rank also takes the rows next to its own
 };
 
 struct PreconditionerOptions {

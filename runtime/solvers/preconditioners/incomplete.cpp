@@ -182,7 +182,9 @@ class Incomplete final : public Preconditioner {
   bool has_pattern_of(const SquareRows& a) const { return factors_ != nullptr && start_ == a.start && column_ == a.column; }
 
   void take_pattern(const SquareRows& a, const HostVector<std::int32_t>& node) {
-    incomplete::Order order = incomplete::find_order(a, options_.factor.order == "rcm", thread_count());
+    const std::string& asked = options_.factor.order;
+    rcm_ = asked == "rcm" || (asked == "auto" && incomplete::is_scattered(a));
+    incomplete::Order order = incomplete::find_order(a, rcm_, thread_count());
     incomplete::Pattern pattern = incomplete::find_pattern(a, order, options_.factor, symmetric_);
     const HostVector<std::int64_t> rows = matrix_.y_rows()->rows_by_place();
     const std::int64_t own = matrix_.local_rows();
@@ -215,6 +217,7 @@ class Incomplete final : public Preconditioner {
                        pieces = ranks().all_reduce(
                            std::int64_t{factors_->order().phase.size() > 1 ? factors_->order().phase[1] : 1},
                            Reduction::max),
+                       rcm_ranks = ranks().all_reduce(std::int64_t{rcm_}, Reduction::sum),
                        shifted = ranks().all_reduce(std::int64_t{factors_->shift() > 0}, Reduction::sum);
     const double slowest = ranks().all_reduce(seconds, Reduction::max),
                  shift = ranks().all_reduce(factors_->shift(), Reduction::max);
@@ -222,7 +225,7 @@ class Incomplete final : public Preconditioner {
     text_ = f.drop_tolerance > 0 ? fmt::format("{} with drop tolerance {:g}", symmetric_ ? "ICT" : "ILUT", f.drop_tolerance)
                                  : fmt::format("{}({})", symmetric_ ? "IC" : "ILU", f.levels);
     if (size_ > 1) text_ += fmt::format(" of blocks of {}", size_);
-    if (f.order != "natural") text_ += ", order " + f.order;
+    if (rcm_ranks > 0) text_ += ", order rcm";
     if (ranks().size() > 1) text_ += fmt::format(", the rows of each rank{}", overlaps_ ? " and those next to them" : "");
     text_ += fmt::format("; {} entries in {}, type {}; ", human_count(blocks), human_bytes(static_cast<double>(bytes)),
                          shardmat::name(options_.multigrid.inner));
@@ -312,7 +315,7 @@ class Incomplete final : public Preconditioner {
   PreconditionerOptions options_;
   bool symmetric_;
   int size_;
-  bool overlaps_ = false;
+  bool overlaps_ = false, rcm_ = false;
   std::shared_ptr<const multigrid::Nodes> nodes_;
   HostVector<std::int64_t> start_;  ///< the pattern that the factors were made for
   HostVector<std::int32_t> column_;

@@ -34,7 +34,8 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
     drop_tolerance: of ilu and ic: above 0, fill is kept, in place of levels, where it is above so many times the norm of its
         row. 0.
     factor_fill: of ilu and ic with a drop tolerance: at most so many times the entries of the matrix. 2.
-    factor_order: of ilu and ic: in which order a rank eliminates its rows: "natural", or "rcm" (reverse Cuthill-McKee).
+    factor_order: of ilu and ic: in which order a rank eliminates its rows: "natural", "rcm" (reverse Cuthill-McKee),
+        or "auto": "rcm" where entries lie far from the diagonal. "auto".
     asm_overlap: of ilu and ic: 1: the factors of a rank reach into the rows next to its own. 0.
     near_null_space: of multigrid: vectors that A maps to almost 0, an array with a row for each row of this rank and 1 to 12
         columns. Or "rigid", the rigid-body modes, which need coordinates; "constants", one for each unknown of a node;
