@@ -100,7 +100,7 @@ std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const Solver
   else if (matrix.rows() < kFewRowsForMultigrid)
     why = fmt::format("the matrix has fewer than {} rows", kFewRowsForMultigrid);
   std::vector<SolverChoice> choices;
-  // Measured on convection and diffusion of 10,000 to 160,000 unknowns: mostly 1.5 to 13 times faster than multigrid, but
+  // Measured on convection and diffusion of 10,000 to 160,000 unknowns: mostly 1.5 to 16 times faster than multigrid, but
   // bicgstab diverges on some, and where the wind turns in two dimensions, iterations grow fast with the mesh.
   const bool takes_factors =
       !symmetric_positive && positive_diagonal && any_matrix && matrix.context().device().backend == Backend::host;
