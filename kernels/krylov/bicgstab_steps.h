@@ -9,7 +9,9 @@ namespace shardmat::krylov {
 struct BicgstabScalars {
   double* rho;      ///< shadow·r
   double* squares;  ///< r·r. REQUIRES: squares == rho + columns
+  double* shadows;  ///< shadow·shadow. REQUIRES: shadows == squares + columns
   double* sv;       ///< shadow·v
+  double* vv;       ///< v·v. REQUIRES: vv == sv + columns
   double* ts;       ///< t·s
   double* tt;       ///< t·t. REQUIRES: tt == ts + columns
   double* rho_before;
@@ -24,44 +26,57 @@ struct BicgstabVectors {
   const T *mp, *ms;  ///< separate: M·p, M·s
   BicgstabScalars scalars;
   Monitor monitor;
+  bool renewed = false;   ///< the shadow holds a vector already
+  double below_rounding;  ///< the square of a cosine that cannot be told from 0
 
+  /// a·b is 0 up to rounding.
+  SHARDMAT_BOTH bool is_zero(double dot, double square_of_a, double square_of_b) const {
+    return dot * dot <= below_rounding * square_of_a * square_of_b;
+  }
   SHARDMAT_BOTH void spread(const Place& place, T value) const {
     if constexpr (kScaling == Scaling::none) slot[place.at] = value;
     if constexpr (kScaling == Scaling::diagonal) slot[place.at] = scale[place.item] * value;
   }
 };
 
-/// shadow = p = r at the start.
+/// p = r at the start, and shadow = r unless it is renewed.
 template <class T, Scaling kScaling>
 struct BicgstabStart {
   BicgstabVectors<T, kScaling> v;
-  static constexpr int kSums = 1;
+  static constexpr int kSums = 3;
   using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
-  SHARDMAT_BOTH Sums<1> entry(const Factors&, const Place& place) const {
+  SHARDMAT_BOTH Sums<3> entry(const Factors&, const Place& place) const {
     const T r = v.r[place.at];
-    v.shadow[place.at] = r;
+    if (!v.renewed) v.shadow[place.at] = r;
     v.p[place.at] = r;
     v.spread(place, r);
-    return {{static_cast<double>(r) * static_cast<double>(r)}};
+    const double rd = static_cast<double>(r), shadow = static_cast<double>(v.shadow[place.at]);
+    return {{shadow * rd, rd * rd, shadow * shadow}};
   }
-  SHARDMAT_BOTH void finish(int column, const Sums<1>& sums) const {
-    v.scalars.rho[column] = v.scalars.squares[column] = sums.of[0];
+  SHARDMAT_BOTH void finish(int column, const Sums<3>& sums) const {
+    v.scalars.rho[column] = sums.of[0];
+    v.scalars.squares[column] = sums.of[1];
+    v.scalars.shadows[column] = sums.of[2];
   }
 };
 
-/// shadow·v.
+/// shadow·v and v·v.
 template <class T>
 struct BicgstabShadow {
   const T *shadow, *v;
-  double* sv;
-  static constexpr int kSums = 1;
+  double *sv, *vv;
+  static constexpr int kSums = 2;
   using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
-  SHARDMAT_BOTH Sums<1> entry(const Factors&, const Place& place) const {
-    return {{static_cast<double>(shadow[place.at]) * static_cast<double>(v[place.at])}};
+  SHARDMAT_BOTH Sums<2> entry(const Factors&, const Place& place) const {
+    const double v_at = static_cast<double>(v[place.at]);
+    return {{static_cast<double>(shadow[place.at]) * v_at, v_at * v_at}};
   }
-  SHARDMAT_BOTH void finish(int column, const Sums<1>& sums) const { sv[column] = sums.of[0]; }
+  SHARDMAT_BOTH void finish(int column, const Sums<2>& sums) const {
+    sv[column] = sums.of[0];
+    vv[column] = sums.of[1];
+  }
 };
 
 /// s = r − alpha·v, which takes the place of r.
@@ -74,8 +89,11 @@ struct BicgstabHalf {
     T alpha;
   };
   SHARDMAT_BOTH double alpha(int column) const { return v.scalars.rho[column] / v.scalars.sv[column]; }
+  SHARDMAT_BOTH bool breaks_down(int column) const {
+    return v.is_zero(v.scalars.sv[column], v.scalars.shadows[column], v.scalars.vv[column]);
+  }
   SHARDMAT_BOTH Factors factors(int column) const {
-    return {v.monitor.goes_on(column) && v.scalars.sv[column] != 0, static_cast<T>(alpha(column))};
+    return {v.monitor.goes_on(column) && !breaks_down(column), static_cast<T>(alpha(column))};
   }
   SHARDMAT_BOTH Sums<0> entry(const Factors& f, const Place& place) const {
     const T s = v.r[place.at] - f.alpha * v.v[place.at];
@@ -85,7 +103,7 @@ struct BicgstabHalf {
   }
   SHARDMAT_BOTH void finish(int column, const Sums<0>&) const {
     if (!v.monitor.goes_on(column)) return;
-    if (v.scalars.sv[column] == 0) return v.monitor.stop(column, Reason::diverged_breakdown);
+    if (breaks_down(column)) return v.monitor.stop(column, Reason::diverged_breakdown);
     v.scalars.alpha[column] = alpha(column);
   }
 };
@@ -169,7 +187,9 @@ struct BicgstabDirection {
   SHARDMAT_BOTH void finish(int column, const Sums<0>&) const {
     if (!v.monitor.goes_on(column)) return;
     v.monitor.note(column, sqrt(v.scalars.squares[column]));
-    if (v.monitor.goes_on(column) && (v.scalars.omega[column] == 0 || v.scalars.rho[column] == 0))
+    const BicgstabScalars& s = v.scalars;
+    if (v.monitor.goes_on(column) && (v.is_zero(s.ts[column], s.tt[column], s.squares[column]) ||
+                                      v.is_zero(s.rho[column], s.shadows[column], s.squares[column])))
       v.monitor.stop(column, Reason::diverged_breakdown);
   }
 };

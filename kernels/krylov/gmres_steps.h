@@ -17,15 +17,16 @@ constexpr int kBasisWidthOnHost = 8, kBasisWidthOnGpu = 32;
 /// Scalars in device memory. Each array has a number for each column at [i · columns + column].
 struct GmresScalars {
   int columns, restart;
-  double* h;          ///< restart + 2: of the first orthogonalisation; then w·w
-  double* again;      ///< restart + 2: of the second
-  double* r;          ///< restart · (restart + 1): column j of the triangle at j · (restart + 1)
-  double* g;          ///< restart + 1: the rotated right-hand side
-  double *cos, *sin;  ///< restart
-  double* y;          ///< restart: factors of the basis in x
-  double* inverse;    ///< 1 / norm of the basis vector that comes next
-  double* steps;      ///< of the present cycle
-  double* squares;    ///< of the norm of the residual at the start of the cycle
+  double* h;                    ///< restart + 2: of the first orthogonalisation; then w·w
+  double* again;                ///< restart + 2: of the second
+  double* r;                    ///< restart · (restart + 1): column j of the triangle at j · (restart + 1)
+  double* g;                    ///< restart + 1: the rotated right-hand side
+  double *cos, *sin;            ///< restart
+  double* y;                    ///< restart: factors of the basis in x
+  double* inverse;              ///< 1 / norm of the basis vector that comes next
+  double* steps;                ///< of the present cycle
+  double* squares;              ///< of the norm of the residual at the start of the cycle
+  double *kept_r, *kept_steps;  ///< of the cycle with most steps so far
 
   SHARDMAT_BOTH std::int64_t at(std::int64_t i, int column) const { return i * columns + column; }
 };
@@ -301,6 +302,21 @@ struct GmresRotate : NoEntries {
   }
 };
 
+/// A cycle ends: its triangle is kept if it has more steps than those before.
+struct GmresKeep : NoEntries {
+  GmresScalars s;
+  SHARDMAT_BOTH void finish(int column, const Sums<0>&) const {
+    if (s.steps[column] <= s.kept_steps[column]) return;
+    s.kept_steps[column] = s.steps[column];
+    const int steps = static_cast<int>(s.steps[column]);
+    for (int j = 0; j < steps; ++j)
+      for (int i = 0; i <= j; ++i) {
+        const std::int64_t at = s.at(std::int64_t{j} * (s.restart + 1) + i, column);
+        s.kept_r[at] = s.r[at];
+      }
+  }
+};
+
 /// y from the triangle, at the end of a cycle; 0 for steps that were not taken.
 struct GmresSolve : NoEntries {
   GmresScalars s;
@@ -340,4 +356,5 @@ struct GmresSolve : NoEntries {
 #define SHARDMAT_GMRES_SCALAR_STEPS(MAKE) \
   MAKE(GmresBegin)                        \
   MAKE(GmresRotate)                       \
+  MAKE(GmresKeep)                         \
   MAKE(GmresSolve)

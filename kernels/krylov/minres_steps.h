@@ -14,6 +14,7 @@ struct MinresScalars {
   double* squares;  ///< of the norm of r
   double *gamma, *gamma_before;
   double *eta, *c, *c_before, *s, *s_before;
+  double* norm;  ///< the largest of the columns of the Lanczos matrix so far: at most that of M·A
 };
 
 template <class T, Scaling kScaling>
@@ -27,6 +28,7 @@ struct MinresVectors {
   MinresScalars scalars;
   Monitor monitor;
   Norm norm;
+  double least = 0, singular = 0;  ///< see MinresUpdate::is_least()
 
   SHARDMAT_BOTH T z_of(const Place& place, T of_v) const {
     if constexpr (kScaling == Scaling::separate) return z[place.at];
@@ -78,7 +80,7 @@ struct MinresFirst {
     s.gamma[column] = s.eta[column] = gamma;
     s.gamma_before[column] = 1;
     s.c[column] = s.c_before[column] = 1;
-    s.s[column] = s.s_before[column] = 0;
+    s.s[column] = s.s_before[column] = s.norm[column] = 0;
   }
 };
 
@@ -146,6 +148,20 @@ struct MinresUpdate {
     r.eta = -r.s * k.eta[column];
     return r;
   }
+  SHARDMAT_BOTH double norm(int column) const {
+    const double vz = v.scalars.vz[column], delta = v.scalars.delta[column];
+    const double now = sqrt(delta * delta + (vz > 0 ? vz : 0)), before = v.scalars.norm[column];
+    return now > before ? now : before;
+  }
+  /// The residual so far is that of least squares: with z = M·r of norm 1, ‖A·z‖ is at most `least` of ‖A‖, as Choi, Paige
+  /// and Saunders stop (MINRES-QLP, 2011). Where the smallest eigenvalue is that small but not 0, z·A·z is of the size of
+  /// ‖A·z‖. For a z that A maps to 0 it is about the square of that: at most `singular` of ‖A‖.
+  SHARDMAT_BOTH bool is_least(int column) const {
+    const MinresScalars& k = v.scalars;
+    const double alpha0 = k.c[column] * k.delta[column] - k.c_before[column] * k.s[column] * k.gamma[column];
+    const double vz = k.vz[column] > 0 ? k.vz[column] : 0, c = k.c[column], of_a = norm(column), zaz = alpha0 * c;
+    return sqrt(alpha0 * alpha0 + c * c * vz) <= v.least * of_a && (zaz < 0 ? -zaz : zaz) <= v.singular * of_a;
+  }
   struct Factors {
     bool works;
     T of_z, of_w, of_w_before, step, r_before, v_next, inverse;
@@ -153,7 +169,7 @@ struct MinresUpdate {
   SHARDMAT_BOTH Factors factors(int column) const {
     const Rotation r = rotation(column);
     const double inverse = r.gamma_next > 0 ? 1 / r.gamma_next : 0, a = r.alpha1 > 0 ? 1 / r.alpha1 : 0;
-    return {v.monitor.goes_on(column),
+    return {v.monitor.goes_on(column) && !is_least(column),
             static_cast<T>(a),
             static_cast<T>(-r.alpha2 * a),
             static_cast<T>(-r.alpha3 * a),
@@ -176,8 +192,9 @@ struct MinresUpdate {
     if (!v.monitor.goes_on(column)) return;
     const MinresScalars& k = v.scalars;
     if (k.vz[column] < 0) return v.monitor.stop(column, Reason::diverged_indefinite_preconditioner);
+    if (is_least(column)) return v.monitor.stop(column, Reason::least_squares);
     const Rotation r = rotation(column);
-    if (r.alpha1 == 0) return v.monitor.stop(column, Reason::diverged_breakdown);
+    k.norm[column] = norm(column);
     k.gamma_before[column] = k.gamma[column], k.gamma[column] = r.gamma_next;
     k.c_before[column] = k.c[column], k.c[column] = r.c;
     k.s_before[column] = k.s[column], k.s[column] = r.s;
@@ -194,6 +211,7 @@ struct MinresNote : NoEntries {
   SHARDMAT_BOTH void finish(int column, const Sums<0>&) const {
     if (!monitor.goes_on(column)) return;
     const double eta = scalars.eta[column];
+    monitor.note_coefficients(column, scalars.delta[column], scalars.gamma[column]);
     monitor.note(column, norm == Norm::unpreconditioned ? sqrt(scalars.squares[column]) : eta < 0 ? -eta : eta);
   }
 };

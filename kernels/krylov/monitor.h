@@ -18,6 +18,7 @@ enum class Reason : int {
   diverged_indefinite_matrix,
   diverged_indefinite_preconditioner,
   diverged_nan,
+  least_squares,  ///< no x makes the residual smaller
 };
 
 /// Arrays in device memory, one entry a column. The history has `history_length` rows of `columns` norms; iteration i is in
@@ -29,7 +30,7 @@ struct Monitor {
   const double* diverged_above = nullptr;
   double* norm = nullptr;
   double* history = nullptr;
-  double* coefficients = nullptr;  ///< as the history, of conjugate gradients: all alpha, then all beta; or null
+  double* coefficients = nullptr;  ///< as the history, of the Lanczos process: all alpha or delta, then all beta; or null
   std::int64_t* iterations = nullptr;
   Reason* reason = nullptr;
 

@@ -183,7 +183,7 @@ module shardmat
   end type
 
   type, bind(c) :: shardmat_solve_result
-    integer(c_size_t) :: size_ = 112
+    integer(c_size_t) :: size_ = 144
     integer(c_int) :: converged = 0
     integer(c_int64_t) :: iterations = 0
     real(c_double) :: residual = 0, true_residual = 0, norm_of_b = 0, seconds = 0
@@ -191,7 +191,8 @@ module shardmat
     real(c_double) :: removed_from_b = 0
     integer(c_int64_t) :: penalty_rows = 0
     real(c_double) :: penalty_ratio = 0
-    real(c_double) :: floor = 0, backward_error = 0
+    real(c_double) :: floor = 0, backward_error = 0, condition = 0, error_bound = 0, normal_residual = 0
+    integer(c_int64_t) :: breakdowns = 0
   end type
 
   ! Of solvers and of PageRank: numbers(columns) are the norms of the residuals, or the changes. Returns 0 to go on; any other

@@ -459,10 +459,17 @@ typedef struct {
    * norm of b - A*x there, norm_of_b that of b - A*(the known values). */
   int64_t penalty_rows;
   double penalty_ratio; /* the largest one of such a diagonal to all else; 0 without such rows */
-  /* Known if the tolerance was not met and true_residual is at most a hundredth of norm_of_b, else 0. floor: the residual
-   * that rounding errors allow, 2 eps | |A|*|x| |; at or below it the reason is "converged_attainable", and converged is 1.
-   * backward_error: |b - A*x| / | |A|*|x| |. */
+  /* floor: the residual that rounding errors allow, 2 eps | |A|*|x| |; at or below it the reason is "converged_attainable",
+   * and converged is 1. Known if the tolerance was not met and true_residual is at most a hundredth of norm_of_b, else 0.
+   * backward_error: |b - A*x| / (|A|*|x| + |b|), the share by which A and b would have to change for x to be exact. */
   double floor, backward_error;
+  /* Estimates of cg, minres, gmres and fgmres after two iterations or more, else 0. condition: of the preconditioned matrix,
+   * from below. error_bound: the relative error of x is at most about this; of cg in the energy norm, of the others in the
+   * norm in which the preconditioner is 1. */
+  double condition, error_bound;
+  /* Of "least_squares", where no x solves the system: |A*z| / (|A|*|z|) of z = M*(b - A*x); else 0. */
+  double normal_residual;
+  int64_t breakdowns; /* times that the method began anew because it had divided by zero */
 } shardmat_solve_result;
 
 /* Collective. `options` may be NULL. */

@@ -145,7 +145,9 @@ void write_results(const SolveResult& result, shardmat_solve_result* to) {
     write_struct(one,
                  {0, converged(column.reason) ? 1 : 0, column.iterations, column.residual, column.true_residual,
                   column.norm_of_b, result.seconds, name(column.reason).data(), result.explanation(column).data(),
-                  column.removed_from_b, result.penalty_rows, result.penalty_ratio, column.floor, column.backward_error},
+                  column.removed_from_b, result.penalty_rows, result.penalty_ratio, column.floor, column.backward_error,
+                  column.spectrum ? column.spectrum->condition() : 0, column.error_bound.value_or(0), column.normal_residual,
+                  column.breakdowns},
                  "there is no shardmat_solve_result with its size set");
     place += stride;
   }

@@ -320,6 +320,7 @@ constexpr Reason kReasons[] = {
     {"converged_rtol", KSP_CONVERGED_RTOL},
     {"converged_atol", KSP_CONVERGED_ATOL},
     {"converged_attainable", KSP_CONVERGED_HAPPY_BREAKDOWN},
+    {"least_squares", KSP_CONVERGED_RTOL_NORMAL},  // which PETSc's own MINRES says
     {"diverged_iterations", KSP_DIVERGED_ITS},
     {"diverged_tolerance", KSP_DIVERGED_DTOL},
     {"diverged_breakdown", KSP_DIVERGED_BREAKDOWN},

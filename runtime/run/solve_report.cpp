@@ -61,8 +61,10 @@ const Spectrum* spectrum_of(const SolveResult& result) {
 std::string condition_text(const SolveReport& r) {
   const Spectrum* const s = spectrum_of(r.result);
   if (s == nullptr) return {};
-  return fmt::format("{:.3g} or more{}: Ritz values of these iterations from {:.3g} to {:.3g}", s->condition(),
-                     r.preconditioner == "none" ? "" : ", of the preconditioned matrix", s->least, s->largest);
+  const bool of_cg = r.solver == "cg";
+  return fmt::format("{:.3g} or more{}: {} values of these iterations from {:.3g} to {:.3g}", s->condition(),
+                     r.preconditioner == "none" ? "" : ", of the preconditioned matrix", of_cg ? "Ritz" : "singular",
+                     s->least, s->largest);
 }
 
 /// What a smallest Ritz value of the size of rounding errors tells, where the solver did not converge.
@@ -155,17 +157,41 @@ std::string sums_text(const SolveReport& r) {
 /// Where rounding errors may decide.
 std::string rounding_text(const SolvedColumn& c) {
   if (!(c.floor > 0)) return {};
-  return fmt::format("allow a residual of {:.3e} (2 ε ‖ |A| |x| ‖); the backward error ‖b − A x‖ / ‖ |A| |x| ‖ is {:.2e}",
-                     c.floor, c.backward_error);
+  return fmt::format("allow a residual of {:.3e} (2 ε ‖ |A| |x| ‖)", c.floor);
+}
+
+/// The norm that an error bound is in.
+const char* error_norm(const SolveReport& r) {
+  if (r.solver == "cg") return "energy";
+  return r.preconditioner == "none" ? "2-norm" : "preconditioned";
+}
+
+std::string error_text(const SolveReport& r, const SolvedColumn& c) {
+  if (c.reason == SolveReason::least_squares)
+    return fmt::format("of least squares: z = M·(b − A·x) has ‖A·z‖ = {:.1e}·‖A‖·‖z‖", c.normal_residual);
+  const std::string backward = fmt::format("backward ‖b − A·x‖ / (‖A‖·‖x‖ + ‖b‖) = {:.1e}", c.backward_error);
+  if (!c.error_bound)
+    return fmt::format("{}; that of x is not estimated: {}", backward,
+                       c.spectrum         ? "the least eigenvalue is 0 or less"
+                       : c.iterations < 2 ? "the iterations are too few"
+                                          : r.solver + " tells no condition number");
+  const std::string_view norm = error_norm(r);
+  return fmt::format("of x at most about {:.1e} of x, in the {}, if the condition is as below; {}", *c.error_bound,
+                     norm == "energy"           ? "energy norm"
+                     : norm == "preconditioned" ? "norm in which the preconditioner is 1"
+                                                : norm,
+                     backward);
 }
 
 void write_column(Table& t, const SolveReport& r, const SolvedColumn& c) {
   t.row("reason", fmt::format("{}: {}", name(c.reason), r.result.explanation(c)));
   t.row("iterations", human_count(c.iterations) +
-                          (c.replacements == 0 ? "" : fmt::format(", {} replacements of the residual", c.replacements)));
+                          (c.replacements == 0 ? "" : fmt::format(", {} replacements of the residual", c.replacements)) +
+                          (c.breakdowns == 0 ? "" : fmt::format(", begun anew after {} breakdowns", c.breakdowns)));
   t.row("residual", residual_text(c.residual, c.norm_of_b) + ", as the method updated it");
   t.row("true residual", residual_text(c.true_residual, c.norm_of_b) + ", " + sums_text(r));
   t.row("rounding errors", rounding_text(c));
+  t.row("error", error_text(r, c));
 }
 
 /// What was removed from b.
@@ -305,9 +331,9 @@ ordered_json json_of(const std::vector<double>& norms) {
   return list;
 }
 
-ordered_json json_of_columns(const SolveResult& result) {
+ordered_json json_of_columns(const SolveReport& r) {
   ordered_json columns = ordered_json::array();
-  for (const SolvedColumn& c : result.columns) {
+  for (const SolvedColumn& c : r.result.columns) {
     ordered_json column{{"reason", name(c.reason)},
                         {"converged", converged(c.reason)},
                         {"iterations", c.iterations},
@@ -316,8 +342,12 @@ ordered_json json_of_columns(const SolveResult& result) {
                         {"residual", number(c.residual)},
                         {"true_residual", number(c.true_residual)},
                         {"replacements", c.replacements},
+                        {"breakdowns", c.breakdowns},
+                        {"backward_error", number(c.backward_error)},
                         {"history", json_of(c.history)}};
-    if (c.floor > 0) column["floor"] = number(c.floor), column["backward_error"] = number(c.backward_error);
+    if (c.floor > 0) column["floor"] = number(c.floor);
+    if (c.error_bound) column["error"] = {{"bound", number(*c.error_bound)}, {"norm", error_norm(r)}};
+    if (c.reason == SolveReason::least_squares) column["normal_residual"] = number(c.normal_residual);
     if (!c.true_history.empty()) column["true_history"] = json_of(c.true_history);
     if (c.spectrum)
       column["spectrum"] = {{"least", number(c.spectrum->least)},
@@ -373,7 +403,7 @@ std::string to_json(const SolveReport& r) {
                  {"iterations", r.result.iterations},
                  {"convergence_factor", number(slowest_of(r.result) ? convergence_factor(*slowest_of(r.result)) : 0)},
                  {"true_residual_type", r.result.why_f32.empty() ? "f64" : "f32"},
-                 {"columns", json_of_columns(r.result)}};
+                 {"columns", json_of_columns(r)}};
   if (r.result.maps_constants_to_zero) j["maps_constants_to_zero"] = true;
   if (r.result.maps_more_to_zero) j["maps_more_to_zero"] = true;
   for (const SolverSetting& setting : solver_settings())

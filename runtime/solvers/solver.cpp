@@ -18,6 +18,7 @@
 #include "runtime/solvers/direct/singular.h"
 #include "runtime/solvers/loop/attainable.h"
 #include "runtime/solvers/loop/cg_variant.h"
+#include "runtime/solvers/loop/error_estimate.h"
 #include "runtime/solvers/loop/headway.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/monitor_memory.h"
@@ -55,7 +56,8 @@ bool names_null_space(const SolverOptions& o) { return o.null_vectors || o.null_
 bool failed(const SolveResult& result) {
   return std::any_of(result.columns.begin(), result.columns.end(), [](const SolvedColumn& column) {
     return !converged(column.reason) && column.reason != SolveReason::diverged_iterations &&
-           column.reason != SolveReason::interrupted && column.reason != SolveReason::diverged_attainable_accuracy;
+           column.reason != SolveReason::interrupted && column.reason != SolveReason::diverged_attainable_accuracy &&
+           column.reason != SolveReason::least_squares;
   });
 }
 
@@ -79,6 +81,7 @@ void append(SolveResult result, SolveResult& all) {
     put_before(before.true_history, column.true_history);
     column.iterations += before.iterations;
     column.replacements += before.replacements;
+    column.breakdowns += before.breakdowns;
   }
   result.seconds += all.seconds;
   result.iterations = 0;
@@ -147,6 +150,7 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   product_->hold(held_.get());
   exact_ = std::make_unique<ExactResidual>(matrix, *product_);
   floor_ = std::make_unique<RoundingFloor>(matrix, *product_);
+  norm_ = std::make_unique<MatrixNorm>(*product_);
   require_named_null_space();
   ranks.run_agreed(
       [&] { passes_ = std::make_unique<krylov::Passes>(matrix.context().device(), static_cast<int>(options.columns)); });
@@ -218,7 +222,7 @@ void Solver::take(std::size_t index) {
     });
   ranks.run_agreed([&] {
     monitor_ = std::make_unique<MonitorMemory>(matrix_.context().device(), static_cast<int>(options_.columns), options_,
-                                               method.coefficients);
+                                               method.coefficients != Coefficients::none);
   });
   variant_.reset();
   if (method.variants) {
@@ -398,9 +402,9 @@ void Solver::precondition(const DistributedVector& r, DistributedVector& z) {
 SolveResult Solver::run(Method& method, const Preconditioner& preconditioner, const SolverOptions& options,
                         const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
   const PenaltyFindings* const penalty = penalty_->count > 0 ? penalty_.get() : nullptr;
-  SolveResult result =
-      SolveLoop({method, preconditioner, *product_, *passes_, *sum_, *monitor_, projector_.get(), penalty, *exact_, *floor_},
-                options, control)(b, x);
+  SolveResult result = SolveLoop({method, preconditioner, *product_, *passes_, *sum_, *monitor_, projector_.get(), penalty,
+                                  *exact_, *floor_, choices_[choice_].method->coefficients, *norm_},
+                                 options, control)(b, x);
   result.null_space = null_space_, result.null_vectors = projector_ ? projector_->count() : 0;
   result.penalty_rows = penalty_->count, result.penalty_ratio = penalty_->largest_ratio,
   result.penalty_note = penalty_->note;
@@ -491,7 +495,6 @@ void Solver::judge_by_rounding(SolveResult& result, const DistributedVector& b, 
     const double residual = in_two_norm ? column.true_residual : residuals[j];
     if (!may_be_there(column) || !(norms[j] > 0) || !std::isfinite(norms[j])) continue;
     column.floor = attainable_share(matrix_.type()) * norms[j];
-    column.backward_error = residual / norms[j];
     if (residual <= column.floor) column.reason = SolveReason::converged_attainable;
   }
 }

@@ -26,6 +26,7 @@ namespace shardmat {
 
 class ExactResidual;
 class HeldRows;
+class MatrixNorm;
 class Method;
 struct MethodEntry;
 struct IterationCosts;
@@ -135,6 +136,7 @@ class Solver {
   std::unique_ptr<Product> product_;
   std::unique_ptr<ExactResidual> exact_;
   std::unique_ptr<RoundingFloor> floor_;
+  std::unique_ptr<MatrixNorm> norm_;
   std::unique_ptr<krylov::Passes> passes_;
   std::unique_ptr<SumOverRanks> sum_;  ///< of two values a column
   std::unique_ptr<VectorSums> norms_;  ///< of precondition()

@@ -293,8 +293,12 @@ class Solve(Solving):
     def test_a_residual_above_rounding_errors_is_not_converged(self):
         singular = sp.csr_matrix(np.array([[1.0, 1.0], [1.0, 1.0]]))
         for solver in ("cg", "minres", "gmres", "bicgstab"):
-            _, report = self.solution(singular, np.array([1.0, 0.0]), "--solver", solver, code=NOT_CONVERGED)
+            x, report = self.solution(singular, np.array([1.0, 0.0]), "--solver", solver, code=NOT_CONVERGED)
             self.assertFalse(report["columns"][0]["converged"])
+            if solver == "minres":
+                self.assertEqual(report["columns"][0]["reason"], "least_squares")
+                self.assertLessEqual(report["columns"][0]["normal_residual"], 1e-14)
+                np.testing.assert_allclose(singular @ x, [0.5, 0.5], rtol=1e-12)
 
     def test_factors(self):
         """On any number of ranks, with the answers of SciPy's factors."""
@@ -362,7 +366,13 @@ class Solve(Solving):
                 self.assertLessEqual(spectrum["largest"], values[-1] * (1 + 1e-9))
                 self.assertGreaterEqual(spectrum["least"], values[0] * (1 - 1e-6))
                 self.assertAlmostEqual(spectrum["condition"] / (values[-1] / values[0]), 1, delta=0.02)
-        for options in (["--solver", "minres"], ["--max-iterations", 1]):
+        for solver in ("minres", "gmres"):
+            _, report = self.solution(matrix, np.ones(25), "--solver", solver, "--preconditioner", "none", "--rtol", 1e-12, *(("--restart", 30) if solver == "gmres" else ()))
+            column = report["columns"][0]
+            values = np.linalg.eigvalsh(matrix.toarray())
+            self.assertAlmostEqual(column["spectrum"]["condition"] / (values[-1] / values[0]), 1, delta=0.05)
+            self.assertEqual(column["error"]["norm"], "2-norm")
+        for options in (["--solver", "bicgstab"], ["--max-iterations", 1]):
             _, report = self.solution(matrix, np.ones(25), *options, code=NOT_CONVERGED if options[1] == 1 else 0)
             self.assertNotIn("spectrum", report["columns"][0])
 

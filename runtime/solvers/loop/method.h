@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/krylov/monitor.h"
 #include "kernels/krylov/step.h"
@@ -15,6 +17,7 @@
 #include "runtime/solvers/loop/exact_residual.h"
 #include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/loop/solver_options.h"
+#include "runtime/solvers/loop/spectrum.h"
 
 namespace shardmat {
 
@@ -75,12 +78,21 @@ struct IterationCosts {
 class Method {
  public:
   virtual ~Method() = default;
+  /// A solve begins: spectra() and renew() know nothing of those before.
+  virtual void begin() {}
   /// Looks at the matrix and the preconditioner again, after new values. Waits.
   virtual void refresh(Stream&) {}
   /// Takes b and x; all later calls mean these. Computes the residual of x. Begins anew from there.
   virtual void start(const void* b, void* x, Guess guess, Stream& stream) = 0;
   /// Squares of the norms that start() found, one f64 a column in device memory.
   virtual const double* squares() const = 0;
+  /// rᵀ·M·r of that start, likewise; null if the method has none.
+  virtual const double* natural_squares() const { return nullptr; }
+  /// After a breakdown: the next start() takes other vectors than those before. False if the method has none.
+  virtual bool renew([[maybe_unused]] Stream& stream) { return false; }
+  /// Of each column: the least and the largest singular value of what the method made of M·A; nothing where notes in the
+  /// monitor tell it, or nothing does. Waits.
+  virtual std::vector<std::optional<Spectrum>> spectra(Stream&) const { return {}; }
   /// Iterations that belong together: at most 32, or `restart` of the options.
   virtual std::int64_t cycle() const { return 1; }
   /// Iteration `i` of a cycle, from 0. Columns that are done stay as they are.
@@ -106,8 +118,8 @@ struct MethodEntry {
   std::int64_t vectors, vectors_a_step = 0;
   /// Norms of the residual that the method has without a pass of its own.
   std::span<const ResidualNorm> norms;
-  bool flexible = false;              ///< the preconditioner may change from one iteration to the next
-  bool coefficients = false;          ///< it notes those of conjugate gradients (krylov::Monitor)
+  bool flexible = false;  ///< the preconditioner may change from one iteration to the next
+  Coefficients coefficients = Coefficients::none;
   bool variants = false;              ///< it has those of CgVariant
   std::string_view preconditioner{};  ///< the only one that it takes; empty: any
   /// Checks memory before it is taken. Collective; the same error on all ranks.

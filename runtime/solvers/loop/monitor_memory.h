@@ -11,7 +11,7 @@ namespace shardmat {
 
 class MonitorMemory {
  public:
-  /// `coefficients`: keeps those of conjugate gradients, too. Throws Error(resources).
+  /// `coefficients`: keeps those, too. Throws Error(resources).
   MonitorMemory(Device device, int columns, const SolverOptions& options, bool coefficients);
 
   krylov::Monitor view() const;

@@ -11,7 +11,7 @@ namespace {
 struct Text {
   std::string_view name, explanation;
 };
-constexpr std::array<Text, 11> kTexts{{
+constexpr std::array<Text, 12> kTexts{{
     {"converged_rtol", "the true residual meets the relative tolerance"},
     {"converged_atol", "the true residual meets the absolute tolerance"},
     {"converged_attainable",
@@ -33,6 +33,9 @@ constexpr std::array<Text, 11> kTexts{{
      "rounding errors of the method keep the true residual above the tolerance: ask for less, or take a stronger "
      "preconditioner or another method"},
     {"interrupted", "the solver was told to end; x is as far as it came"},
+    {"least_squares",
+     "no x solves the system: A is singular, and b is not consistent with it. x is a least-squares solution: no x makes the "
+     "residual smaller (in the norm that the preconditioner makes)"},
 }};
 
 /// The texts for all circumstances.

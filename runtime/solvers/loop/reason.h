@@ -23,6 +23,9 @@ enum class SolveReason {
   diverged_nan,                        ///< NaN or infinity came up
   diverged_attainable_accuracy,        ///< rounding errors keep the true residual above the tolerance
   interrupted,                         ///< the caller asked for the end
+  /// No x solves the system: A is singular, and b is not consistent with it. x makes ‖b − A·x‖ the least, in the norm that
+  /// the preconditioner makes: SolvedColumn::normal_residual. Not converged, because A·x = b was asked for.
+  least_squares,
 };
 
 /// "converged_rtol", as in reports.

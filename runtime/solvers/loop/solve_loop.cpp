@@ -30,6 +30,7 @@ constexpr std::int64_t kHostIterationsBetweenLooks = 16;  // a look costs a mess
 /// Seconds between looks; later a share of the time so far. During a look the device is idle; after the last iteration it
 /// works in vain until the next one.
 constexpr double kSecondsBetweenLooks = 1e-3, kShareBetweenLooks = 0.05;
+constexpr std::int64_t kMostBreakdowns = 10;
 constexpr std::int64_t kMostLaunches = 64;  // a device's queue must never fill behind a lost rank
 
 SolveReason reason_of(Reason reason) {
@@ -67,8 +68,11 @@ SolveLoop::SolveLoop(const SolveParts& parts, const SolverOptions& options, cons
       penalty_(parts.penalty),
       exact_(parts.exact),
       floor_(parts.floor),
+      coefficients_(parts.coefficients),
+      norm_(parts.norm),
       pauses_(options.residual_norm == ResidualNorm::unpreconditioned) {
   result_.columns.resize(columns_.size());
+  for (Column& column : columns_) column.ritz = RitzValues(coefficients_);
 }
 
 SolveResult SolveLoop::operator()(const DistributedVector& b, DistributedVector& x) {
@@ -80,20 +84,19 @@ SolveResult SolveLoop::operator()(const DistributedVector& b, DistributedVector&
   measure(*b_, x);
   clear_where_b_is_zero(x);
   if (control_.true_residuals) true_residual_.emplace(product_, passes_, sum_);
+  method_.begin();
   while (start()) iterate();
   if (projector_ != nullptr) {  // what rounding left
     (*projector_)(x.view(), stream_);
     product_.wait(stream_);
   }
+  estimate_errors();
   if (known_x_) {
     axpy({1}, *known_x_, x, stream_);
     product_.wait(stream_);
   }
   result_.seconds = timer.seconds();
-  for (std::size_t j = 0; j < columns_.size(); ++j) {
-    result_.columns[j].spectrum = columns_[j].ritz.extremes();
-    result_.iterations = std::max(result_.iterations, result_.columns[j].iterations);
-  }
+  result_.iterations = iterations_done();
   return std::move(result_);
 }
 
@@ -179,35 +182,15 @@ void SolveLoop::measure(const DistributedVector& b, const DistributedVector& x) 
   Context& context = matrix.context();
   const bool needs_z = options_.residual_norm != ResidualNorm::unpreconditioned;
   std::optional<DistributedVector> z;
-  if (needs_z) z.emplace(matrix, VectorLayout::rows, b.type(), b.columns());
-  Buffer sums;
-  context.communicator().run_agreed([&] { sums = Buffer(context.device(), 2 * columns_.size() * sizeof(double)); });
-  if (needs_z) preconditioner_.apply(b.view(), z->view(), stream_);
-  dispatch(b.type(), [&]<class Tag>(Tag) {
-    using T = typename Tag::type;
-    T* const data = static_cast<T*>(b.view().data);
-    passes_.run(
-        krylov::ResidualSums<T, krylov::Scaling::separate>{
-            {data, needs_z ? static_cast<const T*>(z->view().data) : data, nullptr},
-            options_.residual_norm,
-            sums.as<double>(),
-            sums.as<double>() + columns_.size()},
-        b.local_rows(), stream_);
-  });
-  sum_(sums.as<double>(), stream_);
-  const std::vector<double> squares = to_host(sums.as<double>() + columns_.size());
+  if (needs_z) {
+    z.emplace(matrix, VectorLayout::rows, b.type(), b.columns());
+    preconditioner_.apply(b.view(), z->view(), stream_);
+  }
+  std::vector<double> squares;
+  for (const Dots& of_b : dots(b, z ? *z : b, options_.residual_norm)) squares.push_back(of_b.square);
   refuse_tiny(b, squares);
-  dispatch(x.type(), [&]<class Tag>(Tag) {
-    using T = typename Tag::type;
-    T* const data = static_cast<T*>(x.view().data);
-    passes_.run(
-        krylov::ResidualSums<T, krylov::Scaling::none>{
-            {data, data, nullptr}, ResidualNorm::unpreconditioned, sums.as<double>(), sums.as<double>() + columns_.size()},
-        x.local_rows(), stream_);
-  });
-  sum_(sums.as<double>(), stream_);
-  const std::vector<double> squares_of_x = to_host(sums.as<double>() + columns_.size());
-  if (std::all_of(squares_of_x.begin(), squares_of_x.end(), [](double square) { return square == 0; })) guess_ = Guess::zero;
+  const std::vector<Dots> of_x = dots(x, x, ResidualNorm::unpreconditioned);
+  if (std::all_of(of_x.begin(), of_x.end(), [](const Dots& dots) { return dots.square == 0; })) guess_ = Guess::zero;
   context.communicator().run_agreed([&] {
     for (std::size_t j = 0; j < columns_.size(); ++j) {
       const double norm = std::sqrt(squares[j]);
@@ -260,8 +243,18 @@ void SolveLoop::judge(int j, double true_residual) {
   if (solved.iterations >= options_.max_iterations)  // the method's own residual may be much smaller than the true one
     return end(true_residual > column.limit ? SolveReason::diverged_tolerance : SolveReason::diverged_iterations);
   if (interrupted_) return end(SolveReason::interrupted);
+  if (column.claimed == Reason::diverged_breakdown && renewed_) {
+    if (solved.breakdowns == kMostBreakdowns) return end(SolveReason::diverged_breakdown);
+    ++solved.breakdowns;
+    column.lost = false;
+    column.true_before = true_residual;
+    return;
+  }
   if (column.lost) return end(SolveReason::diverged_attainable_accuracy);  // the recursion broke down in rounding errors
-  if (column.claimed == Reason::converged) {
+  const bool is_least = column.claimed == Reason::least_squares;
+  if (is_least && solved.normal_residual <= 10 * least_squares_tolerance(options_, b_->type()))
+    return end(SolveReason::least_squares);
+  if (column.claimed == Reason::converged || is_least) {
     const bool hopeless = column.target < column.pause;  // no residual so small can be relied on
     if (hopeless && true_residual <= std::min(column.floor, kAttainableMost * solved.norm_of_b))
       return end(SolveReason::converged_attainable);
@@ -363,11 +356,15 @@ void SolveLoop::find_pauses() {
 bool SolveLoop::start() {
   if (correction_) take_correction();
   find_floors();
+  const auto broke_down = [](const Column& c) { return !c.done && c.claimed == Reason::diverged_breakdown; };
+  renewed_ = std::any_of(columns_.begin(), columns_.end(), broke_down) && method_.renew(stream_);
   method_.start(b_->view().data, x_->view().data, std::exchange(guess_, Guess::any), stream_);
   std::vector<double> norms = to_host(method_.squares());
   for (double& norm : norms) norm = std::sqrt(norm);
   if (correction_) keep_better(norms);
+  look_at_least_squares();
   for (std::size_t j = 0; j < columns_.size(); ++j) judge(static_cast<int>(j), norms[j]);
+  note_natural_norms();
   if (true_residual_ && first_) {
     const std::vector<double> true_norms = (*true_residual_)(method_, 0, *b_, *x_, stream_);
     for (std::size_t j = 0; j < columns_.size(); ++j) result_.columns[j].true_history = {true_norms[j]};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/solvers/loop/attainable.h"
+#include "runtime/solvers/loop/error_estimate.h"
 #include "runtime/solvers/loop/exact_residual.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/monitor_memory.h"
@@ -29,6 +30,8 @@ struct SolveParts {
   const PenaltyFindings* penalty;       ///< null without penalty rows; the product holds them
   const ExactResidual& exact;
   const RoundingFloor& floor;
+  Coefficients coefficients;  ///< that the method notes in the monitor
+  MatrixNorm& norm;
 };
 
 class SolveLoop {
@@ -48,6 +51,10 @@ class SolveLoop {
     double floor = 0;  ///< attainable_share() of ‖ |A|·|x| ‖ at the last start that the method claimed; 0: not known
     double pause = 0;  ///< the method stops at this norm or below: the target, or what is far below rounding errors
     RitzValues ritz;
+    double natural = 0, natural_of_b = 0;  ///< √(rᵀ·M·r) of the last start, and of b; 0 if the method does not tell
+  };
+  struct Dots {
+    double with, square;
   };
 
   /// Takes a copy of b without its part in the null space.
@@ -79,6 +86,12 @@ class SolveLoop {
   /// So that find_pauses() sees the same x in every run.
   std::int64_t launches_until_pauses(std::int64_t iterations_a_launch) const;
   void judge(int column, double true_residual);
+  /// a·b of each column, and the square of a norm of a, with b = M·a for norms other than that of a itself.
+  std::vector<Dots> dots(const DistributedVector& a, const DistributedVector& b, ResidualNorm norm) const;
+  void look_at_least_squares();
+  void note_natural_norms();
+  /// At the end: condition, backward error and how large the error is at most.
+  void estimate_errors();
   /// Iterates until no column goes on.
   void iterate();
   void look();
@@ -103,13 +116,15 @@ class SolveLoop {
   Stream& stream_;
   std::vector<Column> columns_;
   SolveResult result_;
-  bool first_ = true, interrupted_ = false;
+  bool first_ = true, interrupted_ = false, renewed_ = false;
   std::int64_t next_pauses_;  ///< iterations at which find_pauses() looks; short solves do without
   Guess guess_ = Guess::any;
   const PenaltyFindings* penalty_;
   std::optional<DistributedVector> projected_b_, known_x_, reduced_b_;
   const ExactResidual& exact_;
   const RoundingFloor& floor_;
+  const Coefficients coefficients_;
+  MatrixNorm& norm_;
   bool pauses_;                                             ///< the norm of the options is that of the floor
   std::optional<DistributedVector> residual_, correction_;  ///< what the method works on after start_correction()
   const DistributedVector* b_ = nullptr;

@@ -73,7 +73,7 @@ struct SolveControl {
   std::function<bool()> stop;
 };
 
-/// Estimates of the extreme eigenvalues of M·A.
+/// Estimates of the extreme eigenvalues of M·A, or of its extreme singular values.
 struct Spectrum {
   double least = 0, largest = 0;
   double condition() const { return largest / least; }
@@ -89,12 +89,21 @@ struct SolvedColumn {
   double residual = 0;        ///< as the method updated it
   double true_residual = 0;   ///< of b − A·x, computed anew, penalty rows left out; see SolveResult::why_f32
   /// Known if the tolerance was not met, and the residual is at most a hundredth of b: attainable_share()·‖ |A|·|x| ‖₂, the
-  /// residual that rounding errors allow, and ‖b − A·x‖₂ / ‖ |A|·|x| ‖₂, by how much the entries of A would have to change
-  /// for x to be exact. Else 0.
-  double floor = 0, backward_error = 0;
-  /// Of cg after two iterations or more: extreme Ritz values of the preconditioned matrix M·A, see RitzValues. Their
-  /// quotient estimates its condition number from below.
+  /// residual that rounding errors allow. Else 0.
+  double floor = 0;
+  /// ‖b − A·x‖₂ / (‖A‖₂·‖x‖₂ + ‖b‖₂): by what share of its norm A, and b, would have to change for x to be exact. See
+  /// MatrixNorm for ‖A‖₂.
+  double backward_error = 0;
+  /// Of the preconditioned matrix M·A, or A·M, after two iterations or more: of cg extreme Ritz values (RitzValues), of
+  /// minres, gmres and fgmres extreme singular values of their tridiagonal and Hessenberg matrices. Their quotient
+  /// estimates the condition number from below. Other methods tell none.
   std::optional<Spectrum> spectrum;
+  /// With the spectrum, how large the error of x is at most in relation to x, as far as the spectrum is known. Of cg in the
+  /// energy norm √(xᵀ·A·x). Of other methods in the norm in which the preconditioner is 1: without one in the 2-norm.
+  std::optional<double> error_bound;
+  /// Of least_squares: ‖A·z‖ / (‖A‖·‖z‖) of z = M·r, in the norms in which M is 1. A maps z to 0, up to this.
+  double normal_residual = 0;
+  std::int64_t breakdowns = 0;    ///< restarts with other vectors because the method divided by zero
   std::int64_t replacements = 0;  ///< restarts because the true residual was above the tolerance
   std::vector<double> history;    ///< the first residual, then one for each iteration
   /// With SolveControl::true_residuals: ‖b − A·x‖₂ at the start and after each iteration, whatever the norm of the options;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <string>
 
 #include "comm/communicator.h"
@@ -64,11 +65,88 @@ void RitzValues::begin_anew() {
   if (matrices_.empty() || !matrices_.back().diagonal.empty()) matrices_.emplace_back();
 }
 
+Spectrum singular_values(const UpperTriangle& r) {
+  // 20 million operations at most; fewer iterations than 100 tell too little.
+  const int most = static_cast<int>(std::clamp(1e7 / (static_cast<double>(r.entries.size()) + 1), 100.0, 3000.0));
+  const auto last_of = [&](std::size_t i) { return std::min(r.size, i + r.band); };
+  const auto at = [&](std::size_t i, std::size_t j) { return r.entries[i * r.band + j - i]; };
+  std::vector<double> v;
+  const auto normalise = [&] {
+    double square = 0;
+    for (const double entry : v) square += entry * entry;
+    const double norm = std::sqrt(square);
+    for (double& entry : v) entry /= norm;
+    return norm;
+  };
+  const auto iterate = [&](const auto& change) {  // v to RᵀR·v or its inverse: the eigenvalue
+    v.assign(r.size, 0);
+    std::minstd_rand random;  // the same numbers each time
+    for (double& entry : v) entry = static_cast<double>(random()) / static_cast<double>(std::minstd_rand::max()) - 0.5;
+    normalise();
+    double before = 0, now = 0;
+    for (int i = 0; i < most; ++i, before = now) {
+      change();
+      now = normalise();
+      if (!std::isfinite(now) || std::abs(now - before) <= 1e-8 * now) break;
+    }
+    return now;
+  };
+  const double square = iterate([&] {
+    for (std::size_t i = 0; i < r.size; ++i) {  // entries of v above i are not needed any more
+      double sum = 0;
+      for (std::size_t j = i; j < last_of(i); ++j) sum += at(i, j) * v[j];
+      v[i] = sum;
+    }
+    for (std::size_t j = r.size; j-- > 0;) {
+      double sum = 0;
+      for (std::size_t i = j + 1 > r.band ? j + 1 - r.band : 0; i <= j; ++i) sum += at(i, j) * v[i];
+      v[j] = sum;
+    }
+  });
+  const double inverse = iterate([&] {
+    for (std::size_t j = 0; j < r.size; ++j) {
+      for (std::size_t i = j + 1 > r.band ? j + 1 - r.band : 0; i < j; ++i) v[j] -= at(i, j) * v[i];
+      v[j] /= at(j, j);
+    }
+    for (std::size_t i = r.size; i-- > 0;) {
+      for (std::size_t j = i + 1; j < last_of(i); ++j) v[i] -= at(i, j) * v[j];
+      v[i] /= at(i, i);
+    }
+  });
+  return {std::isfinite(inverse) ? 1 / std::sqrt(inverse) : 0, std::sqrt(square)};
+}
+
+namespace {
+
+/// Of a tridiagonal matrix with the row below it, by rotations.
+Spectrum singular_values(const std::vector<double>& diagonal, const std::vector<double>& beside) {
+  UpperTriangle r{diagonal.size(), 3, std::vector<double>(3 * diagonal.size(), 0.0)};
+  double above = diagonal[0], next = r.size > 1 ? beside[0] : 0;  // of the row that the next rotation takes
+  for (std::size_t i = 0; i < r.size; ++i) {
+    const double below = beside[i], length = std::hypot(above, below);
+    const double c = length > 0 ? above / length : 1, s = length > 0 ? below / length : 0;
+    const double right = i + 1 < r.size ? diagonal[i + 1] : 0, far = i + 2 < r.size ? beside[i + 1] : 0;
+    double* const row = &r.entries[3 * i];
+    row[0] = length, row[1] = c * next + s * right, row[2] = s * far;
+    above = c * right - s * next, next = c * far;
+  }
+  return singular_values(r);
+}
+
+}  // namespace
+
 void RitzValues::add(double alpha, double beta) {
   constexpr std::size_t kMost = 100'000;
-  if (added_ == kMost || !(alpha > 0 && std::isfinite(alpha) && beta >= 0 && std::isfinite(beta))) return;
+  if (added_ == kMost || !(std::isfinite(alpha) && std::isfinite(beta))) return;
+  if (kind_ == Coefficients::of_conjugate_gradients && !(alpha > 0 && beta >= 0)) return;
   ++added_;
   if (matrices_.empty()) begin_anew();
+  if (kind_ == Coefficients::of_conjugate_gradients) return add_factors(alpha, beta);
+  matrices_.back().diagonal.push_back(alpha);
+  matrices_.back().beside.push_back(beta);
+}
+
+void RitzValues::add_factors(double alpha, double beta) {
   Tridiagonal& t = matrices_.back();
   if (t.diagonal.empty()) {
     t.diagonal.push_back(1 / alpha);
@@ -83,11 +161,16 @@ std::optional<Spectrum> RitzValues::extremes() const {
   std::optional<Spectrum> all;
   for (const Tridiagonal& t : matrices_) {
     if (t.diagonal.size() < 2) continue;
-    const double bound = bound_of(t.diagonal, t.beside), least = eigenvalue(t.diagonal, t.beside, 0, bound),
-                 largest = eigenvalue(t.diagonal, t.beside, t.diagonal.size() - 1, bound);
-    if (!all) all = Spectrum{least, largest};
-    all->least = std::min(all->least, least);
-    all->largest = std::max(all->largest, largest);
+    Spectrum found;
+    if (kind_ == Coefficients::of_lanczos) {
+      found = singular_values(t.diagonal, t.beside);
+    } else {
+      const double bound = bound_of(t.diagonal, t.beside);
+      found = {eigenvalue(t.diagonal, t.beside, 0, bound), eigenvalue(t.diagonal, t.beside, t.diagonal.size() - 1, bound)};
+    }
+    if (!all) all = found;
+    all->least = std::min(all->least, found.least);
+    all->largest = std::max(all->largest, found.largest);
   }
   return all;
 }

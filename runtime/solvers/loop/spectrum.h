@@ -15,12 +15,19 @@
 
 namespace shardmat {
 
-/// What conjugate gradients tell of the spectrum of M·A: the extreme eigenvalues of the tridiagonal matrices that their
-/// factors alpha and beta make (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 6.7.3). They lie within the
-/// spectrum, so largest / least is a lower bound of the condition number, up to rounding. Not collective; any thread.
+/// What a method notes of the Lanczos process (krylov::Monitor): alpha and beta of conjugate gradients, or entries of the
+/// tridiagonal matrix, the diagonal and the one below it.
+enum class Coefficients { none, of_conjugate_gradients, of_lanczos };
+
+/// What a method tells of the spectrum of M·A by its tridiagonal matrices. Of conjugate gradients: their extreme eigenvalues
+/// (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 6.7.3). Of the Lanczos process of a matrix that may be
+/// indefinite: their extreme singular values, with the row below each matrix. Eigenvalues near 0 come and go there. Both lie
+/// within the spectrum, so largest / least is a lower bound of the condition number, up to rounding. Not collective; any
+/// thread.
 class RitzValues {
  public:
-  /// An iteration took these factors. Of the first 100,000 iterations; later ones change little.
+  explicit RitzValues(Coefficients kind = Coefficients::of_conjugate_gradients) : kind_(kind) {}
+  /// An iteration took these coefficients. Of the first 100,000 iterations; later ones change little.
   void add(double alpha, double beta);
   /// The method began anew: what follows makes another matrix.
   void begin_anew();
@@ -31,10 +38,22 @@ class RitzValues {
   struct Tridiagonal {
     std::vector<double> diagonal, beside;
   };
+  void add_factors(double alpha, double beta);
+
+  Coefficients kind_;
   std::vector<Tridiagonal> matrices_;
   double alpha_before_ = 0, beta_before_ = 0;
   std::size_t added_ = 0;
 };
+
+/// An upper triangular matrix with `band` diagonals, row by row: entry (i, j) at i · band + j − i.
+struct UpperTriangle {
+  std::size_t size = 0, band = 0;
+  std::vector<double> entries;
+};
+/// Its extreme singular values, to about four digits, by iterations with RᵀR and its inverse. The least one is 0 for a
+/// matrix that is singular up to rounding. Not collective; any thread.
+Spectrum singular_values(const UpperTriangle& r);
 
 /// All eigenvalues of a symmetric tridiagonal matrix in ascending order, by bisection (Golub and Van Loan, Matrix
 /// Computations, 4th ed., 8.4.1). `beside` has one entry less than `diagonal`, or none if that is empty.

@@ -2,8 +2,10 @@
 #include "comm/exchange/sum_over_ranks.h"
 #include "kernels/krylov/bicgstab_steps.h"
 #include "runtime/context/context.h"
+#include "runtime/matrix/distributed_matrix.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/method_memory.h"
+#include "runtime/solvers/loop/random_entries.h"
 
 namespace shardmat {
 namespace {
@@ -15,24 +17,36 @@ class Bicgstab final : public Method {
  public:
   explicit Bicgstab(const MethodInputs& in)
       : in_(in),
-        memory_(in, kScaling == Scaling::separate ? 6 : 5, 8),
-        sum_one_(in.context().exchange_context(in.type(), 1), in.columns()),
-        sum_two_(in.context().exchange_context(in.type(), 1), 2 * in.columns()) {
+        memory_(in, kScaling == Scaling::separate ? 6 : 5, 10),
+        sum_two_(in.context().exchange_context(in.type(), 1), 2 * in.columns()),
+        sum_three_(in.context().exchange_context(in.type(), 1), 3 * in.columns()) {
     v_.r = memory_.vector<T>(0), v_.shadow = memory_.vector<T>(1), v_.p = memory_.vector<T>(2);
     v_.v = memory_.vector<T>(3), v_.t = memory_.vector<T>(4);
     v_.slot = static_cast<T*>(in.product.x().data);
     v_.scale = static_cast<const T*>(in.preconditioner.diagonal());
     if constexpr (kScaling == Scaling::separate) v_.mp = memory_.vector<T>(5), v_.ms = v_.slot;
-    v_.scalars = {memory_.scalar(0), memory_.scalar(1), memory_.scalar(2), memory_.scalar(3),
-                  memory_.scalar(4), memory_.scalar(5), memory_.scalar(6), memory_.scalar(7)};
+    v_.scalars = {memory_.scalar(0), memory_.scalar(1), memory_.scalar(2), memory_.scalar(3), memory_.scalar(4),
+                  memory_.scalar(5), memory_.scalar(6), memory_.scalar(7), memory_.scalar(8), memory_.scalar(9)};
     v_.monitor = in.monitor;
+    v_.below_rounding = unit_roundoff(in.type()) * unit_roundoff(in.type());
   }
+
+  void begin() override { renewals_ = 0, v_.renewed = false; }
 
   void start(const void* b, void* x, Guess guess, Stream& stream) override {
     v_.x = static_cast<T*>(x);
     in_.residual(b, x, guess, v_.r, stream);
     in_.run(BicgstabStart<T, kScaling>{v_}, stream);
-    sum_two_(v_.scalars.rho, stream);
+    sum_three_(v_.scalars.rho, stream);
+  }
+  /// The shadow was orthogonal to r, or to A·M·p: a random one hardly is.
+  bool renew(Stream& stream) override {
+    DistributedVector shadow(in_.matrix(), VectorLayout::rows, in_.type(), in_.columns());
+    fill_random(shadow, ++renewals_, Entries::fractions, stream);
+    in_.product.clear_held(shadow.view(), stream);
+    copy_on_device(v_.shadow, shadow.view().data, in_.vector_bytes(), stream);
+    in_.product.wait(stream);
+    return v_.renewed = true;
   }
   const double* squares() const override { return v_.scalars.squares; }
 
@@ -42,8 +56,8 @@ class Bicgstab final : public Method {
       copy_on_device(memory_.vector<T>(5), v_.slot, in_.vector_bytes(), stream);
     }
     in_.product.multiply(1, 0, in_.view(v_.v), stream);
-    in_.run(BicgstabShadow<T>{v_.shadow, v_.v, v_.scalars.sv}, stream);
-    sum_one_(v_.scalars.sv, stream);
+    in_.run(BicgstabShadow<T>{v_.shadow, v_.v, v_.scalars.sv, v_.scalars.vv}, stream);
+    sum_two_(v_.scalars.sv, stream);
     in_.run(BicgstabHalf<T, kScaling>{v_}, stream);
     if constexpr (kScaling == Scaling::separate) in_.preconditioner.apply(in_.view(v_.r), in_.product.x(), stream);
     in_.product.multiply(1, 0, in_.view(v_.t), stream);
@@ -63,8 +77,9 @@ class Bicgstab final : public Method {
  private:
   MethodInputs in_;
   MethodMemory memory_;
-  SumOverRanks sum_one_, sum_two_;
+  SumOverRanks sum_two_, sum_three_;
   BicgstabVectors<T, kScaling> v_{};
+  std::uint64_t renewals_ = 0;  ///< in this solve
 };
 
 }  // namespace

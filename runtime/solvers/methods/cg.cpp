@@ -44,6 +44,7 @@ class Cg final : public Method {
   }
 
   const double* squares() const override { return v_.scalars.squares; }
+  const double* natural_squares() const override { return v_.scalars.rz; }
 
   void iterate(std::int64_t, Stream& stream) override {
     if constexpr (kScaling != Scaling::separate)

@@ -1,6 +1,8 @@
 // Restarted GMRES and flexible GMRES; the passes are in kernels/krylov/gmres_steps.h.
 #include <algorithm>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "comm/exchange/sum_over_ranks.h"
 #include "kernels/krylov/gmres_steps.h"
@@ -23,7 +25,7 @@ class Gmres : public Method {
       : in_(in),
         restart_(static_cast<int>(in.options.restart)),
         memory_(in, restart_ + 1 + (kFlexible ? restart_ : 0),
-                2 * (restart_ + 2) + std::int64_t{restart_} * (restart_ + 1) + (restart_ + 1) + 3 * restart_ + 3),
+                2 * (restart_ + 2) + 2 * std::int64_t{restart_} * (restart_ + 1) + (restart_ + 1) + 3 * restart_ + 4),
         passes_(in.passes, in.context().device(), in.rows(), memory_.template vector<T>(1) - memory_.template vector<T>(0)),
         sum_one_(in.context().exchange_context(in.type(), 1), in.columns()),
         sum_block_(in.context().exchange_context(in.type(), 1), (restart_ + 2) * in.columns()) {
@@ -35,6 +37,11 @@ class Gmres : public Method {
     s_.r = take(std::int64_t{restart_} * (restart_ + 1)), s_.g = take(restart_ + 1);
     s_.cos = take(restart_), s_.sin = take(restart_), s_.y = take(restart_);
     s_.inverse = take(1), s_.steps = take(1), s_.squares = take(1);
+    s_.kept_r = take(std::int64_t{restart_} * (restart_ + 1)), s_.kept_steps = take(1);
+  }
+
+  void begin() override {
+    fill_bytes(s_.kept_steps, 0, static_cast<std::size_t>(s_.columns) * sizeof(double), in_.context().stream());
   }
 
   void start(const void* b, void* x, Guess guess, Stream& stream) override {
@@ -45,6 +52,25 @@ class Gmres : public Method {
   }
   const double* squares() const override { return s_.squares; }
   std::int64_t cycle() const override { return restart_; }
+
+  /// The triangle has the singular values of the Hessenberg matrix.
+  std::vector<std::optional<Spectrum>> spectra(Stream& stream) const override {
+    const auto columns = static_cast<std::size_t>(s_.columns), apart = static_cast<std::size_t>(restart_ + 1);
+    std::vector<double> r(static_cast<std::size_t>(restart_) * apart * columns), steps(columns);
+    in_.product.wait(stream);
+    copy_to_host(r.data(), s_.kept_r, r.size() * sizeof(double), stream);
+    copy_to_host(steps.data(), s_.kept_steps, columns * sizeof(double), stream);
+    stream.synchronize();
+    std::vector<std::optional<Spectrum>> all(columns);
+    for (std::size_t column = 0; column < columns; ++column) {
+      const auto size = static_cast<std::size_t>(steps[column]);
+      UpperTriangle of{size, size, std::vector<double>(size * size)};
+      for (std::size_t j = 0; j < size; ++j)
+        for (std::size_t i = 0; i <= j; ++i) of.entries[i * size + j - i] = r[(j * apart + i) * columns + column];
+      if (size > 1) all[column] = singular_values(of);
+    }
+    return all;
+  }
 
   void iterate(std::int64_t step, Stream& stream) override {
     const int j = static_cast<int>(step);
@@ -62,6 +88,7 @@ class Gmres : public Method {
 
   void finish_cycle(std::int64_t taken, Stream& stream) override {
     add_correction(taken, x_, stream);
+    in_.run_scalars(GmresKeep{{}, s_}, stream);
     in_.residual_by_product(b_, x_, basis(0), stream);
     begin_cycle(stream);
   }

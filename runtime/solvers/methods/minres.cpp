@@ -4,6 +4,7 @@
 #include "comm/exchange/sum_over_ranks.h"
 #include "kernels/krylov/minres_steps.h"
 #include "runtime/context/context.h"
+#include "runtime/solvers/loop/error_estimate.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/method_memory.h"
 #include "runtime/solvers/loop/product_with_dot.h"
@@ -18,7 +19,7 @@ class Minres final : public Method {
  public:
   explicit Minres(const MethodInputs& in)
       : in_(in),
-        memory_(in, kScaling == Scaling::separate ? 7 : 6, 10),
+        memory_(in, kScaling == Scaling::separate ? 7 : 6, 11),
         multiply_(in),
         sum_one_(in.context().exchange_context(in.type(), 1), in.columns()),
         sum_two_(in.context().exchange_context(in.type(), 1), 2 * in.columns()) {
@@ -31,10 +32,12 @@ class Minres final : public Method {
     int next = 0;
     MinresScalars& s = v_.scalars;
     for (double** scalar :
-         {&s.delta, &s.vz, &s.squares, &s.gamma, &s.gamma_before, &s.eta, &s.c, &s.c_before, &s.s, &s.s_before})
+         {&s.delta, &s.vz, &s.squares, &s.gamma, &s.gamma_before, &s.eta, &s.c, &s.c_before, &s.s, &s.s_before, &s.norm})
       *scalar = memory_.scalar(next++);
     v_.monitor = in.monitor;
     v_.norm = in.options.residual_norm;
+    const double least = least_squares_share(in.type());
+    v_.least = least_squares_tolerance(in.options, in.type()), v_.singular = 10 * least * least;
   }
 
   void start(const void* b, void* x, Guess guess, Stream& stream) override {
@@ -46,6 +49,7 @@ class Minres final : public Method {
     in_.run(MinresFirst<T, kScaling>{v_}, stream);
   }
   const double* squares() const override { return v_.scalars.squares; }
+  const double* natural_squares() const override { return v_.scalars.vz; }
   /// Vectors change places in each.
   std::int64_t cycle() const override { return 2; }
 

@@ -42,6 +42,7 @@ class SingleReductionCg final : public Method {
   }
 
   const double* squares() const override { return v_.scalars.squares; }
+  const double* natural_squares() const override { return v_.scalars.rz; }
 
   void iterate(std::int64_t, Stream& stream) override {
     if (fresh_) {  // not in start(), because the last start finds that all columns are done

@@ -13,10 +13,8 @@
 #include <vector>
 
 #include "kernels/base/error.h"
-#include "runtime/matrix/own_rows.h"
 #include "runtime/solvers/direct/factors.h"
 #include "tests/runtime/solvers/own_system.h"
-#include "tests/runtime/solvers/test_system.h"
 
 namespace shardmat {
 namespace {

@@ -1,7 +1,6 @@
-// A system of rows that each rank gives, for tests of solvers.
+// A matrix that every rank knows whole, of which each gives its share.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -13,9 +12,8 @@
 
 namespace shardmat::test {
 
-inline constexpr double kPenalty = 1e30;
+constexpr double kPenalty = 1e30;
 
-/// A matrix that every rank knows whole, of which each gives its share.
 struct Own {
   HostCsr whole;
   Context& context;

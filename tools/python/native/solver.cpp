@@ -216,6 +216,10 @@ class NativeSolver {
     described["penalty_ratio"] = result.penalty_ratio;
     described["floor"] = result.floor;
     described["backward_error"] = result.backward_error;
+    described["condition"] = result.condition;
+    described["error_bound"] = result.error_bound;
+    described["normal_residual"] = result.normal_residual;
+    described["breakdowns"] = result.breakdowns;
     described["seconds"] = result.seconds;
     std::int64_t count = 0;
     call([&] { return shardmat_solver_history(handle_.get(), column, nullptr, 0, &count); });

@@ -207,7 +207,10 @@ class Solver(Handle):
         """x with A·x = b, begun from x0 or zeros. Collective. ``results`` then has a dict for each column.
 
         A column converged if its true_residual meets the tolerance, or with the reason "converged_attainable" if it is at most
-        ``floor``, which rounding errors allow: 2 ε ‖ |A|·|x| ‖. Then ``backward_error``, ‖b − A·x‖ / ‖ |A|·|x| ‖, is told, too.
+        ``floor``, which rounding errors allow: 2 ε ‖ |A|·|x| ‖. "least_squares" says that no x solves the system:
+        ``normal_residual`` is ‖A·z‖ / (‖A‖·‖z‖) of z = M·(b − A·x). ``backward_error`` is ‖b − A·x‖ / (‖A‖·‖x‖ + ‖b‖).
+        ``condition`` of the preconditioned matrix, and ``error_bound`` of the relative error of x, are estimates of cg (in the
+        energy norm), minres, gmres and fgmres (in the norm in which M is 1); else 0.
 
         For a b on the matrix's GPU, x lies there, too, as an array of the library that b is of.
 
