@@ -24,6 +24,7 @@ install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plots/plot_answers.py ${PROJECT_SOU
         ${PROJECT_SOURCE_DIR}/tools/plots/plot_reports.py
         ${PROJECT_SOURCE_DIR}/tools/plots/plot_scaling.py ${PROJECT_SOURCE_DIR}/tools/plots/plot_service.py
         ${PROJECT_SOURCE_DIR}/tools/plots/plot_solve.py ${PROJECT_SOURCE_DIR}/tools/plots/plot_spmm.py
+        ${PROJECT_SOURCE_DIR}/tools/plots/plot_surface.py
         ${PROJECT_SOURCE_DIR}/tools/plots/scaling_html.py ${PROJECT_SOURCE_DIR}/tools/plots/convert_mesh.py
         ${PROJECT_SOURCE_DIR}/deploy/scaling.slurm
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)

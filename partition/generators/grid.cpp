@@ -103,6 +103,29 @@ HostVector<double> GridSource::coordinates(std::int64_t begin, std::int64_t end)
   return all;
 }
 
+MeshCells GridSource::cells() const {
+  std::vector<std::size_t> along;  // directions with elements
+  for (std::size_t d = 0; d < 3; ++d)
+    if (grid_.size[d] > 1) along.push_back(d);
+  // Corners of a box of so many directions in VTK's order: bit k is a step along direction k.
+  constexpr int kCorners[] = {0, 1, 3, 2, 4, 5, 7, 6};
+  constexpr std::uint8_t kTypes[] = {0, 3, 9, 12};
+  MeshCells cells;
+  if (along.empty()) return cells;
+  GridPoint p{};
+  for (std::int64_t node = 0; node < grid_.nodes(); ++node, grid_.advance(p)) {
+    const auto is_last = [&](std::size_t d) { return p[d] + 1 == grid_.size[d]; };
+    if (std::any_of(along.begin(), along.end(), is_last)) continue;
+    for (int corner = 0; corner < 1 << along.size(); ++corner) {
+      GridPoint q = p;
+      for (std::size_t k = 0; k < along.size(); ++k) q[along[k]] += kCorners[corner] >> k & 1;
+      cells.nodes.push_back(grid_.node(q));
+    }
+    cells.end(kTypes[along.size()]);
+  }
+  return cells;
+}
+
 void for_node_pieces(std::int64_t begin, std::int64_t end, int unknowns,
                      const std::function<void(std::int64_t, std::int64_t)>& body) {
   if (begin == end) return;

@@ -11,6 +11,7 @@
 #include "partition/generators/arguments.h"
 #include "partition/generators/counter_random.h"
 #include "partition/generators/generated_source.h"
+#include "partition/nodes/mesh_cells.h"
 
 namespace shardmat {
 
@@ -89,7 +90,7 @@ class Inclusions {
 };
 
 /// A matrix with `unknowns` interleaved rows for each node of a grid.
-class GridSource : public GeneratedSource {
+class GridSource : public GeneratedSource, public CellSource {
  public:
   GridSource(std::string name, const Grid& grid, int unknowns)
       : GeneratedSource(std::move(name), grid.nodes() * unknowns, grid.nodes() * unknowns),
@@ -98,6 +99,8 @@ class GridSource : public GeneratedSource {
 
   std::int64_t placed_nodes() const final { return grid_.nodes(); }
   HostVector<double> coordinates(std::int64_t begin, std::int64_t end) const final;
+  /// The boxes between the nodes: hexahedra, or quadrangles and lines where a direction has one node.
+  MeshCells cells() const final;
 
  protected:
   void count(std::int64_t begin, std::int64_t end, std::int64_t* lengths) const override;

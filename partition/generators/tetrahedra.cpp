@@ -64,7 +64,7 @@ std::vector<std::int32_t> random_order(std::int64_t count, std::uint64_t seed) {
 }
 
 template <class Physics, class Gradients>
-class TetrahedraSource final : public GeneratedSource {
+class TetrahedraSource final : public GeneratedSource, public CellSource {
  public:
   TetrahedraSource(std::string name, TetMesh mesh, TetNodes nodes, const TetOptions& options, const Physics& physics)
       : GeneratedSource(std::move(name), nodes.count() * kUnknowns, nodes.count() * kUnknowns),
@@ -100,6 +100,16 @@ class TetrahedraSource final : public GeneratedSource {
     }
     std::sort(middles.begin(), middles.end());
     return middles;
+  }
+  MeshCells cells() const override {
+    constexpr MeshElement kLinear{4, 4, ""}, kQuadratic{10, 4, "010203121323"};
+    MeshCells cells;
+    for (std::int64_t e = 0; e < std::ssize(mesh_.tetrahedra); ++e) {
+      std::vector<std::int64_t> nodes;
+      for (const std::int32_t node : nodes_.of_element(e)) nodes.push_back(new_number(node));
+      add_cell(kNodes == 4 ? kLinear : kQuadratic, nodes, cells);
+    }
+    return cells;
   }
 
  protected:

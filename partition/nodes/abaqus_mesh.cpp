@@ -1,4 +1,4 @@
-// Input files of Abaqus and CalculiX: *NODE and the quadratic elements of *ELEMENT; *INCLUDE and INPUT= lead to other files.
+// Input files of Abaqus and CalculiX: *NODE and *ELEMENT; *INCLUDE and INPUT= lead to other files.
 //
 //   *NODE       number, x, y, z
 //   *ELEMENT    number, nodes …; an element may go over several lines
@@ -17,18 +17,52 @@ namespace {
 
 constexpr int kMostIncludes = 16;  ///< inside each other
 
-constexpr QuadraticElement kTriangle{6, 3, "011220"}, kQuadrangle{8, 4, "01122330"}, kTetrahedron{10, 4, "011220031323"},
-    kWedge{15, 6, "011220344553031425"}, kHexahedron{20, 8, "011223304556677404152637"};
+constexpr MeshElement kTriangle{6, 3, "011220"}, kQuadrangle{8, 4, "01122330", 2}, kTetrahedron{10, 4, "011220031323"},
+    kWedge{15, 6, "011220344553031425"}, kHexahedron{20, 8, "011223304556677404152637"}, kLinearTriangle{3, 3, "", 2},
+    kLinearQuadrangle{4, 4, "", 2}, kLinearTetrahedron{4, 4, ""}, kLinearWedge{6, 6, ""}, kLinearHexahedron{8, 8, ""};
 
 struct NamedElement {
   std::string_view type;  ///< no digit follows it in names such as C3D20R
-  QuadraticElement element;
+  MeshElement element;
 };
 constexpr NamedElement kNamed[] = {
-    {"C3D10", kTetrahedron}, {"DC3D10", kTetrahedron}, {"C3D15", kWedge},     {"DC3D15", kWedge},    {"C3D20", kHexahedron},
-    {"DC3D20", kHexahedron}, {"CPS6", kTriangle},      {"CPE6", kTriangle},   {"CAX6", kTriangle},   {"DC2D6", kTriangle},
-    {"M3D6", kTriangle},     {"STRI65", kTriangle},    {"S6", kTriangle},     {"CPS8", kQuadrangle}, {"CPE8", kQuadrangle},
-    {"CAX8", kQuadrangle},   {"DC2D8", kQuadrangle},   {"M3D8", kQuadrangle}, {"S8", kQuadrangle},
+    {"C3D10", kTetrahedron},
+    {"DC3D10", kTetrahedron},
+    {"C3D15", kWedge},
+    {"DC3D15", kWedge},
+    {"C3D20", kHexahedron},
+    {"DC3D20", kHexahedron},
+    {"CPS6", kTriangle},
+    {"CPE6", kTriangle},
+    {"CAX6", kTriangle},
+    {"DC2D6", kTriangle},
+    {"M3D6", kTriangle},
+    {"STRI65", kTriangle},
+    {"S6", kTriangle},
+    {"CPS8", kQuadrangle},
+    {"CPE8", kQuadrangle},
+    {"CAX8", kQuadrangle},
+    {"DC2D8", kQuadrangle},
+    {"M3D8", kQuadrangle},
+    {"S8", kQuadrangle},
+    {"C3D4", kLinearTetrahedron},
+    {"DC3D4", kLinearTetrahedron},
+    {"C3D6", kLinearWedge},
+    {"DC3D6", kLinearWedge},
+    {"C3D8", kLinearHexahedron},
+    {"DC3D8", kLinearHexahedron},
+    {"CPS3", kLinearTriangle},
+    {"CPE3", kLinearTriangle},
+    {"CAX3", kLinearTriangle},
+    {"DC2D3", kLinearTriangle},
+    {"M3D3", kLinearTriangle},
+    {"S3", kLinearTriangle},
+    {"CPS4", kLinearQuadrangle},
+    {"CPE4", kLinearQuadrangle},
+    {"CAX4", kLinearQuadrangle},
+    {"DC2D4", kLinearQuadrangle},
+    {"M3D4", kLinearQuadrangle},
+    {"S4", kLinearQuadrangle},
 };
 
 /// A line that begins with one *, and those that continue it.
@@ -122,7 +156,7 @@ class InputDeck {
       const std::string name = upper(*type);
       for (const NamedElement& one : kNamed)
         if (name.starts_with(one.type) && (name.size() == one.type.size() || !std::isdigit(name[one.type.size()])))
-          block_ = Block::elements, element_ = &one.element;
+          if (is_wanted(one.element, mesh_)) block_ = Block::elements, element_ = &one.element;
     }
   }
 
@@ -156,7 +190,7 @@ class InputDeck {
     });
     if (words_.size() <= element_->nodes) return;
     words_.erase(words_.begin());
-    add_mid_edges(*element_, words_, mesh_);
+    add_element(*element_, words_, mesh_);
     words_.clear();
   }
 
@@ -165,7 +199,7 @@ class InputDeck {
   MeshNodes& mesh_;
   int depth_, parts_ = 0;
   Block block_ = Block::other;
-  const QuadraticElement* element_ = nullptr;
+  const MeshElement* element_ = nullptr;
   std::vector<std::int64_t> words_;  ///< of an element so far: its number, and nodes
 };
 

@@ -1,4 +1,4 @@
-// Result files of CalculiX, as text: the nodes ("2C") and the quadratic elements ("3C") of the mesh; the results are left
+// Result files of CalculiX, as text: the nodes ("2C") and the elements ("3C") of the mesh; the results are left
 // out. Coordinates have 6 digits.
 //
 //   " -1", number, x, y, z            a node: 10 characters for the number (5 in the short form), 12 for a coordinate
@@ -16,14 +16,19 @@ namespace {
 
 struct FrdElement {
   int type;
-  QuadraticElement element;
+  MeshElement element;
 };
 constexpr FrdElement kFrdElements[] = {
+    {1, {8, 8, ""}},
+    {2, {6, 6, ""}},
+    {3, {4, 4, ""}},
+    {7, {3, 3, "", 2}},
+    {9, {4, 4, "", 2}},
     {4, {20, 8, "011223300415263745566774"}},
     {5, {15, 6, "011220031425344553"}},
     {6, {10, 4, "011220031323"}},
     {8, {6, 3, "011220"}},
-    {10, {8, 4, "01122330"}},
+    {10, {8, 4, "01122330", 2}},
 };
 
 class FrdReader {
@@ -97,15 +102,15 @@ class FrdReader {
       const std::int64_t type = whole(line, kKey + width_, kType);
       element_ = nullptr;
       for (const FrdElement& one : kFrdElements)
-        if (one.type == type) element_ = &one.element;
+        if (one.type == type && is_wanted(one.element, mesh_)) element_ = &one.element;
       return;
     }
     require(line, " -2");
-    if (element_ == nullptr) return;  // linear
+    if (element_ == nullptr) return;
     for (std::size_t begin = kKey; nodes_.size() < element_->nodes && begin + width_ < line.size() + 1; begin += width_)
       if (line.find_first_not_of(" \r\n", begin) != std::string_view::npos) nodes_.push_back(whole(line, begin, width_));
     if (nodes_.size() < element_->nodes) return;
-    add_mid_edges(*element_, nodes_, mesh_);
+    add_element(*element_, nodes_, mesh_);
     nodes_.clear();
   }
 
@@ -117,7 +122,7 @@ class FrdReader {
   MeshLines lines_;
   MeshNodes& mesh_;
   std::size_t width_ = 10;  ///< of whole numbers
-  const QuadraticElement* element_ = nullptr;
+  const MeshElement* element_ = nullptr;
   std::vector<std::int64_t> nodes_;  ///< of an element so far
 };
 

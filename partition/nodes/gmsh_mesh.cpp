@@ -1,4 +1,4 @@
-// Meshes of Gmsh, as text of version 2 or 4.1: $Nodes, and the quadratic elements of $Elements.
+// Meshes of Gmsh, as text of version 2 or 4.1: $Nodes and $Elements.
 //
 //   2      $Nodes: count; "number x y z" …          $Elements: count; "number type tags tag … nodes …"
 //   4.1    $Nodes: "blocks count least most"; a block: "dimension tag parametric nodes", numbers, then places, a line each
@@ -15,17 +15,31 @@ namespace {
 
 struct GmshElement {
   std::int64_t type;
-  QuadraticElement element;
+  MeshElement element;
 };
 constexpr std::string_view kHexahedronEnds = "010304121523263745475667", kPrismEnds = "010203121425343545",
                            kPyramidEnds = "0103041214232434", kQuadrangleEnds = "01122330";
 constexpr GmshElement kGmshElements[] = {
-    {9, {6, 3, "011220"}},     {10, {9, 4, kQuadrangleEnds}}, {11, {10, 4, "011220032313"}}, {12, {27, 8, kHexahedronEnds}},
-    {13, {18, 6, kPrismEnds}}, {14, {14, 5, kPyramidEnds}},   {16, {8, 4, kQuadrangleEnds}}, {17, {20, 8, kHexahedronEnds}},
-    {18, {15, 6, kPrismEnds}}, {19, {13, 5, kPyramidEnds}},
+    {1, {2, 2, "", 1}},
+    {2, {3, 3, "", 2}},
+    {3, {4, 4, "", 2}},
+    {4, {4, 4, ""}},
+    {5, {8, 8, ""}},
+    {6, {6, 6, ""}},
+    {7, {5, 5, ""}},
+    {9, {6, 3, "011220"}},
+    {10, {9, 4, kQuadrangleEnds, 2}},
+    {11, {10, 4, "011220032313"}},
+    {12, {27, 8, kHexahedronEnds}},
+    {13, {18, 6, kPrismEnds}},
+    {14, {14, 5, kPyramidEnds}},
+    {16, {8, 4, kQuadrangleEnds, 2}},
+    {17, {20, 8, kHexahedronEnds}},
+    {18, {15, 6, kPrismEnds}},
+    {19, {13, 5, kPyramidEnds}},
 };
 
-const QuadraticElement* quadratic(std::int64_t type) {
+const MeshElement* element_of(std::int64_t type) {
   for (const GmshElement& one : kGmshElements)
     if (one.type == type) return &one.element;
   return nullptr;
@@ -117,13 +131,13 @@ class GmshReader {
 
   /// The last numbers of the line are the nodes of an element.
   void add(std::int64_t type, std::size_t before) {
-    const QuadraticElement* const element = quadratic(type);
-    if (element == nullptr) return;
+    const MeshElement* const element = element_of(type);
+    if (element == nullptr || !is_wanted(*element, mesh_)) return;
     if (numbers_.size() != before + element->nodes)
       lines_.fail(fmt::format("the line has {} numbers; one of an element of type {} must have {}", numbers_.size(), type,
                               before + element->nodes));
     nodes_.assign(numbers_.begin() + static_cast<std::ptrdiff_t>(before), numbers_.end());
-    add_mid_edges(*element, nodes_, mesh_);
+    add_element(*element, nodes_, mesh_);
   }
 
   void elements() {

@@ -32,33 +32,22 @@ const MeshFormat* mesh_format_of(const std::string& path) {
   throw Error(ErrorKind::input, fmt::format("{}: {}", file, what), "coordinates");
 }
 
-/// Sorted by number, each node and each middle once.
-MeshNodes read_mesh(const std::string& file) {
-  MeshNodes mesh;
-  mesh_format_of(file)->read(file, mesh);
-  if (mesh.nodes.empty()) refuse(file, "it has no nodes");
-  std::stable_sort(mesh.nodes.begin(), mesh.nodes.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
-  const auto same = [&](const MeshNodes::Node& a, const MeshNodes::Node& b) {
-    if (a.number == b.number && a.at != b.at)
-      refuse(file, fmt::format("node {} comes twice, at ({}, {}, {}) and ({}, {}, {})", a.number, a.at[0], a.at[1], a.at[2],
-                               b.at[0], b.at[1], b.at[2]));
-    return a.number == b.number;
-  };
-  mesh.nodes.erase(std::unique(mesh.nodes.begin(), mesh.nodes.end(), same), mesh.nodes.end());
-  std::sort(mesh.mid_edges.begin(), mesh.mid_edges.end());
-  mesh.mid_edges.erase(std::unique(mesh.mid_edges.begin(), mesh.mid_edges.end()), mesh.mid_edges.end());
-  return mesh;
-}
-
-/// The node of this number; null without one.
-const MeshNodes::Node* node_of(const MeshNodes& mesh, std::int64_t number) {
-  const auto at = std::lower_bound(mesh.nodes.begin(), mesh.nodes.end(), number,
-                                   [](const MeshNodes::Node& node, std::int64_t n) { return node.number < n; });
-  return at == mesh.nodes.end() || at->number != number ? nullptr : &*at;
+/// The surface of a body and its edges are no cells of their own.
+void keep_highest_dimension(MeshCells& cells) {
+  int highest = 0;
+  for (const std::uint8_t type : cells.types) highest = std::max(highest, dimension_of(type));
+  MeshCells kept;
+  for (std::size_t i = 0; i < cells.types.size(); ++i) {
+    if (dimension_of(cells.types[i]) != highest) continue;
+    const auto first = cells.nodes.begin() + (i == 0 ? 0 : cells.ends[i - 1]);
+    kept.nodes.insert(kept.nodes.end(), first, cells.nodes.begin() + cells.ends[i]);
+    kept.end(cells.types[i]);
+  }
+  cells = std::move(kept);
 }
 
 const MeshNodes::Node& known_node(const MeshNodes& mesh, const std::string& file, std::int64_t number) {
-  if (const MeshNodes::Node* const found = node_of(mesh, number)) return *found;
+  if (const std::int64_t place = place_of(mesh, number); place >= 0) return mesh.nodes[static_cast<std::size_t>(place)];
   refuse(file, fmt::format("it has no node {}, which the matrix has; take both files from one run", number));
 }
 
@@ -114,19 +103,6 @@ PlacedMesh modes_by_rows(const MeshNodes& mesh, const UnknownList& unknowns, con
   return placed;
 }
 
-/// The numbers of all nodes of the matrix in its order.
-std::vector<std::int64_t> nodes_in_order(const MeshNodes& mesh, const RowSource& source, std::int64_t size,
-                                         const std::string& file) {
-  if (std::ssize(mesh.nodes) != source.rows() / size)
-    refuse(file, fmt::format("it has {} nodes, but the matrix has {} of {} unknown{}, and does not say which: put a list of "
-                             "its rows beside it, {}, with a line node.dof for each row",
-                             mesh.nodes.size(), source.rows() / size, size, size == 1 ? "" : "s",
-                             unknowns_file(source.name()).string()));
-  std::vector<std::int64_t> numbers;
-  for (const MeshNodes::Node& node : mesh.nodes) numbers.push_back(node.number);
-  return numbers;
-}
-
 std::shared_ptr<const UnknownList> unknowns_of(const RowSource& source) {
   if (auto known = source.unknowns()) return known;
   const std::filesystem::path list = unknowns_file(source.name());
@@ -140,22 +116,61 @@ std::shared_ptr<const UnknownList> unknowns_of(const RowSource& source) {
 
 }  // namespace
 
+MeshNodes read_mesh(const std::string& file, bool wants_cells) {
+  MeshNodes mesh;
+  mesh.wants_cells = wants_cells;
+  mesh_format_of(file)->read(file, mesh);
+  if (mesh.nodes.empty()) refuse(file, "it has no nodes");
+  std::stable_sort(mesh.nodes.begin(), mesh.nodes.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+  const auto same = [&](const MeshNodes::Node& a, const MeshNodes::Node& b) {
+    if (a.number == b.number && a.at != b.at)
+      refuse(file, fmt::format("node {} comes twice, at ({}, {}, {}) and ({}, {}, {})", a.number, a.at[0], a.at[1], a.at[2],
+                               b.at[0], b.at[1], b.at[2]));
+    return a.number == b.number;
+  };
+  mesh.nodes.erase(std::unique(mesh.nodes.begin(), mesh.nodes.end(), same), mesh.nodes.end());
+  std::sort(mesh.mid_edges.begin(), mesh.mid_edges.end());
+  mesh.mid_edges.erase(std::unique(mesh.mid_edges.begin(), mesh.mid_edges.end()), mesh.mid_edges.end());
+  if (wants_cells) keep_highest_dimension(mesh.cells);
+  return mesh;
+}
+
+std::int64_t place_of(const MeshNodes& mesh, std::int64_t number) {
+  const auto at = std::lower_bound(mesh.nodes.begin(), mesh.nodes.end(), number,
+                                   [](const MeshNodes::Node& node, std::int64_t n) { return node.number < n; });
+  return at == mesh.nodes.end() || at->number != number ? -1 : at - mesh.nodes.begin();
+}
+
+void require_all_nodes(const MeshNodes& mesh, const RowSource& source, std::int64_t size, const std::string& file) {
+  if (std::ssize(mesh.nodes) != source.rows() / size)
+    refuse(file, fmt::format("it has {} nodes, but the matrix has {} of {} unknown{}, and does not say which: put a list of "
+                             "its rows beside it, {}, with a line node.dof for each row",
+                             mesh.nodes.size(), source.rows() / size, size, size == 1 ? "" : "s",
+                             unknowns_file(source.name()).string()));
+}
+
+std::shared_ptr<const UnknownList> unknowns_in_mesh(const RowSource& source, const std::string& mesh) {
+  auto unknowns = unknowns_of(source);
+  if (unknowns) require_single(*unknowns, mesh);
+  return unknowns;
+}
+
 bool is_mesh_file(const std::string& path) { return mesh_format_of(path) != nullptr; }
 
-void add_mid_edges(const QuadraticElement& element, const std::vector<std::int64_t>& nodes, MeshNodes& mesh) {
+void add_element(const MeshElement& element, const std::vector<std::int64_t>& nodes, MeshNodes& mesh) {
   for (std::size_t k = 0; 2 * k < element.ends.size(); ++k) {
     const auto end = [&](std::size_t digit) { return nodes[static_cast<std::size_t>(element.ends[2 * k + digit] - '0')]; };
     mesh.mid_edges.push_back(
         {nodes[static_cast<std::size_t>(element.corners) + k], std::min(end(0), end(1)), std::max(end(0), end(1))});
   }
+  if (mesh.wants_cells) add_cell(element, nodes, mesh.cells);
 }
 
 PlacedMesh place_mesh(const std::string& file, const RowSource& source, std::int64_t node_block_size) {
-  const MeshNodes mesh = read_mesh(file);
-  const auto unknowns = unknowns_of(source);
+  const MeshNodes mesh = read_mesh(file, false);
+  const auto unknowns = unknowns_in_mesh(source, file);
   std::vector<std::int64_t> numbers;
   if (unknowns) {
-    require_single(*unknowns, file);
     numbers = whole_nodes(*unknowns, node_block_size);
     // Rows of one unknown each, which are several of a node.
     const bool of_several = node_block_size == 1 && std::any_of(unknowns->begin(), unknowns->end(), [&](const auto& one) {
@@ -163,7 +178,8 @@ PlacedMesh place_mesh(const std::string& file, const RowSource& source, std::int
                             });
     if (numbers.empty() || of_several) return modes_by_rows(mesh, *unknowns, file);
   } else {
-    numbers = nodes_in_order(mesh, source, node_block_size, file);
+    require_all_nodes(mesh, source, node_block_size, file);
+    for (const MeshNodes::Node& node : mesh.nodes) numbers.push_back(node.number);
   }
   PlacedMesh placed;
   require_host_memory(40 * std::ssize(numbers), file.c_str());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/base/host_vector.h"
+#include "partition/nodes/mesh_cells.h"
 #include "partition/source/node_facts.h"
 #include "partition/source/row_source.h"
 
@@ -21,6 +22,8 @@ struct MeshNodes {
   };
   std::vector<Node> nodes;
   std::vector<MidEdge> mid_edges;  ///< by the same numbers
+  bool wants_cells = false;
+  MeshCells cells{};  ///< by the same numbers, if they are wanted
 };
 
 /// A format of meshes. A new one is a file and a line in the list of mesh_file.cpp.
@@ -30,6 +33,17 @@ struct MeshFormat {
   /// file, line and remedy.
   void (*read)(const std::filesystem::path& path, MeshNodes& mesh);
 };
+
+/// A mesh by its numbers, the nodes sorted, each once; with cells of the highest dimension. Throws Error(input).
+MeshNodes read_mesh(const std::string& file, bool wants_cells);
+/// The place of a node in the list; −1 without one.
+std::int64_t place_of(const MeshNodes& mesh, std::int64_t number);
+/// What the rows are called: by the source, or a list beside its file; null if nothing tells. Throws Error(input), too, if a
+/// node of the matrix stands for several; `mesh` is named then.
+std::shared_ptr<const UnknownList> unknowns_in_mesh(const RowSource& source, const std::string& mesh);
+/// Throws Error(input) unless the matrix, of which nothing tells what its rows are called, has as many nodes as the mesh.
+void require_all_nodes(const MeshNodes& mesh, const RowSource& source, std::int64_t node_block_size,
+                       const std::string& file);
 
 /// True if the file's suffix is one of the list.
 bool is_mesh_file(const std::string& path);
@@ -49,14 +63,11 @@ PlacedMesh place_mesh(const std::string& file, const RowSource& source, std::int
 
 // For the formats.
 
-/// An element with nodes in the middle of its edges: `corners` nodes, then middles of the edges between the corners that
-/// `ends` names, two digits each.
-struct QuadraticElement {
-  std::size_t nodes;
-  std::int64_t corners;
-  std::string_view ends;
-};
-void add_mid_edges(const QuadraticElement& element, const std::vector<std::int64_t>& nodes, MeshNodes& mesh);
+/// True for an element that says something: nodes in the middle of edges, or a cell that is wanted.
+inline bool is_wanted(const MeshElement& element, const MeshNodes& mesh) {
+  return mesh.wants_cells || !element.ends.empty();
+}
+void add_element(const MeshElement& element, const std::vector<std::int64_t>& nodes, MeshNodes& mesh);
 
 // The functions behind the lines of the list.
 void read_abaqus_mesh(const std::filesystem::path& path, MeshNodes& mesh);

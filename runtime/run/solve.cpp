@@ -42,6 +42,7 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
       if (may_advise_) find_advice();
       if (keeps_rows_) matrix_->drop_host_rows();
       if (!options_.output.empty()) write();
+      if (options_.picture) draw();
       describe();
       return std::move(report_);
     });
@@ -83,6 +84,12 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
     matrix_ = std::make_unique<DistributedMatrix>(source_, context_, load);
     SolverOptions solver = options_.solver;
     solver.columns = columns();
+    if (options_.picture) {
+      const std::int64_t node_block_size = block_jacobi_size(*matrix_);
+      communicator_.run_agreed([&] {
+        if (communicator_.rank() == 0) draw_ = options_.picture(*source_.rows, node_block_size);
+      });
+    }
     if (may_use_coordinates(solver) && !options_.nodes.empty()) {
       matrix_->know_nodes(open_nodes(*matrix_, *source_.rows, options_.nodes));
       if (!options_.nodes.near_null_vectors.empty())
@@ -147,6 +154,13 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
     report_.output = options_.output;
   }
 
+  void draw() {
+    const HostVector<double> x = x_->gather(context_.stream());
+    communicator_.run_agreed([&] {
+      if (communicator_.rank() == 0) draw_(x);
+    });
+  }
+
   void describe() {
     SolveReport& r = report_;
     describe_product(solver_->product(), source_, options_.load, r);
@@ -177,6 +191,7 @@ class SolveRun : ReportedRun<SolveOptions, SolveReport> {
   std::unique_ptr<Solver> solver_;
   std::unique_ptr<VectorSource> b_source_, guess_source_;
   std::optional<DistributedVector> b_, x_;
+  std::function<void(const HostVector<double>&)> draw_;  ///< of rank 0
   bool keeps_rows_ = false;  ///< of the matrix, for advice, the residual of a matrix in f32, and what rounding errors allow
   bool may_advise_ = false;
 };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@
 namespace shardmat {
 
 class Context;
+class RowSource;
 
 struct SolveOptions {
   std::string matrix;            ///< matrix file or generator specification, see open_matrix()
@@ -37,7 +39,9 @@ struct SolveOptions {
   std::uint64_t seed = 1;
   std::string output;      ///< file for x, in original row order; empty = none
   std::int64_t files = 1;  ///< how many files of hypre the output becomes (partition/files/atomic_files.h)
-  bool advice = true;      ///< after a slow solve, tries whether another preconditioner needs fewer iterations
+  /// Called on rank 0 before the solve, with the unknowns of a node. What it returns gets x after it, in original row order.
+  std::function<std::function<void(const HostVector<double>& x)>(const RowSource&, std::int64_t node_block_size)> picture;
+  bool advice = true;  ///< after a slow solve, tries whether another preconditioner needs fewer iterations
   SolveControl control;
 };
 

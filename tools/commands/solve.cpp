@@ -32,6 +32,7 @@
 #include "tools/cli/run_owners.h"
 #include "tools/cli/solver_settings.h"
 #include "tools/cli/stop_signal.h"
+#include "tools/cli/vtk_file.h"
 
 namespace shardmat::tools {
 namespace {
@@ -39,7 +40,7 @@ namespace {
 struct Options : LoadChoices {
   SolveOptions solve;
   std::optional<SolverSettingOptions> settings;
-  std::string backend = "auto", json, plot;
+  std::string backend = "auto", json, plot, vtk;
   bool force = false, monitor = false, dry_run = false;
 };
 
@@ -124,6 +125,12 @@ void add_options(const CommandLine& app, Options& o) {
                   "python3-matplotlib). With --monitor-true-residual, draw the true residual, too")
       ->check(plot_name())
       ->type_name("FILE");
+  app.in(Topic::output)
+      .add_option("--vtk", o.vtk,
+                  "write x as values of the nodes to FILE.vtu, which ParaView opens. Cells come from the mesh that "
+                  "--coordinates names, or from a generator; where only coordinates are known, the nodes alone are written")
+      ->check(vtk_name())
+      ->type_name("FILE");
   add_backend_option(app, o.backend);
   add_input_options(app, o.solve.choices);
   add_kernel_options(app, o);
@@ -148,7 +155,8 @@ void add_options(const CommandLine& app, Options& o) {
       "\nExamples:\n"
       "  mpirun -n 4 shardmat solve bar.h5 --b loads.npy --preconditioner jacobi --output x.npy\n"
       "  shardmat solve elasticity:n=40,clamp=0.05 --rtol 1e-10 --json report.json\n"
-      "  shardmat solve bar.h5 --rhs 8 --b loads.h5:/cases --output x.h5\n");
+      "  shardmat solve bar.h5 --rhs 8 --b loads.h5:/cases --output x.h5\n"
+      "  shardmat solve job.sti --b job.loads.npy --coordinates job.inp --vtk x.vtu\n");
 }
 
 void finish_options(Options& o) {
@@ -164,7 +172,7 @@ void finish_options(Options& o) {
   std::string& space = s.solver.preconditioning.multigrid.near_null_space;
   s.nodes.near_null_vectors = vectors_file(space);
   if (!s.nodes.near_null_vectors.empty()) space = "auto";
-  if (!may_use_coordinates(s.solver))
+  if (!may_use_coordinates(s.solver) && o.vtk.empty())
     for (const auto& [file, what, setting] : {std::tuple(&s.nodes.coordinates, "coordinates", "coordinates"),
                                               std::tuple(&s.nodes.mid_edges, "mid-edge nodes", "mid_edge_nodes")})
       if (!file->empty())
@@ -215,8 +223,9 @@ int run(Options& o, Communicator& communicator) {
                                         {o.solve.nodes.mid_edges, "the mid-edge nodes"},
                                         {o.solve.nodes.near_null_vectors, "the near-null vectors"},
                                         {o.solve.matrix, "the matrix"}};
-    require_spared(inputs, {o.solve.output, o.json, o.plot});
+    require_spared(inputs, {o.solve.output, o.json, o.plot, o.vtk});
     check_report_file(o.json);
+    check_report_file(o.vtk);
     if (!o.plot.empty()) {
       check_report_file(o.plot);
       require_plot_script(kPlotScript);
@@ -227,6 +236,12 @@ int run(Options& o, Communicator& communicator) {
   IterationLine line("solving");
   if (communicator.rank() == 0 && !o.solve.control.monitor) show_iterations(o.solve.control, line);
   o.solve.control.stop = stop_on_signal();
+  if (!o.vtk.empty())
+    o.solve.picture = [&](const RowSource& source, std::int64_t node_block_size) {
+      return [&o, mesh = view_mesh(o.solve.nodes, source, node_block_size)](const HostVector<double>& x) {
+        write_vtk(o.vtk, mesh, x, o.rhs, "x");
+      };
+    };
   const SolveReport report = solve(communicator, o.solve);
   line.end();
   print_report(report, o.json, communicator);
