@@ -16,6 +16,7 @@ quietly cmake --build "$work/build" --parallel 2
 mpirun -n 1 "$work/build/consumer"
 mpirun -n 3 "$work/build/consumer"
 "$work/build/consumer_c"
+mpirun -n 3 "$work/build/newton" > "$work/newton.txt"
 "$work/build/c_interface"
 if [ -x "$work/build/fortran_interface" ]; then "$work/build/fortran_interface"; fi
 "$work/build/own_folders"
@@ -61,6 +62,10 @@ if [ -n "$package" ]; then
 import numpy, shardmat
 a = shardmat.Matrix.from_file('poisson7:n=4')
 print('the Python package multiplies', a, float(numpy.sum(a @ numpy.ones(64))))")
+  if "$python" -c 'import scipy' 2> /dev/null; then
+    PYTHONPATH=${package%/shardmat/*} "$python" "$here/newton.py" > "$work/newton_python.txt"
+    "$python" "$here/newton_check.py" "$work/newton.txt" "$work/newton_python.txt"
+  fi
 fi
 
 # Every script is installed and runs from there, also where the first python3 on the PATH has no packages.
