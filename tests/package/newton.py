@@ -28,7 +28,7 @@ def jacobian(t):
 
 
 t = np.ones(n * n)
-a = shardmat.Matrix.from_scipy(jacobian(t), values="updatable")
+a = shardmat.Matrix.from_scipy(jacobian(t), updatable=True)
 solver = a.solver("cg", "jacobi", rtol=1e-13)
 for load in (0.5, 1.0):  # the second one begins with the T of the first
     for step in range(20):
