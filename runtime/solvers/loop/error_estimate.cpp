@@ -24,7 +24,7 @@ double least_squares_tolerance(const SolverOptions& options, ValueType type) {
 }
 
 double MatrixNorm::operator()(Stream& stream) {
-  constexpr int kProducts = 3;
+  constexpr int kProducts = 2;
   const DistributedMatrix& matrix = product_.matrix();
   if (known_ && version_ == matrix.values_version()) return norm_;
   const ValueType type = sum_type(matrix.type());
@@ -46,10 +46,9 @@ double MatrixNorm::operator()(Stream& stream) {
   double before = norm_of(x);
   norm_ = 0;
   for (int i = 0; i < kProducts && before > 0 && std::isfinite(before); ++i) {
-    scale({1 / before}, x, stream);
-    product_.multiply(1, x.view(), 0, y.view(), stream);
-    norm_ = std::max(norm_, before = norm_of(y));
-    copy(y, x, stream);
+    const DistributedVector &from = i % 2 == 0 ? x : y, &to = i % 2 == 0 ? y : x;
+    product_.multiply(1 / before, from.view(), 0, to.view(), stream);
+    norm_ = std::max(norm_, before = norm_of(to));
   }
   product_.wait(stream);
   known_ = true, version_ = matrix.values_version();

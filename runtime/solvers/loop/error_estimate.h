@@ -12,8 +12,8 @@
 
 namespace shardmat {
 
-/// ‖A‖₂, from below: by three products from random signs, once for each set of values. Most matrices have at most 1.5 times
-/// as much.
+/// ‖A‖₂, from below: by two products from random signs, once for each set of values. Most matrices have at most twice as
+/// much.
 class MatrixNorm {
  public:
   explicit MatrixNorm(const Product& product) : product_(product) {}

@@ -96,7 +96,7 @@ TEST(ErrorEstimate, OfSingularValues) {
   EXPECT_EQ(singular_values(ones).least, 0);
 }
 
-/// A norm from below that three products find.
+/// A norm from below that two products find.
 TEST(ErrorEstimate, OfTheNormOfAMatrix) {
   Own own(diagonal(true), context_of(kHost64));
   const auto product = own.matrix->product();
