@@ -62,7 +62,9 @@ std::int64_t factor_bytes(const SolveForecast& f, const PreconditionerOptions& o
 }
 
 std::int64_t preconditioner_bytes(const SolveForecast& f, const PreconditionerOptions& options, std::int64_t vector) {
-  if (f.preconditioner == "multigrid") return multigrid_bytes(f.most_rows, f.most_nnz, f.node_block_size, options.multigrid);
+  // The blocks of field_split together are as large as a hierarchy of the whole matrix, or smaller.
+  if (f.preconditioner == "multigrid" || f.preconditioner == "field_split")
+    return multigrid_bytes(f.most_rows, f.most_nnz, f.node_block_size, options.multigrid);
   if (f.preconditioner == "ilu" || f.preconditioner == "ic") return factor_bytes(f, options);
   if (f.preconditioner == "block_jacobi") return f.node_block_size * vector / f.right_hand_sides;
   if (f.preconditioner == "jacobi") return vector / f.right_hand_sides;
@@ -130,7 +132,8 @@ SolveForecast forecast_solve(Communicator& communicator, const SolveOptions& opt
   f.preconditioner_bytes = preconditioner_bytes(f, solver.preconditioning, vector);
   f.setup_bytes = f.most_nnz * (value + kIndexBytes) + 8 * f.most_rows;
   if (f.preconditioner == "ilu" || f.preconditioner == "ic") f.setup_bytes += 2 * f.preconditioner_bytes + 12 * f.most_nnz;
-  if (f.preconditioner == "multigrid") f.setup_bytes += kHierarchiesInSetUp * f.preconditioner_bytes;
+  if (f.preconditioner == "multigrid" || f.preconditioner == "field_split")
+    f.setup_bytes += kHierarchiesInSetUp * f.preconditioner_bytes;
   f.available_bytes = communicator.all_reduce(share_of_host_memory(), Reduction::min);
   return f;
 }

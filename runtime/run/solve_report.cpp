@@ -22,7 +22,7 @@ using nlohmann::ordered_json;
 /// The value of a setting of a solver.
 ordered_json json_of(const SolverSetting& setting, const std::string& value) {
   if (setting.flag) return value == "1";
-  if (!setting.choices.empty()) return value;
+  if (!setting.choices.empty() || setting.text) return value;
   if (setting.whole) return static_cast<std::int64_t>(std::stoll(value));
   return number(std::stod(value));
 }

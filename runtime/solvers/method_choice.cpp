@@ -86,7 +86,7 @@ bool may_be_elasticity_without_coordinates(const DistributedMatrix& matrix, cons
 
 std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const SolverOptions& options, const MethodEntry& method,
                                          bool symmetric_positive, bool positive_diagonal) {
-  constexpr std::int64_t kPatience = 300, kPatienceOfMultigrid = 30, kPatienceOfFactors = 30;
+  constexpr std::int64_t kPatience = 300, kPatienceOfMultigrid = 30, kPatienceOfFactors = 30, kPatienceOfFields = 60;
   const auto rows_here = [&](bool here) {
     return matrix.context().communicator().all_reduce(here ? 1 : 0, Reduction::min) == 1;
   };
@@ -122,6 +122,13 @@ std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const Solver
                          kPatienceOfMultigrid});
       if (named && !method.flexible) choices.back().why = "the diagonal is positive";
     }
+  }
+  if (!positive_diagonal && method.demands != Demands::positive_definite &&
+      matrix.context().device().backend == Backend::host) {
+    const MethodEntry& taken = named ? method : find_method(method.demands == Demands::symmetric ? "gmres" : "fgmres");
+    choices.push_back({&taken, "field_split",
+                       "the diagonal is 0 or negative in some rows, as in saddle points: these are a second field",
+                       kPatienceOfFields});
   }
   if (takes_factors && (choices.empty() || choices.front().preconditioner != "ilu"))
     choices.push_back({&method, "ilu", why, kPatience});

@@ -98,6 +98,21 @@ SolverSetting flag(std::string name, std::string help, In in) {
   return s;
 }
 
+/// "auto", or a 0 or a 1 for each of some things, both of which occur.
+template <class In>
+SolverSetting digits(std::string name, std::string help, In in) {
+  SolverSetting s{std::move(name), std::move(help)};
+  s.text = true;
+  s.get = [in](const SolverOptions& o) { return in(const_cast<SolverOptions&>(o)); };
+  s.set = [in, label = s.name](SolverOptions& o, const std::string& text) {
+    const bool good = text.find_first_not_of("01") == std::string::npos && text.find('0') != std::string::npos &&
+                      text.find('1') != std::string::npos;
+    if (text != "auto" && !good) refuse(label, "auto, or digits 0 and 1, as 001", text);
+    in(o) = text;
+  };
+  return s;
+}
+
 SolverSetting used_by(SolverSetting setting, std::string of, std::vector<std::string> users) {
   setting.of = std::move(of), setting.users = std::move(users);
   return setting;
@@ -121,6 +136,7 @@ std::vector<SolverSetting> make_settings() {
   const std::string kAuto(kAutomaticPreconditioner);
   const std::vector<std::string> factors{"ilu", "ic", kAuto};
   const std::vector<std::string> restarting{"gmres", "fgmres", std::string(kAutomaticMethod)};
+  const std::vector<std::string> users_of_multigrid{"multigrid", "field_split", kAuto};
   std::vector<SolverSetting> all{
       word(
           "solver",
@@ -184,10 +200,10 @@ std::vector<SolverSetting> make_settings() {
               {"auto", "rigid", "constants", "adaptive"},
               [](const O& o) { return o.preconditioning.multigrid.near_null_space; },
               [](O& o, const std::string& text) { o.preconditioning.multigrid.near_null_space = text; }),
-          "preconditioner", {"multigrid", kAuto}),
+          "preconditioner", users_of_multigrid),
       used_by(number("strength", "couplings of X and more form aggregates", 0, false,
                      [](O& o) -> double& { return o.preconditioning.multigrid.strength; }),
-              "preconditioner", {"multigrid", kAuto}),
+              "preconditioner", users_of_multigrid),
       used_by(word(
                   "smoother",
                   "what reduces errors on each level: chebyshev (for symmetric matrices), l1_jacobi (for any), or auto: "
@@ -197,38 +213,49 @@ std::vector<SolverSetting> make_settings() {
                     if (text != "auto") multigrid::find_smoother(text);
                     o.preconditioning.multigrid.smoother = text;
                   }),
-              "preconditioner", {"multigrid", kAuto}),
+              "preconditioner", users_of_multigrid),
       used_by(text_of("cycle",
                       "V: each level once; W: coarse levels twice; K: twice, with the best combination of both, for fgmres "
                       "and cg; auto: "
                       "V if the matrix is symmetric, else K with fgmres and W with other methods",
                       {"auto", "V", "W", "K"}, [](O& o) -> std::string& { return o.preconditioning.multigrid.cycle; }),
-              "preconditioner", {"multigrid", kAuto}),
+              "preconditioner", users_of_multigrid),
       used_by(count("smoother_degree", "steps of the smoother before and after the coarse correction", 1, 10,
                     [](O& o) -> int& { return o.preconditioning.multigrid.smoother_degree; }),
-              "preconditioner", {"multigrid", kAuto}),
+              "preconditioner", users_of_multigrid),
       used_by(count("coarse_size", "a level of at most N unknowns is solved exactly", 1, 10'000,
                     [](O& o) -> std::int64_t& { return o.preconditioning.multigrid.coarse_size; }),
-              "preconditioner", {"multigrid", kAuto}),
+              "preconditioner", users_of_multigrid),
       used_by(count("rank_size",
                     "coarse levels with fewer than N unknowns a rank, or than a quarter of the first level's, move to fewer "
                     "ranks; 0: none does",
                     0, 1'000'000'000, [](O& o) -> std::int64_t& { return o.preconditioning.multigrid.rank_size; }),
-              "preconditioner", {"multigrid", kAuto}),
+              "preconditioner", users_of_multigrid),
       used_by(count("levels", "levels at most", 1, 100, [](O& o) -> int& { return o.preconditioning.multigrid.levels; }),
-              "preconditioner", {"multigrid", kAuto}),
+              "preconditioner", users_of_multigrid),
       used_by(word(
                   "inner", "type of the values inside: f32 is as good as f64 in most systems, and faster", {"f64", "f32"},
                   [](const O& o) { return std::string(name(o.preconditioning.multigrid.inner)); },
                   [](O& o, const std::string& text) { o.preconditioning.multigrid.inner = parse_value_type(text); }),
-              "preconditioner", {"multigrid", "ilu", "ic", kAuto}),
+              "preconditioner", {"multigrid", "field_split", "ilu", "ic", kAuto}),
       used_by(
           text_of(
               "refresh",
               "what new values of the matrix change: keep (the matrices of all levels), smooth (also the prolongations), "
               "or anew (the aggregates, too)",
               {"keep", "smooth", "anew"}, [](O& o) -> std::string& { return o.preconditioning.multigrid.refresh; }),
-          "preconditioner", {"multigrid", kAuto}),
+          "preconditioner", users_of_multigrid),
+      used_by(digits("fields",
+                     "which of two fields an unknown belongs to: a digit for each unknown of a node, as 001 for u, v and p; "
+                     "auto: rows with a negative diagonal, or one that is small beside their other entries, are the second",
+                     [](O& o) -> std::string& { return o.preconditioning.fields; }),
+              "preconditioner", {"field_split", kAuto}),
+      used_by(text_of("schur",
+                      "what the Schur complement of the second field becomes: diagonal (good for Stokes), multigrid (good "
+                      "where the first block is a mass matrix, as of Darcy), or auto: diagonal if the first block maps "
+                      "constants to almost 0",
+                      {"auto", "diagonal", "multigrid"}, [](O& o) -> std::string& { return o.preconditioning.schur; }),
+              "preconditioner", {"field_split", kAuto}),
       used_by(count("restart", "steps until the method begins anew; N vectors are kept", 1, 100'000,
                     [](O& o) -> std::int64_t& { return o.restart; }),
               "solver", restarting),

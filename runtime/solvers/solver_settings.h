@@ -17,8 +17,9 @@ namespace shardmat {
 struct SolverSetting {
   std::string name;                       ///< "restart"; the command calls it --restart
   std::string help;                       ///< what its values do
-  std::vector<std::string> choices = {};  ///< the words that it takes; empty: a number, or a flag
+  std::vector<std::string> choices = {};  ///< the words that it takes; empty: a number, a flag, or text
   bool flag = false, whole = false;       ///< "0" or "1"; a whole number
+  bool text = false;                      ///< as its help says
   /// Methods or preconditioners that look at it; empty: all do.
   std::string of = {};  ///< "solver" or "preconditioner"
   std::vector<std::string> users = {};

@@ -16,6 +16,16 @@ LINES = re.findall(r"`((?:mpirun -n \d|shardmat solve) [^`]*)` \|$", PAGE, re.M)
 BEAM = "elasticity:n=8,uniform,clamp=0.1"
 
 
+def saddle_point(n):
+    """Stokes on a staggered grid of n × n cells, walls on three sides: the unknowns of each field one after another."""
+    along = sp.diags([-1, 1], [-1, 0], (n, n))  # faces to cells
+    second = along.T @ along
+    every = sp.eye(n)
+    laplacian = sp.kron(every, second) + sp.kron(second, every)
+    divergence = -sp.hstack([sp.kron(every, along), sp.kron(along, every)])
+    return sp.bmat([[sp.block_diag([laplacian, laplacian]), divergence.T], [divergence, None]]).tocsr()
+
+
 class Page(CliTest):
     def setUp(self):
         super().setUp()
@@ -32,6 +42,9 @@ class Page(CliTest):
         np.save(self.path("modes.npy"), modes.reshape(-1, 6))
         np.save(self.path("f.npy"), np.random.default_rng(1).standard_normal(1536))
         sp.save_npz(self.path("S.npz"), sp.csr_matrix(stiffness - 1e-3 * sp.eye(1536)))
+        flow = saddle_point(12)
+        sp.save_npz(self.path("G.npz"), flow)
+        np.save(self.path("g.npy"), np.random.default_rng(2).standard_normal(flow.shape[0]))
         penalty = stiffness.tolil()
         penalty[7, 7] = 1e30
         sp.save_npz(self.path("P.npz"), penalty.tocsr())

@@ -60,7 +60,7 @@ SolverSettingOptions::SolverSettingOptions(const CommandLine& command)
     const Option option = command_.add_option(name, text, help_of(setting))->check(check_of(setting));
     if (setting.unset.empty()) option.capture_default_str();
     if (std::find(std::begin(kCommon), std::end(kCommon), setting.name) != std::end(kCommon)) option.common();
-    option.type_name(setting.whole ? "N" : setting.choices.empty() ? "X" : "NAME");
+    option.type_name(setting.whole ? "N" : setting.choices.empty() && !setting.text ? "X" : "NAME");
   }
 }
 

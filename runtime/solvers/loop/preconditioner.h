@@ -79,7 +79,9 @@ struct PreconditionerOptions {
   std::shared_ptr<const NullSpaceProjector> projector{};  ///< M is applied to vectors without a part in the null space
   const HeldRows* held = nullptr;  ///< M works on vectors that are 0 there, and is that of the other rows and columns
   FactorOptions factor;            ///< of ilu and ic
-  MultigridOptions multigrid;      ///< of multigrid; its type of values also of ilu and ic
+  MultigridOptions multigrid;      ///< of multigrid, of the blocks of field_split; its type of values also of ilu and ic
+  std::string fields = "auto";     ///< of field_split: fields::split_rows()
+  std::string schur = "auto";      ///< of field_split, of the Schur complement: diagonal, multigrid or auto
   ProductOptions product;          ///< of products that the preconditioner makes; their columns are those above
 };
 
@@ -102,6 +104,7 @@ std::unique_ptr<Preconditioner> make_no_preconditioner(DistributedMatrix&, const
 std::unique_ptr<Preconditioner> make_block_jacobi(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_chebyshev_polynomial(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_direct(DistributedMatrix&, const PreconditionerOptions&);
+std::unique_ptr<Preconditioner> make_field_split(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_ic(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_ilu(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_jacobi(DistributedMatrix&, const PreconditionerOptions&);

@@ -77,6 +77,16 @@ Hierarchy::Hierarchy(DistributedMatrix& matrix, const MultigridOptions& options,
   report_.seconds = timer.seconds();
 }
 
+Hierarchy::Hierarchy(Context& context, NodeRows a, const MultigridOptions& options, int columns)
+    : context_(context), options_(options), type_(ValueType::f64), columns_(columns) {
+  const Timer timer;
+  const KeptArrays reuse;
+  context_.communicator().run_agreed([&] { passes_.emplace(context_.device(), columns); });
+  map_ = map_of(*a.rows, a.row_size, context_);
+  build(std::move(a));
+  report_.seconds = timer.seconds();
+}
+
 Hierarchy::Hierarchy(const Hierarchy& like, NodeRows a, int columns)
     : context_(like.context_),
       options_(like.options_),

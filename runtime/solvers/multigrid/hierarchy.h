@@ -31,6 +31,8 @@ class Hierarchy {
  public:
   /// `matrix`: square, with its rows in host memory. The same error on all ranks.
   Hierarchy(DistributedMatrix& matrix, const MultigridOptions& options, const HeldRows* held, int columns);
+  /// Of rows that are no matrix of their own: vectors have the order of the nodes, and refresh() must not be called.
+  Hierarchy(Context& context, NodeRows a, const MultigridOptions& options, int columns);
 
   /// Takes new values of the matrix. The near null space and the aggregates stay, and so do the prolongations unless
   /// MultigridOptions::refresh says otherwise. If other rows are held now, everything is made anew. After an error only

@@ -5,7 +5,6 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/memory_limits.h"
-#include "runtime/maps/row_map.h"
 #include "runtime/solvers/loop/spectrum.h"
 #include "runtime/solvers/multigrid/block_steps.h"
 
@@ -14,7 +13,8 @@ namespace {
 
 constexpr double kAbove = 1.05;
 
-/// The unknowns of the nodes, in their order.
+}  // namespace
+
 std::shared_ptr<const RowMap> map_of(const Nodes& nodes, int size, Context& context) {
   RowMapParts parts;
   context.communicator().run_agreed([&] {
@@ -25,8 +25,6 @@ std::shared_ptr<const RowMap> map_of(const Nodes& nodes, int size, Context& cont
   });
   return RowMap::make(std::move(parts), context);
 }
-
-}  // namespace
 
 Level::Level(const NodeRows& a, Context& context, ValueType type, int columns)
     : context_(context), type_(type), size_(a.row_size), nodes_(a.rows), a_(a, context, type, columns) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "runtime/context/context.h"
+#include "runtime/maps/row_map.h"
 #include "runtime/solvers/multigrid/node_rows.h"
 #include "runtime/solvers/multigrid/operator.h"
 #include "runtime/solvers/multigrid/restriction.h"
@@ -14,6 +15,9 @@
 #include "runtime/solvers/multigrid/smoother.h"
 
 namespace shardmat::multigrid {
+
+/// Of the unknowns of the nodes, in their order. Collective.
+std::shared_ptr<const RowMap> map_of(const Nodes& nodes, int size, Context& context);
 
 class Level {
  public:

@@ -15,6 +15,7 @@
 #include "kernels/base/error.h"
 #include "runtime/solvers/direct/factors.h"
 #include "tests/runtime/solvers/own_system.h"
+#include "tests/runtime/solvers/test_system.h"
 
 namespace shardmat {
 namespace {
@@ -154,13 +155,7 @@ TEST(Direct, TakesNewValues) {
   EXPECT_TRUE(solver.solve(*own.b, *own.x).converged());
   const double ordered = solver.preconditioner().direct()->analysis_seconds;
   const auto take = [&](const HostCsr& a) {
-    const std::int64_t first = own.matrix->y_rows()->starts()[static_cast<std::size_t>(world().rank())];
-    const auto begin = a.row_ptr[static_cast<std::size_t>(first)],
-               end = a.row_ptr[static_cast<std::size_t>(first + own.matrix->local_rows())];
-    own.matrix->update_values(
-        std::span<const double>(a.values).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)),
-        own.context.stream());
-    own.whole = a;
+    own.update(a);
     solver.refresh();
     own.x->fill(0, own.context.stream());
     EXPECT_TRUE(solver.solve(*own.b, *own.x).converged());

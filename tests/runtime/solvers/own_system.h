@@ -1,10 +1,11 @@
-// A matrix that every rank knows whole, of which each gives its share.
+// A matrix whose entries a test writes down, with its b and x.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "runtime/matrix/own_rows.h"
@@ -12,8 +13,9 @@
 
 namespace shardmat::test {
 
-constexpr double kPenalty = 1e30;
+inline constexpr double kPenalty = 1e30;
 
+/// A matrix that every rank knows whole, of which each gives its share.
 struct Own {
   HostCsr whole;
   Context& context;
@@ -41,6 +43,17 @@ struct Own {
       for (std::int64_t j = 0; j < columns; ++j) values.push_back(x_at(id, j) + 0.25);
     to_device(b->view().data, values, ValueType::f64, context.stream());
     x->fill(0, context.stream());
+  }
+
+  /// Gives the matrix the values of `a`, which has the same pattern.
+  void update(HostCsr a) {
+    whole = std::move(a);
+    const std::int64_t first = matrix->y_rows()->starts()[static_cast<std::size_t>(context.communicator().rank())];
+    const std::int64_t begin = whole.row_ptr[static_cast<std::size_t>(first)],
+                       end = whole.row_ptr[static_cast<std::size_t>(first + matrix->local_rows())];
+    matrix->update_values(std::span<const double>(whole.values)
+                              .subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)),
+                          context.stream());
   }
 
   /// The largest |b − A·x| of a row over the sum of |a|·|x| and |b| there.

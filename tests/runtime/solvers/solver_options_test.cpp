@@ -44,6 +44,7 @@ TEST(SolverSettings, ComeBackAsTheyWereGiven) {
   multigrid.coarse_size = 77, multigrid.rank_size = 5, multigrid.levels = 4, multigrid.inner = ValueType::f64,
   multigrid.refresh = "smooth";
   given.preconditioning.factor = {2, 0.5, 7, "rcm", 1};
+  given.preconditioning.fields = "0001", given.preconditioning.schur = "multigrid";
   SolverOptions taken;
   for (const SolverSetting& setting : solver_settings()) {
     const std::string text = setting.get(given);
@@ -94,6 +95,8 @@ TEST(Solver, RefusesOptionsThatDifferOverTheRanks) {
       {"levels", [](SolverOptions& o) { o.preconditioning.multigrid.levels = 4; }},
       {"inner", [](SolverOptions& o) { o.preconditioning.multigrid.inner = ValueType::f64; }},
       {"refresh", [](SolverOptions& o) { o.preconditioning.multigrid.refresh = "smooth"; }},
+      {"fields", [](SolverOptions& o) { o.preconditioning.fields = "001"; }},
+      {"schur", [](SolverOptions& o) { o.preconditioning.schur = "diagonal"; }},
       {"rtol", [](SolverOptions& o) { o.rtol = 1e-3; }},
       {"atol", [](SolverOptions& o) { o.atol = 1e-3; }},
       {"divergence_tolerance", [](SolverOptions& o) { o.divergence_tolerance = 1e9; }},

@@ -10,9 +10,9 @@ from .handle import Handle
 
 _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", "direct" (by factors of the matrix), or
         "auto" (by the matrix).
-    preconditioner: "none", "jacobi", "block_jacobi", "chebyshev", "ilu", "ic" (incomplete factors), "multigrid", "direct", or
-        "auto": multigrid for symmetric matrices of 5,000 rows and more with a positive diagonal, block_jacobi for smaller
-        ones, ilu if the matrix is not symmetric.
+    preconditioner: "none", "jacobi", "block_jacobi", "chebyshev", "ilu", "ic" (incomplete factors), "multigrid",
+        "field_split" (saddle points), "direct", or "auto": multigrid for symmetric matrices of 5,000 rows and more with a positive diagonal, block_jacobi for smaller
+        ones, field_split where the diagonal is 0 or negative in some rows, ilu if the matrix is not symmetric.
         Where a choice fails, the next one goes on. Or a preconditioner of the program: z = M(r) for arrays of NumPy with this
         rank's rows of the residuals, (rows,) or (rows, columns). A function may give other results from one call to the next,
         for "cg" and "fgmres"; any solver takes a LinearOperator of SciPy, a sparse matrix or an array with this rank's rows
@@ -56,6 +56,9 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
     inner: of multigrid, ilu and ic: the type of their values, "f32" or "f64". "f32".
     refresh: of multigrid: what new values change: "keep" (the matrices of all levels), "smooth" (also the prolongations) or
         "anew" (the aggregates, too). "keep".
+    fields: of field_split, for saddle points as of Stokes: a digit for each unknown of a node, as "001" for u, v and p; or
+        "auto": the rows whose diagonal is negative, or small beside their other entries. "auto".
+    schur: of field_split: "diagonal" (for Stokes), "multigrid" (for Darcy) or "auto". "auto".
     null_space: what A maps to 0; it is removed from b and x. "none", "constant" for a matrix with A·1 = 0, "rigid" for bodies
         that nothing holds (needs coordinates), "auto" (default): what multigrid finds. Or vectors that span it, which the
         transpose maps to 0, too: an array with a row for each row of this rank and 1 to 24 columns.
