@@ -12,7 +12,8 @@ import scipy.sparse.linalg
 from support import DATA, ROOT, CliTest
 
 PAGE = (ROOT / "tools" / "which-solver.md").read_text()
-LINES = re.findall(r"`((?:mpirun -n \d|shardmat solve) [^`]*)` \|$", PAGE, re.M)
+OTHERS = (ROOT / "tools" / "other-libraries.md").read_text()
+LINES = re.findall(r"`((?:mpirun -n \d )?shardmat [^`]*)` \|$", PAGE, re.M)
 BEAM = "elasticity:n=8,uniform,clamp=0.1"
 
 
@@ -55,13 +56,13 @@ class Page(CliTest):
             with self.subTest(line):
                 words = line.split()
                 ranks = int(words[2]) if words[0] == "mpirun" else 0
-                self.succeed(*words[words.index("solve"):], "--json", "report.json", ranks=ranks)
+                self.succeed(*words[words.index("shardmat") + 1:], "--json", "report.json", ranks=ranks)
                 report = json.loads(self.path("report.json").read_text())
                 self.assertTrue(report["converged"])
 
     def test_options_exist(self):
-        text = self.succeed("solve", "--help-all").out
-        for option in set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+)", PAGE)):
+        text = self.succeed("solve", "--help-all").out + self.succeed("eigen", "--help-all").out
+        for option in set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+)", PAGE + OTHERS)):
             self.assertRegex(text, rf"(?<![\w-]){option}(?![\w-])")
 
     def test_is_short(self):
