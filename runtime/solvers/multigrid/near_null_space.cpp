@@ -24,8 +24,14 @@ Modes constants(std::int64_t nodes, int size) {
   return modes;
 }
 
-/// Translations, and rotations about the centre; lengths scaled so that all modes are of one size.
-Modes rigid_body_modes(const NodeCoordinates& coordinates, const Nodes& nodes) {
+/// Displacements alone, or the rotations of the node, too, as beams and shells have them.
+bool fits_rigid_modes(int unknowns, int dimensions) {
+  return unknowns == dimensions || (dimensions == 3 && unknowns == 6) || (dimensions == 2 && unknowns == 3);
+}
+
+/// Translations, and rotations about the centre; lengths scaled so that all modes are of one size. REQUIRES:
+/// fits_rigid_modes(size, dimensions).
+Modes rigid_body_modes(const NodeCoordinates& coordinates, const Nodes& nodes, int size) {
   const int d = coordinates.dimensions;
   double centre[3] = {}, reach = 0;
   for (std::int64_t i = 0; i < nodes.own(); ++i)
@@ -37,18 +43,20 @@ Modes rigid_body_modes(const NodeCoordinates& coordinates, const Nodes& nodes) {
   reach = nodes.ranks().all_reduce(reach, Reduction::max);
   if (!(reach > 0)) reach = 1;
   const int count = d == 2 ? 3 : 6;
-  Modes modes{d, count, HostVector<double>(at(nodes.own() * d * count), 0.0)};
+  Modes modes{size, count, HostVector<double>(at(nodes.own() * size * count), 0.0)};
   parallel_ranges(nodes.own(), grain_of(nodes.own(), std::ssize(modes.value)), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       double p[3] = {};
       for (int c = 0; c < d; ++c) p[c] = (coordinates.of_own[at(i * d + c)] - centre[c]) / reach;
-      double* const to = modes.value.data() + i * d * count;
+      double* const to = modes.value.data() + i * size * count;
       if (d == 2) {
-        const double rows[] = {1, 0, -p[1], 0, 1, p[0]};
-        std::copy(std::begin(rows), std::end(rows), to);
+        const double rows[] = {1, 0, -p[1], 0, 1, p[0], 0, 0, 1 / reach};
+        std::copy_n(rows, size * count, to);
       } else {
-        const double rows[] = {1, 0, 0, -p[1], 0, p[2], 0, 1, 0, p[0], -p[2], 0, 0, 0, 1, 0, p[1], -p[0]};
-        std::copy(std::begin(rows), std::end(rows), to);
+        const double turn = 1 / reach;
+        const double rows[] = {1, 0, 0, -p[1], 0,    p[2], 0, 1, 0, p[0], -p[2], 0,    0, 0, 1, 0,    p[1], -p[0],
+                               0, 0, 0, 0,     turn, 0,    0, 0, 0, 0,    0,     turn, 0, 0, 0, turn, 0,    0};
+        std::copy_n(rows, size * count, to);
       }
     }
   });
@@ -198,17 +206,18 @@ NearNullSpace near_null_space(const NodeRows& a, const MultigridOptions& options
   };
   if (asked == "constants" || asked == "adaptive" || a.row_size == 1) return take_constants("");
   if (coordinates == nullptr) return take_constants(": no coordinates are given");
-  if (coordinates->dimensions != a.row_size) {
+  if (!fits_rigid_modes(a.row_size, coordinates->dimensions)) {
     ranks.run_agreed([&] {
       if (asked == "rigid")
         throw Error(ErrorKind::usage,
-                    fmt::format("rigid-body modes need as many unknowns a node as coordinates: {} and {}", a.row_size,
-                                coordinates->dimensions),
+                    fmt::format("rigid-body modes need as many unknowns a node as coordinates, or rotations as well (6 in "
+                                "space, 3 in the plane): {} and {}",
+                                a.row_size, coordinates->dimensions),
                     "near_null_space");
     });
     return take_constants(fmt::format(": nodes have {} unknowns and {} coordinates", a.row_size, coordinates->dimensions));
   }
-  NearNullSpace found{rigid_body_modes(*coordinates, *a.rows), {}};
+  NearNullSpace found{rigid_body_modes(*coordinates, *a.rows, a.row_size), {}};
   clear_alone(a, found.modes);
   found.why = fmt::format("{} rigid-body modes", found.modes.count);
   if (asked == "rigid") return found;
