@@ -92,7 +92,7 @@ class Pictures(CliTest):
                     "plot_reports": "multiply", "plot_scaling": "bench scaling", "plot_service": "bench service", "plot_solve": "bench solve",
                     "plot_spmm": "bench spmm", "scaling_html": "bench scaling", "papers_html": "bench papers"}
         scripts = [*(ROOT / "tools" / "plots").glob("plot_*.py"), *(ROOT / "tools" / "plots").glob("*_html.py")]
-        self.assertEqual(set(commands), {path.stem for path in scripts})
+        self.assertEqual(set(commands), {path.stem for path in scripts} - {"plot_surface"})  # which draws a .vtu
         pagerank = {"matrix": {"name": "m"}, "columns": [], "iterations": 3}
         features = {"machine": self.MACHINE, "cases": [{"matrix": {"name": "m"}}]}
         for script, command in commands.items():

@@ -101,7 +101,7 @@ class Eviction(ServiceTest):
         self.assert_problem(answer, 507, "no_memory", "rank 0 lacks")
         self.assertIn("the 0 matrices that are idle and not pinned have 0 B there", answer.json["error"])
         # Both do not fit, so the old one stays.
-        answer = service.load("a", "large.h5", type="f32", updatable=True)
+        answer = service.load("a", "large.h5", updatable=True)
         self.assert_problem(answer, 507, "no_memory", "a keeps its memory until the new one is ready")
         self.assertEqual(service.multiply("a", x).status, 200)
         self.assertEqual(service.get("/v1/matrices/a").json["replacement"]["state"], "failed")
