@@ -245,8 +245,8 @@ class Pyamg(unittest.TestCase):
         self.assertEqual(scalar._matrix.info()["node_block_size"], 2)
 
     def test_options_of_other_libraries(self):
-        """The table of the page "Which solver" names options that Python has, too."""
-        page = (pathlib.Path(__file__).parents[2] / "tools" / "which-solver.md").read_text()
+        """The table of the page "If you know another library" names options that Python has, too."""
+        page = (pathlib.Path(__file__).parents[2] / "tools" / "other-libraries.md").read_text()
         table = page[page.index("| here | pyamg"):]
         options = re.findall(r"^\| `--([a-z-]+)[^|]*", table, re.M)
         self.assertGreaterEqual(len(options), 13)
