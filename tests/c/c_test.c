@@ -812,7 +812,7 @@ static void finds_eigenvalues(shardmat_context* context, int feeders) {
     OK(shardmat_eigen(k, m, &near, again, NULL, &result));
     CHECK(result.missing <= 0 && again[0] > 0 && again[2] >= again[0]);
   } else {
-    REFUSED(shardmat_eigen(k, m, &near, again, NULL, &result), SHARDMAT_USAGE, "MPI_THREAD_MULTIPLE");
+    REFUSED(shardmat_eigen(k, m, &near, again, NULL, &result), SHARDMAT_RESOURCES, "MPI_THREAD_MULTIPLE");
   }
   const shardmat_eigen_options large = {.size = sizeof large, .count = 2, .which = "largest"};
   OK(shardmat_eigen(k, NULL, &large, again, NULL, NULL));
