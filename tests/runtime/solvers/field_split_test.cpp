@@ -142,6 +142,7 @@ TEST(FieldSplit, IsChosenForSaddlePoints) {
   Solver solver(*own.matrix, SolverOptions());
   EXPECT_EQ(solver.options().preconditioner, "field_split") << solver.preconditioner_why();
   EXPECT_EQ(solver.options().solver, "gmres");
+  EXPECT_NE(solver.preconditioner().describe().find("triangular"), std::string::npos) << solver.preconditioner().describe();
   EXPECT_TRUE(solver.solve(*own.b, *own.x).converged());
   EXPECT_LE(own.backward_error(), 1e-6);
 }
