@@ -129,6 +129,8 @@ std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const Solver
     choices.push_back({&taken, "field_split",
                        "the diagonal is 0 or negative in some rows, as in saddle points: these are a second field",
                        kPatienceOfFields});
+    // A triangle of the fields is not definite, and takes half the iterations.
+    choices.back().absolute = taken.demands == Demands::symmetric;
   }
   if (takes_factors && (choices.empty() || choices.front().preconditioner != "ilu"))
     choices.push_back({&method, "ilu", why, kPatience});

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,13 +48,16 @@ struct SolverChoice {
   std::int64_t patience = 0;
   /// For multigrid that made no headway with constants: its vectors are found by cycles.
   bool adaptive = false;
+  /// PreconditionerOptions::absolute; none: as the solver's other choices have it.
+  std::optional<bool> absolute = {};
 };
 
 /// For options whose preconditioner is "auto": what is tried, one after the other, each if those before it fail. `method`:
 /// choose_method(), or the method that was named. Begins with bicgstab and ilu if the matrix is not symmetric and has a
 /// positive diagonal. Then with multigrid where the diagonal is positive, the matrix has some thousand rows and lies in host
-/// memory, and the method fits: with fgmres in place of gmres if the matrix is not symmetric. Where nodes of 2, 3 or 6
-/// unknowns make elasticity likely, and nobody says where they lie, multigrid gets more patience, and then adaptive vectors.
+/// memory, and the method fits: with fgmres in place of gmres if the matrix is not symmetric. With field_split where some
+/// rows have a diagonal of 0 or below, as saddle points do. Where nodes of 2, 3 or 6 unknowns make elasticity likely, and
+/// nobody says where they lie, multigrid gets more patience, and then adaptive vectors.
 std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const SolverOptions& options, const MethodEntry& method,
                                          bool symmetric_positive, bool positive_diagonal);
 

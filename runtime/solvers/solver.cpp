@@ -196,9 +196,7 @@ void Solver::take(std::size_t index) {
   const MethodEntry& method = *choice.method;
   ranks.run_agreed([&] { require_takes(method, options_); });
   options_.preconditioning.multigrid.may_vary = method.flexible;
-  // The fields of a saddle point are definite where the method must have it; else a triangle takes half the iterations.
-  const bool by_fields = choice.preconditioner == "field_split";
-  const bool absolute = method.demands == Demands::symmetric || (options_.preconditioning.absolute && !by_fields);
+  const bool absolute = choice.absolute.value_or(options_.preconditioning.absolute || method.demands == Demands::symmetric);
   const bool adapts = choice.adaptive && options_.preconditioning.multigrid.near_null_space != kAdaptive;
   if (preconditioner_ == nullptr || options_.preconditioner != choice.preconditioner ||
       absolute != options_.preconditioning.absolute || adapts) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <filesystem>
 #include <span>
@@ -64,9 +65,10 @@ void write_vtk(const std::string& path, const MeshView& mesh, const HostVector<d
                const std::string& name) {
   constexpr std::int64_t kSolid = 3;
   std::string text = fmt::format(
-      "<?xml version=\"1.0\"?>\n<VTKFile type=\"UnstructuredGrid\" version=\"1.0\" byte_order=\"LittleEndian\" "
+      "<?xml version=\"1.0\"?>\n<VTKFile type=\"UnstructuredGrid\" version=\"1.0\" byte_order=\"{}\" "
       "header_type=\"UInt64\">\n<UnstructuredGrid>\n<Piece NumberOfPoints=\"{}\" NumberOfCells=\"{}\">\n<PointData>\n",
-      mesh.points.size() / 3, mesh.cells.types.size());
+      std::endian::native == std::endian::little ? "LittleEndian" : "BigEndian", mesh.points.size() / 3,
+      mesh.cells.types.size());
   for (std::int64_t j = 0; j < columns; ++j) {
     const std::string of_column = columns == 1 ? name : fmt::format("{}_{}", name, j);
     const bool rotates = mesh.components == 2 * kSolid;

@@ -45,6 +45,14 @@ SymmetricEigen eigen_of_ranks(const Small& matrix, std::int64_t n, Communicator&
   return result;
 }
 
+Small first_vectors(const SymmetricEigen& eigen, std::int64_t count, std::int64_t rows, std::int64_t columns) {
+  const auto n = std::ssize(eigen.values);
+  Small c(rows, columns);
+  for (std::int64_t j = 0; j < count; ++j)
+    for (std::int64_t i = 0; i < n; ++i) c(i, j) = eigen.vectors[place(j * n + i)];
+  return c;
+}
+
 Orthonormal orthonormal(const Small& g, std::int64_t count, double rounding, Communicator& ranks) {
   std::vector<double> scale(place(count), 0);
   for (std::int64_t i = 0; i < count; ++i) scale[place(i)] = g(i, i) > 0 ? 1 / std::sqrt(g(i, i)) : 0;

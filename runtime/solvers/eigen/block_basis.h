@@ -22,9 +22,11 @@ Small gram_of_ranks(const Panels& a, const Panels& b, std::int64_t rows, Communi
 /// Of a symmetric matrix; rank 0 decomposes it: other instruction sets on other hosts could round otherwise.
 SymmetricEigen eigen_of_ranks(const Small& matrix, std::int64_t n, Communicator& ranks);
 
+/// The first `count` eigenvectors as columns of a matrix of rows × columns, which are 0 elsewhere.
+Small first_vectors(const SymmetricEigen& eigen, std::int64_t count, std::int64_t rows, std::int64_t columns);
+
 /// Combinations c (count × kept) that make vectors with the Gram matrix `g` (count × count) orthonormal; those that others
-/// span within `rounding` are left out. Throws Error(input) on all ranks if g has a negative direction: M is not positive
-/// definite.
+/// span within `rounding` are left out.
 struct Orthonormal {
   Small c;
   double worst = 1;  ///< how much the combinations enlarge rounding errors
@@ -33,7 +35,8 @@ Orthonormal orthonormal(const Small& g, std::int64_t count, double rounding, Com
 
 /// Makes the first `count` vectors of `w` M-orthonormal, and M-orthogonal to `q`, which is M-orthonormal.
 /// `mw` becomes M·w. Those that are left come first, the other places become 0. Returns how many are left. If `factors` is
-/// given: w before = q·(its first rows) + w after·(its last rows, one for each place).
+/// given: w before = q·(its first rows) + w after·(its last rows, one for each place). Throws Error(input) on all ranks if
+/// xᵀ·M·x is below 0 for one of the vectors.
 std::int64_t orthonormalise(Pencil& pencil, const Panels& w, const Panels& mw, std::int64_t count, const Panels& q,
                             Small* factors = nullptr);
 

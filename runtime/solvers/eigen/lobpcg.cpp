@@ -216,9 +216,8 @@ class LobpcgRun {
     const Panels all = panels(x_, found_), k_all = panels(kx_, found_), m_all = panels(mx_, found_);
     const Small h = gram_of_ranks(all, k_all, rows_, ranks_);
     const SymmetricEigen ritz = eigen_of_ranks(h, found_, ranks_);
-    Small c(std::ssize(all) * kPanel, std::ssize(all) * kPanel);
-    for (std::int64_t j = 0; j < found_; ++j)
-      for (std::int64_t i = 0; i < found_; ++i) c(i, j) = ritz.vectors[at(j * found_ + i)];
+    const std::int64_t places = std::ssize(all) * kPanel;
+    const Small c = first_vectors(ritz, found_, places, places);
     combine(all, c, all, rows_), combine(k_all, c, k_all, rows_), combine(m_all, c, m_all, rows_);
     values_.assign(ritz.values.begin(), ritz.values.end());
     directions_ = 0;
@@ -342,9 +341,7 @@ class LobpcgRun {
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j) g(i, j) = h(used[at(i)], used[at(j)]);
     const SymmetricEigen ritz = eigen_of_ranks(g, n, ranks_);
-    Small c(n, found_);
-    for (std::int64_t j = 0; j < found_; ++j)
-      for (std::int64_t i = 0; i < n; ++i) c(i, j) = ritz.vectors[at(j * n + i)];
+    const Small c = first_vectors(ritz, found_, n, found_);
     // P: what the active ones have of P and W, orthogonal to the next X.
     Small d(n, std::ssize(active_));
     for (std::int64_t a = 0; a < std::ssize(active_); ++a)

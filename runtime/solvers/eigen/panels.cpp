@@ -129,7 +129,7 @@ Small gram(const Panels& a, const Panels& b, std::int64_t rows) {
   return sums;
 }
 
-void combine(const Panels& a, const Small& c, const Panels& y, std::int64_t rows, bool add) {
+void combine(const Panels& a, const Small& c, const Panels& y, std::int64_t rows) {
   if (y.empty()) return;
   const Isa isa = instruction_set();
   parallel_ranges(rows, grain_of(rows, rows * kPanel * std::ssize(a)), [&](std::int64_t begin, std::int64_t end) {
@@ -139,8 +139,7 @@ void combine(const Panels& a, const Small& c, const Panels& y, std::int64_t rows
         const std::int64_t some = std::min(kRowsAtOnce, end - row);
         for (std::size_t j = 0; j < y.size(); ++j) {
           double* const to = made.data() + j * index(kRowsAtOnce * kPanel);
-          if (add) std::copy_n(y[j] + row * kPanel, some * kPanel, to);
-          else std::fill_n(to, some * kPanel, 0.0);
+          std::fill_n(to, some * kPanel, 0.0);
           for (std::size_t i = 0; i < a.size(); ++i)
             add_combination<decltype(set)>(
                 a[i] + row * kPanel,

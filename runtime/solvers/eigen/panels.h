@@ -56,7 +56,7 @@ Small transposed_product(const Small& a, const Small& b);
 /// AᵀB of this rank's rows. The bits do not depend on the number of threads.
 Small gram(const Panels& a, const Panels& b, std::int64_t rows);
 
-/// Y = A·C, or Y += A·C. `y` may be among the panels of `a`.
-void combine(const Panels& a, const Small& c, const Panels& y, std::int64_t rows, bool add = false);
+/// Y = A·C. `y` may be among the panels of `a`.
+void combine(const Panels& a, const Small& c, const Panels& y, std::int64_t rows);
 
 }  // namespace shardmat::modes

@@ -297,10 +297,7 @@ class ShiftInvertRun {
       p_.multiply_k(all, k_all);
       const Small g = gram_of_ranks(all, k_all, rows_, ranks_);
       const SymmetricEigen ritz = eigen_of_ranks(g, count_, ranks_);
-      Small c(panels * kPanel, panels * kPanel);
-      for (std::int64_t j = 0; j < count_; ++j)
-        for (std::int64_t i = 0; i < count_; ++i) c(i, j) = ritz.vectors[at(j * count_ + i)];
-      combine(all, c, all, rows_);
+      combine(all, first_vectors(ritz, count_, panels * kPanel, panels * kPanel), all, rows_);
       measure_pairs(p_, *x_, count_, o_.tolerance, result_);
       if (result_.converged() || result_.interrupted) break;
     }

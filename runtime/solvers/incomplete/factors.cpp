@@ -19,6 +19,14 @@ constexpr double kFirstShift = 1e-3, kMostShift = 10;
 constexpr std::int64_t kRowsAtOnce = 256;  ///< that a solve fills and takes: they stay in the first cache
 constexpr std::int64_t kPadding = 8;       ///< values that a load may read behind the last one
 
+/// Rows whose entries a solve reads one after the other.
+template <class V>
+struct RowsInOrder {
+  HostVector<std::int64_t> start{0};
+  HostVector<std::int32_t> column;
+  HostVector<V> value;  ///< column-major blocks, then some padding
+};
+
 /// Rows × columns of x, or of several right-hand sides, that blocks of kS unknowns read at once: a power of two.
 constexpr int lanes_of(int s) { return s == 1 ? 1 : s == 2 ? 2 : s <= 4 ? 4 : 8; }
 
@@ -143,7 +151,7 @@ class FactorsOf final : public Factors {
     const std::int64_t n = order_.count();
     const Pattern& p = pattern_;
     const auto block = [&](std::int64_t k) { return value.data() + k * kEntries; };
-    begin_stream(lower_, [&](std::int64_t i) { return p.diagonal[at(i)] - p.start[at(i)]; });
+    begin_rows(lower_, [&](std::int64_t i) { return p.diagonal[at(i)] - p.start[at(i)]; });
     inverse_.resize(at(n * kEntries + kPadding), V(0));
     order_.each_group([&](std::size_t g) {
       for (std::int64_t i = order_.group[g]; i < order_.group[g + 1]; ++i) {
@@ -154,7 +162,7 @@ class FactorsOf final : public Factors {
       }
     });
     if (symmetric_) return pack_transposed(value);
-    begin_stream(upper_, [&](std::int64_t q) { return p.start[at(n - q)] - p.diagonal[at(n - 1 - q)] - 1; });
+    begin_rows(upper_, [&](std::int64_t q) { return p.start[at(n - q)] - p.diagonal[at(n - 1 - q)] - 1; });
     order_.each_group([&](std::size_t g) {
       double product[kEntries];
       for (std::int64_t i = order_.group[g]; i < order_.group[g + 1]; ++i) {
@@ -172,7 +180,7 @@ class FactorsOf final : public Factors {
     const std::int64_t n = order_.count();
     HostVector<std::int64_t> counts(at(n), 0);
     for (const std::int32_t column : lower_.column) ++counts[at(column)];
-    begin_stream(upper_, [&](std::int64_t q) { return counts[at(n - 1 - q)]; });
+    begin_rows(upper_, [&](std::int64_t q) { return counts[at(n - 1 - q)]; });
     HostVector<std::int64_t> next(upper_.start.begin(), upper_.start.end() - 1);
     for (std::int64_t i = n - 1; i >= 0; --i)
       for (std::int64_t k = pattern_.start[at(i)]; k < pattern_.diagonal[at(i)]; ++k) {
@@ -184,14 +192,14 @@ class FactorsOf final : public Factors {
 
   /// Room for rows of count_of(row) blocks.
   template <class CountOf>
-  void begin_stream(Stream<V>& stream, const CountOf& count_of) {
+  void begin_rows(RowsInOrder<V>& rows, const CountOf& count_of) {
     const std::int64_t n = order_.count();
-    stream.start.resize(at(n + 1));
-    stream.start[0] = 0;
-    for (std::int64_t i = 0; i < n; ++i) stream.start[at(i + 1)] = stream.start[at(i)] + count_of(i);
-    stream.column.resize(at(stream.start.back()));
-    stream.value.resize(at(stream.start.back() * kEntries + kPadding));
-    std::fill(stream.value.end() - kPadding, stream.value.end(), V(0));
+    rows.start.resize(at(n + 1));
+    rows.start[0] = 0;
+    for (std::int64_t i = 0; i < n; ++i) rows.start[at(i + 1)] = rows.start[at(i)] + count_of(i);
+    rows.column.resize(at(rows.start.back()));
+    rows.value.resize(at(rows.start.back() * kEntries + kPadding));
+    std::fill(rows.value.end() - kPadding, rows.value.end(), V(0));
   }
 
   /// A column of a block, widened; lanes behind the last row hold anything.
@@ -205,7 +213,7 @@ class FactorsOf final : public Factors {
       for (int r = 0; r < kS; ++r) to[r] = sum[r];
   }
   /// sum −= (blocks of the row)·x.
-  SHARDMAT_INLINE static void subtract_row(const Stream<V>& m, std::int64_t row, const double* x, Pack& sum) {
+  SHARDMAT_INLINE static void subtract_row(const RowsInOrder<V>& m, std::int64_t row, const double* x, Pack& sum) {
     const std::int64_t end = m.start[at(row + 1)];
     for (std::int64_t k = m.start[at(row)]; k < end; ++k) {
       const double* const of_column = x + std::int64_t{m.column[at(k)]} * kS;
@@ -252,7 +260,8 @@ class FactorsOf final : public Factors {
         for (int j = 0; j < columns; ++j) out[r * columns + j] -= factor * x[c * columns + j];
       }
   }
-  SHARDMAT_INLINE void subtract_rows(const Stream<V>& m, std::int64_t row, const double* x, double* out, int columns) const {
+  SHARDMAT_INLINE void subtract_rows(const RowsInOrder<V>& m, std::int64_t row, const double* x, double* out,
+                                     int columns) const {
     for (std::int64_t k = m.start[at(row)]; k < m.start[at(row + 1)]; ++k)
       subtract_block(m.value.data() + k * kEntries, x + std::int64_t{m.column[at(k)]} * kS * columns, out, columns);
   }
@@ -278,8 +287,8 @@ class FactorsOf final : public Factors {
   }
 
   bool symmetric_;
-  Stream<V> lower_, upper_;  ///< upper_: from the last row to the first, D⁻¹·U as columns descend
-  HostVector<V> inverse_;    ///< of the diagonal blocks, then padding
+  RowsInOrder<V> lower_, upper_;  ///< upper_: from the last row to the first, D⁻¹·U as columns descend
+  HostVector<V> inverse_;         ///< of the diagonal blocks, then padding
 };
 
 template <class V, int kSize = 1>

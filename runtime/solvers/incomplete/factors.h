@@ -15,14 +15,6 @@
 
 namespace shardmat::incomplete {
 
-/// Rows whose entries a solve reads one after the other.
-template <class V>
-struct Stream {
-  HostVector<std::int64_t> start{0};
-  HostVector<std::int32_t> column;
-  HostVector<V> value;  ///< column-major blocks, then some padding
-};
-
 class Factors {
  public:
   virtual ~Factors() = default;

@@ -88,7 +88,10 @@ class Accumulator {
       columns.push_back(column);
       values.insert(values.end(), sums, sums + entries_);
     };
-    if (std::is_sorted(begin, end)) return std::for_each(begin, end, put), void();
+    if (std::is_sorted(begin, end)) {
+      std::for_each(begin, end, put);
+      return;
+    }
     const auto [least, most] = std::minmax_element(begin, end);
     const std::int32_t first = *least / 64, last = *most / 64;
     if (last - first > 8 * count) {

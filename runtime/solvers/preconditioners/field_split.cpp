@@ -1,17 +1,18 @@
 // M for saddle points [F G; D C]: multigrid for F, and an approximation of the Schur complement S = C − D·F⁻¹·G.
 //
-// Block triangular (z₂ = S⁻¹·r₂, z₁ = F⁻¹·(r₁ − G·z₂)), or block diagonal with |S| where M must be positive definite: M.
-// Murphy, G. Golub, A. Wathen, A note on preconditioning for indefinite linear systems, SIAM J. Sci. Comput. 21 (2000). Of
-// Stokes, S is as good as the mass matrix of the pressure over the viscosity (H. Elman, D. Silvester, A. Wathen, Finite
-// elements and fast iterative solvers), and so is the diagonal of C − D·diag(F)⁻¹·G, on meshes of any size of the elements.
-// Where F itself is as good as its diagonal (a mass matrix, as in Darcy's law), a cycle of multigrid on that matrix takes
-// its place.
+// Block triangular (z₂ = S⁻¹·r₂, z₁ = F⁻¹·(r₁ − G·z₂)), or block diagonal with |S| where M must be positive definite:
+// M. Murphy, G. Golub, A. Wathen, A note on preconditioning for indefinite linear systems, SIAM J. Sci. Comput. 21 (2000).
+// For Stokes, the mass matrix of the pressure over the viscosity is good for S (H. Elman, D. Silvester, A. Wathen, Finite
+// elements and fast iterative solvers). The diagonal of C − D·diag(F)⁻¹·G grows with the elements as that matrix does, so
+// iterations do not grow with the mesh. Where F is a mass matrix, as in Darcy's law, C − D·diag(F)⁻¹·G is close to S itself,
+// and a cycle of multigrid on it is taken.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "comm/communicator.h"
@@ -20,7 +21,6 @@
 #include "kernels/base/text.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
-#include "runtime/matrix/vectors.h"
 #include "runtime/solvers/fields/split_rows.h"
 #include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/multigrid/hierarchy.h"
@@ -50,22 +50,7 @@ class FieldSplit final : public Preconditioner {
   }
 
   void refresh(Stream& stream) override {
-    const NodeRows a = multigrid::take_nodes(matrix_, 1, options_.held, stream);
-    split_.emplace(fields::split_rows(a, options_.fields));
-    const NodeRows f = fields::block(a, *split_, 0, 0), g = fields::block(a, *split_, 0, 1),
-                   d = fields::block(a, *split_, 1, 0), c = fields::block(a, *split_, 1, 1);
-    NodeRows s = fields::schur_complement(f, g, d, c);
-    take_schur_diagonal(s);
-    take_constant(g, c);
-    schur_.reset(), first_.reset();
-    if (options_.schur == "multigrid" || (options_.schur == "auto" && !maps_constants_to_zero(f))) {
-      for (double& value : s.value) value *= sign_;
-      schur_.emplace(matrix_.context(), std::move(s), simple(), options_.columns);
-    }
-    first_.emplace(matrix_.context(), fields::by_nodes(f), simple(), options_.columns);
-    g_.emplace(g, matrix_.context(), ValueType::f64, options_.columns);
-    for (HostVector<double>* const of_first : {&r_, &z_}) of_first->resize(at(split_->own(0) * options_.columns));
-    for (HostVector<double>* const of_second : {&rs_, &zs_}) of_second->resize(at(split_->own(1) * options_.columns));
+    ranks().run_guarded([&] { make(stream); });
   }
 
   void expect(double norm) const override {
@@ -74,16 +59,7 @@ class FieldSplit final : public Preconditioner {
 
   void apply(const Dense& r, const Dense& z, Stream& stream) const override {
     matrix_.context().wait(stream, "a vector for the fields");
-    HostVector<double> mine;
-    ranks().run_agreed([&] { mine = to_host(r.data, r.rows * r.columns, r.type, stream); });
-    const auto each = [&](const auto& use) {
-      parallel_ranges(std::ssize(rows_), 1 << 12, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i)
-          for (std::int64_t j = 0; j < options_.columns; ++j)
-            use(mine[at(rows_[at(i)] * options_.columns + j)], split_->field(i), split_->place(i) * options_.columns + j);
-      });
-    };
-    each([&](double value, int field, std::int64_t to) { (field == 0 ? r_ : rs_)[at(to)] = value; });
+    move(r, [&](auto& value, int field, std::size_t to) { (field == 0 ? r_ : rs_)[to] = static_cast<double>(value); });
     apply_schur(stream);
     if (!options_.absolute) {
       std::copy(zs_.begin(), zs_.end(), static_cast<double*>(g_->x()));
@@ -91,8 +67,9 @@ class FieldSplit final : public Preconditioner {
     }
     first_->apply(view(r_), view(z_), scale_, stream);
     stream.synchronize();
-    each([&](double& value, int field, std::int64_t from) { value = (field == 0 ? z_ : zs_)[at(from)]; });
-    ranks().run_agreed([&] { to_device(z.data, mine, r.type, stream); });
+    move(z, [&](auto& value, int field, std::size_t from) {
+      value = static_cast<std::remove_reference_t<decltype(value)>>((field == 0 ? z_ : zs_)[from]);
+    });
   }
 
   bool varies() const override { return first_->varies() || (schur_ && schur_->varies()); }
@@ -114,6 +91,38 @@ class FieldSplit final : public Preconditioner {
   Dense view(HostVector<double>& v) const {
     return {v.data(),       std::ssize(v) / options_.columns, options_.columns, options_.columns, DenseOrder::row_major,
             ValueType::f64, matrix_.context().device()};
+  }
+  void make(Stream& stream) {
+    const NodeRows a = multigrid::take_nodes(matrix_, 1, options_.held, stream);
+    split_.emplace(fields::split_rows(a, options_.fields));
+    const NodeRows f = fields::block(a, *split_, 0, 0), g = fields::block(a, *split_, 0, 1),
+                   d = fields::block(a, *split_, 1, 0), c = fields::block(a, *split_, 1, 1);
+    NodeRows s = fields::schur_complement(f, g, d, c);
+    take_schur_diagonal(s);
+    take_constant(g, c);
+    schur_.reset(), first_.reset();
+    if (options_.schur == "multigrid" || (options_.schur == "auto" && !maps_constants_to_zero(f))) {
+      for (double& value : s.value) value *= sign_;
+      schur_.emplace(matrix_.context(), std::move(s), simple(), options_.columns);
+    }
+    first_.emplace(matrix_.context(), fields::by_nodes(f), simple(), options_.columns);
+    g_.emplace(g, matrix_.context(), ValueType::f64, options_.columns);
+    for (HostVector<double>* const of_first : {&r_, &z_}) of_first->resize(at(split_->own(0) * options_.columns));
+    for (HostVector<double>* const of_second : {&rs_, &zs_}) of_second->resize(at(split_->own(1) * options_.columns));
+  }
+
+  /// Calls use(entry, field, place in the field's vector) for each entry of a vector of the matrix.
+  template <class Use>
+  void move(const Dense& vector, const Use& use) const {
+    const std::int64_t columns = options_.columns;
+    dispatch(vector.type, [&]<class Tag>(Tag) {
+      auto* const entries = static_cast<typename Tag::type*>(vector.data);
+      parallel_ranges(std::ssize(rows_), 1 << 12, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i)
+          for (std::int64_t j = 0; j < columns; ++j)
+            use(entries[rows_[at(i)] * columns + j], split_->field(i), at(split_->place(i) * columns + j));
+      });
+    });
   }
   /// Of a block, whose nodes are not those of the matrix.
   MultigridOptions simple() const {
@@ -233,9 +242,7 @@ class FieldSplit final : public Preconditioner {
 }  // namespace
 
 std::unique_ptr<Preconditioner> make_field_split(DistributedMatrix& matrix, const PreconditionerOptions& options) {
-  std::unique_ptr<Preconditioner> made;
-  matrix.context().communicator().run_guarded([&] { made = std::make_unique<FieldSplit>(matrix, options); });
-  return made;
+  return std::make_unique<FieldSplit>(matrix, options);
 }
 
 }  // namespace shardmat

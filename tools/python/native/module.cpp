@@ -32,6 +32,7 @@ PYBIND11_MODULE(_shardmat, module) {
   shardmat::python::add_ending(module);
   shardmat::python::add_array(module);
   shardmat::python::add_batch(module);
+  shardmat::python::add_eigen(module);
   shardmat::python::add_context(module);
   shardmat::python::add_matrix(module);
   shardmat::python::add_solver(module);

@@ -96,6 +96,7 @@ void note_context(const std::shared_ptr<shardmat_context>& context);
 void add_ending(py::module_& module);
 void add_array(py::module_& module);
 void add_batch(py::module_& module);
+void add_eigen(py::module_& module);
 void add_context(py::module_& module);
 void add_matrix(py::module_& module);
 void add_solver(py::module_& module);
