@@ -66,7 +66,9 @@ class Eviction(ServiceTest):
         full, left = load_and_unload()
         for key in ("VmSize", "VmRSS"):
             self.assertGreater(full[key] - left[key], 2.8 * MATRIX_BYTES, (full, left))
-            self.assertLess(left[key] - first[key], MATRIX_BYTES / 4, (first_full, first, full, left))
+        # One of the six matrices would add MATRIX_BYTES. The stack of a thread that still ends is 8 MiB of addresses.
+        self.assertLess(left["VmSize"] - first["VmSize"], 0.75 * MATRIX_BYTES, (first_full, first, full, left))
+        self.assertLess(left["VmRSS"] - first["VmRSS"], MATRIX_BYTES / 4, (first_full, first, full, left))
 
     def test_the_least_recently_used_goes(self):
         service = self.limited(200 << 20)
