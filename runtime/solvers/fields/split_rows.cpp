@@ -104,12 +104,15 @@ Split split_rows(const NodeRows& a, const std::string& fields) {
   Split split(finds ? by_diagonal(a) : by_digits(a, fields), ranks);
   ranks.run_agreed([&] {
     if (split.all(1) == 0)
-      throw Error(ErrorKind::usage,
-                  "there is one field only: no row has a negative diagonal, or one that is small beside its other entries; "
-                  "take multigrid, or say which unknowns of a node form the second field",
-                  "fields");
+      throw Error(
+          ErrorKind::usage,
+          "field_split needs two fields, and there is one field only: no row has a negative diagonal, or one that is "
+          "small beside its other entries; take multigrid, or say which unknowns of a node form the second field",
+          "fields");
     if (split.all(0) == 0)
-      throw Error(ErrorKind::usage, "there is one field only: no row has a positive diagonal to speak of; take direct",
+      throw Error(ErrorKind::usage,
+                  "field_split needs two fields, and there is one field only: no row has a positive diagonal to speak of; "
+                  "take direct",
                   "fields");
   });
   return split;

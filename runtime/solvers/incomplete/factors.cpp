@@ -49,9 +49,10 @@ class FactorsOf final : public Factors {
       if (shift_ > 0 && shift_ * 2 > kMostShift)
         throw Error(
             ErrorKind::input,
-            fmt::format("row {} of this rank has no pivot, even with {} times the sum of its magnitudes added to its "
-                        "diagonal: is it a row of zeros, or are values not finite?",
-                        order_.row[at(bad)] * std::int64_t{kS}, shift_),
+            fmt::format(
+                "row {} of this rank has no pivot for ilu or ic, even with {} times the sum of its magnitudes added to "
+                "its diagonal: is it a row of zeros in the columns of this rank, or are values not finite?",
+                order_.row[at(bad)] * std::int64_t{kS}, shift_),
             "matrix");
     }
   }

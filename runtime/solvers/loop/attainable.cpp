@@ -64,7 +64,14 @@ bool RoundingFloor::has_rows() const {
 
 std::vector<double> RoundingFloor::norms(const DistributedVector& x, Stream& stream) const {
   constexpr std::uint64_t kAttempts = 4;
-  if (!has_rows()) return lower_bounds(x, kAttempts, stream);
+  const std::optional<HostVector<double>> sums = magnitudes(x, stream);
+  if (!sums) return lower_bounds(x, kAttempts, stream);
+  return norms_of(std::span<const double>(sums->data(), sums->size()), static_cast<std::size_t>(x.columns()),
+                  matrix_.context().communicator());
+}
+
+std::optional<HostVector<double>> RoundingFloor::magnitudes(const DistributedVector& x, Stream& stream) const {
+  if (!has_rows()) return {};
   Communicator& ranks = matrix_.context().communicator();
   const auto width = static_cast<std::size_t>(x.columns());
   const std::int64_t entries = x.local_rows() * x.columns(), moved_entries = product_.exchange().length() * x.columns();
@@ -85,7 +92,7 @@ std::vector<double> RoundingFloor::norms(const DistributedVector& x, Stream& str
       for (const std::int64_t row : held->rows())
         std::fill_n(sums.begin() + row * static_cast<std::int64_t>(width), width, 0.0);
   });
-  return norms_of(std::span<const double>(sums.data(), sums.size()), width, ranks);
+  return sums;
 }
 
 std::vector<double> RoundingFloor::lower_bounds(const DistributedVector& x, std::uint64_t attempts, Stream& stream) const {

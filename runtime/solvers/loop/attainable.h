@@ -8,8 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "kernels/base/host_vector.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/product.h"
@@ -34,6 +36,9 @@ class RoundingFloor {
   /// ‖ |A|·|x| ‖₂ of each column, over the rows that the product does not hold. Overwrites the product's x(). Waits.
   /// REQUIRES: x in row layout of a square matrix.
   std::vector<double> norms(const DistributedVector& x, Stream& stream) const;
+  /// The rows of |A|·|x| of this rank, row-major, 0 in rows that the product holds; nothing if norms() needs products,
+  /// which is the same on all ranks. Overwrites the product's x(). Waits.
+  std::optional<HostVector<double>> magnitudes(const DistributedVector& x, Stream& stream) const;
   /// At most norms(), by `attempts` products. Overwrites the product's x(). Waits.
   std::vector<double> lower_bounds(const DistributedVector& x, std::uint64_t attempts, Stream& stream) const;
 

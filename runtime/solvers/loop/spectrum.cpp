@@ -196,12 +196,12 @@ Spectrum estimate_spectrum(const SpectrumParts& parts, int steps, std::string_vi
   const auto require_positive = [&](double value, const char* what) {
     context.communicator().run_agreed([&] {
       if (!(value > 0))
-        throw Error(ErrorKind::usage,
-                    fmt::format("{} is not positive definite, so its eigenvalues cannot be bounded as {} needs it. Take "
-                                "another {}, as {}",
-                                what, setting == "solver" ? "chebyshev" : "this preconditioner", setting,
-                                setting == "solver" ? "gmres" : "jacobi"),
-                    std::string(setting));
+        throw Error(
+            ErrorKind::usage,
+            fmt::format("{} is not positive definite, so its eigenvalues cannot be bounded as {} needs it. Take "
+                        "another {}, as {}",
+                        what, fmt::format("the {} chebyshev", setting), setting, setting == "solver" ? "gmres" : "jacobi"),
+            std::string(setting));
     });
   };
   fill_random(r, 11, Entries::fractions, stream);

@@ -130,41 +130,53 @@ void invert_positive_in_blocks(HostVector<double>& a, std::int64_t rows) {
   for (std::int64_t i = 0; i < rows; ++i) std::copy_n(all.data() + i * n, rows, a.data() + i * rows);
 }
 
+/// row -= factor·other, for n values, a multiple of kLanes.
+constexpr int kLanesOfAny = 8;
+SHARDMAT_INLINE void subtract_row(double factor, const double* other, std::int64_t n, double* row) {
+  for (std::int64_t j = 0; j < n; j += kLanesOfAny)
+    store(row + j, load<kLanesOfAny>(row + j) - factor * load<kLanesOfAny>(other + j));
+}
+
 /// In place, by Gauss and Jordan with exchanges of rows.
-void invert_any(HostVector<double>& a, std::int64_t n) {
-  std::vector<double> before(at(n)), column(at(n));
-  std::vector<std::int64_t> taken(at(n));  // the row that became row k
-  for (std::int64_t k = 0; k < n; ++k) {
+void invert_any(HostVector<double>& given, std::int64_t rows) {
+  constexpr std::int64_t kEntriesAThread = 1 << 17;  // of one pivot's work: starting threads takes as long as fewer
+  const std::int64_t n = (rows + kLanesOfAny - 1) / kLanesOfAny * kLanesOfAny;
+  HostVector<double> a(at(rows * n), 0.0);  // further columns of zeros
+  for (std::int64_t i = 0; i < rows; ++i) std::copy_n(given.data() + i * rows, rows, a.data() + i * n);
+  std::vector<double> before(at(rows)), column(at(rows));
+  std::vector<std::int64_t> taken(at(rows));  // the row that became row k
+  for (std::int64_t k = 0; k < rows; ++k) {
     taken[at(k)] = k;
-    for (std::int64_t i = 0; i < n; ++i) before[at(k)] = std::max(before[at(k)], std::abs(a[at(i * n + k)]));
+    for (std::int64_t i = 0; i < rows; ++i) before[at(k)] = std::max(before[at(k)], std::abs(a[at(i * n + k)]));
   }
-  for (std::int64_t k = 0; k < n; ++k) {
+  for (std::int64_t k = 0; k < rows; ++k) {
     double* const pivot_row = a.data() + k * n;
-    for (std::int64_t i = k + 1; i < n; ++i)
+    for (std::int64_t i = k + 1; i < rows; ++i)
       if (std::abs(a[at(i * n + k)]) > std::abs(a[at(taken[at(k)] * n + k)])) taken[at(k)] = i;
     if (taken[at(k)] != k) std::swap_ranges(pivot_row, pivot_row + n, a.data() + taken[at(k)] * n);
     if (!(std::abs(pivot_row[k]) > kLost * before[at(k)])) {
       std::fill_n(pivot_row, n, 0.0);
-      for (std::int64_t i = 0; i < n; ++i) a[at(i * n + k)] = 0;
+      for (std::int64_t i = 0; i < rows; ++i) a[at(i * n + k)] = 0;
       continue;
     }
     const double inverse = 1 / pivot_row[k];
-    for (std::int64_t i = 0; i < n; ++i) column[at(i)] = a[at(i * n + k)];
+    for (std::int64_t i = 0; i < rows; ++i) column[at(i)] = a[at(i * n + k)];
     pivot_row[k] = 1;
     for (std::int64_t j = 0; j < n; ++j) pivot_row[j] *= inverse;
-    parallel_ranges(n, grain_of(n, n * n), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const double factor = column[at(i)];
-        if (i == k || factor == 0) continue;
-        double* const row = a.data() + i * n;
-        row[k] = 0;
-        for (std::int64_t j = 0; j < n; ++j) row[j] -= factor * pivot_row[j];
-      }
+    parallel_ranges(rows, kEntriesAThread / n + 1, [&](std::int64_t begin, std::int64_t end) {
+      run_compiled_for(best_isa(), [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
+        for (std::int64_t i = begin; i < end; ++i) {
+          if (i == k || column[at(i)] == 0) continue;
+          a[at(i * n + k)] = 0;
+          subtract_row(column[at(i)], pivot_row, n, a.data() + i * n);
+        }
+      });
     });
   }
-  for (std::int64_t k = n - 1; k >= 0; --k)
+  for (std::int64_t k = rows - 1; k >= 0; --k)
     if (taken[at(k)] != k)
-      for (std::int64_t i = 0; i < n; ++i) std::swap(a[at(i * n + k)], a[at(i * n + taken[at(k)])]);
+      for (std::int64_t i = 0; i < rows; ++i) std::swap(a[at(i * n + k)], a[at(i * n + taken[at(k)])]);
+  for (std::int64_t i = 0; i < rows; ++i) std::copy_n(a.data() + i * n, rows, given.data() + i * rows);
 }
 
 }  // namespace

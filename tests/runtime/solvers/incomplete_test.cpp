@@ -343,7 +343,7 @@ TEST(Incomplete, RefuseWhatHasNoFactors) {
   options.solver = "cg", options.assume_symmetric = true;
   EXPECT_NE(refusal(ErrorKind::usage, grid, options).find("take ic, or gmres"), std::string::npos);
   const HostCsr zeros = csr_of(50, [](std::int64_t i, const auto& entry) { entry(i, i == 20 ? 0 : 3); });
-  EXPECT_NE(refusal(ErrorKind::input, zeros, options_for("ilu", kHost64)).find("has no pivot"), std::string::npos);
+  EXPECT_NE(refusal(ErrorKind::input, zeros, options_for("ilu", kHost64)).find("has no pivot for ilu"), std::string::npos);
   options = options_for("ilu", kHost64);
   options.preconditioning.node_block_size = 7;
   EXPECT_NE(refusal(ErrorKind::usage, zeros, options).find("1 to 6"), std::string::npos);

@@ -1,6 +1,7 @@
 // A matrix whose entries a test writes down, with its b and x.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -15,6 +16,13 @@ namespace shardmat::test {
 
 inline constexpr double kPenalty = 1e30;
 
+/// How the rows lie on the ranks, and in which type.
+struct Spread {
+  ValueType type = ValueType::f64;
+  bool first_is_empty = false;  ///< with several ranks, the first one has no rows
+  std::int64_t together = 1;    ///< so many rows in a row stay on one rank
+};
+
 /// A matrix that every rank knows whole, of which each gives its share.
 struct Own {
   HostCsr whole;
@@ -22,10 +30,13 @@ struct Own {
   std::unique_ptr<DistributedMatrix> matrix;
   std::optional<DistributedVector> b, x;
 
-  Own(HostCsr a, Context& in, std::int64_t columns = 1) : whole(std::move(a)), context(in) {
-    const RowMapParts share = even_share(whole.rows, context.communicator().size(), context.communicator().rank());
-    const std::int64_t first = share.starts[static_cast<std::size_t>(context.communicator().rank())],
-                       count = std::ssize(share.ids);
+  Own(HostCsr a, Context& in, std::int64_t columns = 1, const Spread& spread = {}) : whole(std::move(a)), context(in) {
+    const int ranks = context.communicator().size(), spared = spread.first_is_empty && ranks > 1 ? 1 : 0,
+              place = context.communicator().rank() - spared;
+    const RowMapParts share = even_share(whole.rows / spread.together, ranks - spared, std::max(place, 0));
+    const std::int64_t first = spread.together * share.starts[static_cast<std::size_t>(std::max(place, 0))],
+                       count = place < 0 ? 0 : spread.together * std::ssize(share.ids);
+    const ValueType type = spread.type;
     const auto at = static_cast<std::size_t>(first);
     OwnRows rows{{first, count}, whole.cols, {}, {}};
     rows.row_ptr = std::span(whole.row_ptr).subspan(at, static_cast<std::size_t>(count) + 1);
@@ -35,13 +46,14 @@ struct Own {
     rows.values = whole.values.data() + rows.row_ptr.front();
     MatrixOptions options;
     options.values = Values::updatable;
-    matrix = std::make_unique<DistributedMatrix>(take_rows(rows, context), context, options);
-    b.emplace(*matrix, VectorLayout::rows, ValueType::f64, columns);
-    x.emplace(*matrix, VectorLayout::rows, ValueType::f64, columns);
+    options.type = type;
+    matrix = std::make_unique<DistributedMatrix>(take_rows(rows, context, type), context, options);
+    b.emplace(*matrix, VectorLayout::rows, type, columns);
+    x.emplace(*matrix, VectorLayout::rows, type, columns);
     HostVector<double> values;
     for (const std::int64_t id : b->ids())
       for (std::int64_t j = 0; j < columns; ++j) values.push_back(x_at(id, j) + 0.25);
-    to_device(b->view().data, values, ValueType::f64, context.stream());
+    to_device(b->view().data, values, type, context.stream());
     x->fill(0, context.stream());
   }
 
