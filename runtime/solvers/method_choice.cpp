@@ -7,6 +7,7 @@
 #include "comm/communicator.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/row_plan.h"
+#include "runtime/solvers/direct/factors.h"
 #include "runtime/solvers/loop/symmetry.h"
 
 namespace shardmat {
@@ -136,6 +137,8 @@ std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const Solver
     choices.push_back({&method, "ilu", why, kPatience});
   choices.push_back({&method, simple, why, kPatience});
   if (symmetric_positive && !named) choices.push_back({&find_method("minres"), "block_jacobi", "", kPatience});
+  if (!named && matrix.rows() <= kMostRowsForFactors && direct::can_factorise(matrix.context().communicator()))
+    choices.push_back({&find_method("direct"), "direct", "", kPatience, false, false});
   return choices;
 }
 

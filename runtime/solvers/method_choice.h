@@ -36,6 +36,9 @@ MethodChoice choose_method(const Product& product, const SolverOptions& options,
 /// Matrices with fewer rows get block_jacobi from "auto": multigrid would not pay.
 inline constexpr std::int64_t kFewRowsForMultigrid = 5000;
 
+/// Larger matrices get no factors from "auto": those of a body in three dimensions may take minutes and all memory.
+inline constexpr std::int64_t kMostRowsForFactors = 200'000;
+
 /// True if a cycle of multigrid is asked for that is no linear map.
 bool asks_for_varying_cycle(const SolverOptions& options);
 
@@ -57,7 +60,9 @@ struct SolverChoice {
 /// positive diagonal. Then with multigrid where the diagonal is positive, the matrix has some thousand rows and lies in host
 /// memory, and the method fits: with fgmres in place of gmres if the matrix is not symmetric. With field_split where some
 /// rows have a diagonal of 0 or below, as saddle points do. Where nodes of 2, 3 or 6 unknowns make elasticity likely, and
-/// nobody says where they lie, multigrid gets more patience, and then adaptive vectors.
+/// nobody says where they lie, multigrid gets more patience, and then adaptive vectors. If the method was not named either,
+/// the last one is the factors of a matrix of at most kMostRowsForFactors rows; they also follow any other choice that would
+/// take hundreds of iterations more (headway.h).
 std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const SolverOptions& options, const MethodEntry& method,
                                          bool symmetric_positive, bool positive_diagonal);
 

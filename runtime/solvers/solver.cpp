@@ -61,6 +61,11 @@ bool failed(const SolveResult& result) {
   });
 }
 
+bool was_interrupted(const SolveResult& result) {
+  return std::any_of(result.columns.begin(), result.columns.end(),
+                     [](const SolvedColumn& column) { return column.reason == SolveReason::interrupted; });
+}
+
 std::string_view reason_of(const SolveResult& result) {
   const auto column =
       std::find_if(result.columns.begin(), result.columns.end(), [](const SolvedColumn& c) { return !converged(c.reason); });
@@ -425,6 +430,32 @@ SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, cons
   return result;
 }
 
+/// What the norm of each column's residual must come down to; nothing without a tolerance, or in other norms.
+std::vector<double> Solver::targets(const DistributedVector& b) const {
+  if (options_.residual_norm != ResidualNorm::unpreconditioned || (*options_.rtol <= 0 && options_.atol <= 0)) return {};
+  const DistributedVector zeros(b.map(), b.type(), b.columns());
+  std::vector<double> found = norms_of_residual(*product_, b, zeros, projector_.get(), matrix_.context().stream());
+  for (double& norm : found) norm = std::max(*options_.rtol * norm, options_.atol);
+  return found;
+}
+
+/// Takes the factors in place of a choice without headway. Where they cannot be made, all is as before, without them.
+bool Solver::take_factors(std::size_t factors, const std::string& ended, std::vector<std::string>& fall_backs) {
+  const std::size_t before = choice_;
+  try {
+    take(factors);
+    choices_[choice_].why = ended;
+    fall_backs.push_back(ended + "; the factors (direct) went on");
+    return true;
+  } catch (const AgreedError& error) {
+    if (error.kind() == ErrorKind::rank_lost) throw;
+    fall_backs.push_back(fmt::format("{}; the factors (direct) cannot be made: {}", ended, error.what()));
+    choices_.erase(choices_.begin() + static_cast<std::ptrdiff_t>(factors));
+    take(before);
+    return false;
+  }
+}
+
 /// Where a choice fails, the next one goes on.
 SolveResult Solver::solve_by_choices(const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
   if (choice_ + 1 == choices_.size()) return run(*method_, *preconditioner_, options_, b, x, control);
@@ -434,29 +465,36 @@ SolveResult Solver::solve_by_choices(const DistributedVector& b, DistributedVect
   const bool watches = matrix_.context().device().backend == Backend::host;
   SolveResult all;
   bool indefinite = false;  // found by a method that cannot go on then
+  constexpr std::int64_t kManyIterations = 200;
+  const std::vector<double> wanted = watches ? targets(b) : std::vector<double>();
   for (;;) {
-    const SolverChoice& choice = choices_[choice_];
-    Headway headway(choice.patience);
+    const std::size_t factors = choices_.back().preconditioner == "direct" ? choices_.size() - 1 : choice_;
+    Headway headway(choices_[choice_].patience, factors > choice_ ? wanted : std::vector<double>());
     SolveResult result = run(*method_, *preconditioner_, options_, b, x,
                              watches && choice_ + 1 < choices_.size() ? headway.watch(control) : control);
     if (all.columns.empty()) all = std::move(result);
     else append(std::move(result), all);
     const bool is_last = choice_ + 1 == choices_.size();
-    if (is_last || all.converged() || (!headway.is_stuck() && !failed(all))) return all;
-    if (!headway.is_stuck())
-      copy_on_device(x.view().data, first_x.view().data, product_->y_bytes(), matrix_.context().stream());
+    const bool goes_on = headway.is_stuck() || (headway.is_slow() && was_interrupted(all));
+    if (is_last || all.converged() || (!goes_on && !failed(all))) return all;
+    if (!goes_on) copy_on_device(x.view().data, first_x.view().data, product_->y_bytes(), matrix_.context().stream());
     const std::string ended =
         fmt::format("{} with {} ended after {} iterations: ", options_.solver, options_.preconditioner, all.iterations);
-    const std::string why = headway.is_stuck()
-                                ? fmt::format("the residual was not halved in {} iterations", headway.patience())
-                                : std::string(reason_of(all));
+    const std::string why =
+        headway.is_stuck() ? fmt::format("the residual was not halved in {} iterations", headway.patience())
+        : goes_on          ? fmt::format("their rate predicts {}{} more", headway.left() < Headway::kMost ? "" : "at least ",
+                                         human_count(headway.left()))
+                           : std::string(reason_of(all));
+    if (goes_on && factors > choice_ && (headway.is_slow() || all.iterations >= kManyIterations)) {
+      if (take_factors(factors, ended + why, all.fall_backs) || !headway.is_stuck()) continue;
+    }
     indefinite = indefinite || std::any_of(all.columns.begin(), all.columns.end(), [](const SolvedColumn& column) {
                    return column.reason == SolveReason::diverged_indefinite_matrix;
                  });
     const std::size_t before = choice_;
     std::size_t next = before + 1;
     const auto is_in_vain = [&](const SolverChoice& c) {
-      return (indefinite && c.method->demands == Demands::positive_definite) || (c.adaptive && !headway.is_stuck());
+      return (indefinite && c.method->demands == Demands::positive_definite) || (c.adaptive && !goes_on);
     };
     while (next + 1 < choices_.size() && is_in_vain(choices_[next])) ++next;
     try {
@@ -471,7 +509,7 @@ SolveResult Solver::solve_by_choices(const DistributedVector& b, DistributedVect
     all.fall_backs.push_back(fmt::format(
         "{}{}; {} with {}{} {}", ended, why, options_.solver, options_.preconditioner,
         choices_[choice_].adaptive ? ", with adaptive vectors as its near null space (coordinates would help more)," : "",
-        headway.is_stuck() ? "went on" : "began anew"));
+        goes_on ? "went on" : "began anew"));
   }
 }
 

@@ -101,6 +101,8 @@ class Solver {
   void take(std::size_t choice);
   void take_first_possible(std::size_t choice);
   SolveResult solve_by_choices(const DistributedVector& b, DistributedVector& x, const SolveControl& control);
+  std::vector<double> targets(const DistributedVector& b) const;
+  bool take_factors(std::size_t factors, const std::string& ended, std::vector<std::string>& fall_backs);
   void require_vectors(const DistributedVector& b, const DistributedVector& x, const char* name_of_b = "b",
                        const char* name_of_x = "x") const;
   std::unique_ptr<Preconditioner> make_preconditioner(const std::string& name, PreconditionerOptions preconditioning) const;

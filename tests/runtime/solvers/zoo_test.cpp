@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
-#include "kernels/base/timer.h"
+#include "runtime/solvers/direct/factors.h"
 #include "runtime/solvers/loop/attainable.h"
 #include "runtime/solvers/method_choice.h"
 
@@ -25,6 +25,7 @@ namespace {
 using test::HardSystem;
 using test::Own;
 using test::RightHandSide;
+using test::whole_matrix;
 
 struct Pair {
   std::string method, preconditioner;
@@ -223,7 +224,8 @@ void expect_possible(const HardSystem& system, const Pair& pair, const SolveResu
   if (type == ValueType::f32 && reason == SolveReason::diverged_attainable_accuracy) return;
   if (solvable && (exact || pair.automatic())) {
     EXPECT_TRUE(converged(reason)) << name(reason) << " after " << result.iterations << ", residual "
-                                   << result.columns[0].true_residual / result.columns[0].norm_of_b;
+                                   << result.columns[0].true_residual / result.columns[0].norm_of_b
+                                   << (result.fall_backs.empty() ? "" : result.fall_backs.back());
   }
 }
 
@@ -256,7 +258,7 @@ void expect_true(Checked& checked, const HardSystem& system, const SolverOptions
     EXPECT_GT(residual.norm, *options.rtol * residual.norm_of_b * (1 - 1e-6) - slack);
   }
   EXPECT_EQ(std::ssize(column.history), column.iterations + 1);
-  EXPECT_LE(column.iterations, options.max_iterations);
+  EXPECT_LE(column.iterations, options.max_iterations * (1 + std::ssize(result.fall_backs)));  // of each choice
   if (system.b == RightHandSide::zero) {
     EXPECT_EQ(column.reason, SolveReason::converged_atol);
     EXPECT_EQ(residual.magnitudes, 0);  // x is 0
@@ -295,23 +297,53 @@ void each_system(ValueType type) {
     Checked checked(system, type);
     for (const Pair& pair : pairs()) {
       // Libraries for factors wait for each other in threads that poll: some methods are enough.
-      if (type == ValueType::f32 && world().size() > 1 && pair.preconditioner == "direct" && !takes_factors_only(pair))
+      if (world().size() > 1 && pair.preconditioner == "direct" && !takes_factors_only(pair))
         continue;
       SCOPED_TRACE(fmt::format("{} on {} in {}", pair.text(), system.name, name(type)));
-      const Timer ttt;
       try {
         solve_one(checked, system, pair, type);
       } catch (const Error& error) {
         ADD_FAILURE() << error.what();
       }
-      if (world().rank() == 0)
-        fmt::print(stderr, "TT {:.4f} {}: {}: {}\n", ttt.seconds(), pair.method, pair.preconditioner, system.name);
     }
   }
 }
 
 TEST(SolverZoo, TellsTheTruthInF64) { each_system(ValueType::f64); }
 TEST(SolverZoo, TellsTheTruthInF32) { each_system(ValueType::f32); }
+
+/// Where hundreds of iterations would follow, the factors go on: from block Jacobi, and from multigrid.
+TEST(SolverZoo, TakesFactorsWhereIterationsHaveNoEnd) {
+  if (!direct::can_factorise(world())) GTEST_SKIP() << "no library for these ranks";
+  const HardSystem plate{.name = "plate", .matrix = [] {
+                           return whole_matrix("elasticity:nx=15,ny=15,nz=2,stretch=1x1x0.01,uniform,clamp=0.001");
+                         }};
+  const HardSystem shell{.name = "shell", .matrix = [] {
+                           return whole_matrix("elasticity:nx=32,ny=32,nz=2,stretch=1x1x0.002,uniform,clamp=0.001");
+                         }};
+  for (const HardSystem* system : {&plate, &shell}) {
+    SCOPED_TRACE(system->name);
+    Checked checked(*system, ValueType::f64);
+    for (const char* const method : {"auto", "cg"}) {
+      SolverOptions options;
+      options.solver = method, options.rtol = 1e-7, options.max_iterations = 600;
+      Solver solver(*checked.own().matrix, options);
+      checked.begin();
+      const SolveResult result = solver.solve(*checked.own().b, *checked.own().x);
+      const std::string falls = fmt::format("{}", fmt::join(result.fall_backs, "\n"));
+      expect_same_on_all_ranks(fmt::format("{} {}", solver.options().solver, result.iterations));
+      expect_true(checked, *system, solver.options(), result, ValueType::f64);
+      EXPECT_EQ(solver.options().solver == "direct", options.solver == "auto") << falls;  // a method that was named stays
+      if (options.solver != "auto") continue;
+      EXPECT_TRUE(result.converged()) << falls;
+      EXPECT_TRUE(names(falls, "the factors (direct) went on")) << falls;
+      EXPECT_GE(result.iterations, 200);
+      EXPECT_LE(result.iterations, 400);
+      checked.begin();
+      EXPECT_LE(solver.solve(*checked.own().b, *checked.own().x).iterations, 5);  // the factors stay
+    }
+  }
+}
 
 /// A method and a preconditioner that are both taken, but not together, are both named.
 TEST(SolverZoo, RefusesPairsByName) {
