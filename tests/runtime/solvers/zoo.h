@@ -168,6 +168,18 @@ inline std::vector<HardSystem> hard_systems() {
            },
        .symmetric = false,
        .definite = false},
+      {.name = "cyclic convection",
+       .matrix =
+           [] {
+             return csr_of(64, [](std::int64_t i, const auto& entry) {
+               if (i > 0) entry(i - 1, -1);
+               entry(i, 1);
+               if (i == 0) entry(63, -1);
+             });
+           },
+       .symmetric = false,
+       .definite = false,
+       .singular = 1},
       {.name = "a rank without rows", .matrix = [=] { return smooth(9); }, .first_is_empty = true},
       {.name = "one row", .matrix = [] { return diagonal_of(1, [](auto) { return 3.0; }); }},
       {.name = "one row below 0", .matrix = [] { return diagonal_of(1, [](auto) { return -3.0; }); }, .definite = false},
