@@ -297,8 +297,7 @@ void each_system(ValueType type) {
     Checked checked(system, type);
     for (const Pair& pair : pairs()) {
       // Libraries for factors wait for each other in threads that poll: some methods are enough.
-      if (world().size() > 1 && pair.preconditioner == "direct" && !takes_factors_only(pair))
-        continue;
+      if (world().size() > 1 && pair.preconditioner == "direct" && !takes_factors_only(pair)) continue;
       SCOPED_TRACE(fmt::format("{} on {} in {}", pair.text(), system.name, name(type)));
       try {
         solve_one(checked, system, pair, type);
