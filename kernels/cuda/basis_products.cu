@@ -64,6 +64,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
   const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
   const int member = warp % kTeam, team = warp / kTeam;
   cuda::after_previous();
+  if (p.wanted != nullptr && *p.wanted == 0) return;
   T h[K];
 #pragma unroll
   for (int k = 0; k < K; ++k) {

@@ -4,6 +4,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
+#include "kernels/host/basis_tiles.h"
 #include "kernels/host/lanes.h"
 #include "kernels/krylov/all_steps.h"
 #include "kernels/krylov/passes.h"
@@ -57,7 +58,13 @@ void run_column(const Step& step, const typename Step::Factors& factors, std::in
     return;
   }
   const auto body = [&](auto) SHARDMAT_INLINE_LAMBDA {
-    *sums = sum_column(step, factors, begin, end, 0, std::integral_constant<int, 1>{});
+    if constexpr (requires { run_tile(step, factors, begin, kTile, *sums); }) {
+      *sums = {};
+      for (std::int64_t first = begin; first < end; first += kTile)
+        run_tile(step, factors, first, static_cast<int>(std::min<std::int64_t>(kTile, end - first)), *sums);
+    } else {
+      *sums = sum_column(step, factors, begin, end, 0, std::integral_constant<int, 1>{});
+    }
   };
 #if defined(__x86_64__)
   if (isa >= Isa::avx2) return run_avx2(body);

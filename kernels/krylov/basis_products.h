@@ -20,7 +20,8 @@ struct BasisProducts {
   T* w;
   const double* h;  ///< a factor for each vector; or null: w stays as it is
   double* to;
-  bool backward;  ///< from the last row to the first, as the rows at the end are in the cache
+  bool backward;                   ///< from the last row to the first, as the rows at the end are in the cache
+  const double* wanted = nullptr;  ///< in device memory; 0: nothing is done
 };
 
 /// `partial`: room for `room` partial sums; *done: 0 before and after.

@@ -1,6 +1,7 @@
 // Restarted GMRES with right preconditioning (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., Alg. 9.5), and
-// flexible GMRES (Alg. 9.6). Classical Gram-Schmidt, done twice, takes two sums over the ranks a step whatever its number;
-// modified Gram-Schmidt takes one for each vector of the basis.
+// flexible GMRES (Alg. 9.6). Classical Gram-Schmidt takes one sum over the ranks a step whatever its number, and is done a
+// second time where GmresDecide finds that the basis may lose its orthogonality; modified Gram-Schmidt takes one sum for
+// each vector of the basis.
 #pragma once
 
 #include <algorithm>
@@ -27,6 +28,8 @@ struct GmresScalars {
   double* steps;                ///< of the present cycle
   double* squares;              ///< of the norm of the residual at the start of the cycle
   double *kept_r, *kept_steps;  ///< of the cycle with most steps so far
+  double* loss;                 ///< a bound of ‖I − VᵀV‖ for the basis V
+  double* second;               ///< 1: the present vector is made orthogonal a second time
 
   SHARDMAT_BOTH std::int64_t at(std::int64_t i, int column) const { return i * columns + column; }
 };
@@ -39,6 +42,7 @@ struct GmresBegin : NoEntries {
     for (int i = 0; i <= s.restart; ++i) s.g[s.at(i, column)] = i == 0 ? beta : 0;
     s.inverse[column] = beta > 0 ? 1 / beta : 0;
     s.steps[column] = 0;
+    s.loss[column] = 0;
   }
 };
 
@@ -197,23 +201,29 @@ struct GmresAdd {
   SHARDMAT_BOTH void finish(int, const Sums<0>&) const {}
 };
 
-/// w −= Σ h_i·v_i, then again_i = v_i·w and again_count = w·w: memory is read once for both. REQUIRES: count < W.
+/// w −= Σ h_i·v_i, then again_i = v_i·w and again_count = w·w: memory is read once for both. Columns whose `second` is 0
+/// stay as they are. REQUIRES: count < W.
 template <class T, int W>
 struct GmresAddDots {
   GmresBasis<T, W> basis;
   T* w;
   double* again;
+  const double* second;
   static constexpr bool kForGpus = W > kBasisWidthOnHost;
   static constexpr int kSums = W;
   using Factors = Works;
-  SHARDMAT_BOTH Factors factors(int) const { return {true}; }
+  SHARDMAT_BOTH Factors factors(int column) const { return {second[column] != 0}; }
   SHARDMAT_BOTH Sums<W> entry(const Factors&, const Place& place) const {
     const T w_at = w[place.at] - basis.template combine<1>(place).of[0];
     w[place.at] = w_at;
     return basis.dots(place, w_at, true);  // the vectors are in the cache
   }
-  SHARDMAT_BOTH void finish(int column, const Sums<W>& sums) const { basis.store(again, column, sums, true); }
-  BasisProducts<T> basis_products() const { return {basis.v, basis.apart, basis.count, true, w, basis.h, again, false}; }
+  SHARDMAT_BOTH void finish(int column, const Sums<W>& sums) const {
+    if (second[column] != 0) basis.store(again, column, sums, true);
+  }
+  BasisProducts<T> basis_products() const {
+    return {basis.v, basis.apart, basis.count, true, w, basis.h, again, false, second};
+  }
 };
 
 /// v = (w − Σ h_i·v_i) / its norm in place of w: the last pass of a step and GmresSpread of the next one.
@@ -255,37 +265,72 @@ struct GmresAddOne {
   SHARDMAT_BOTH void finish(int, const Sums<0>&) const {}
 };
 
+/// The bound of ‖I − VᵀV‖ with one vector more, which is what `left` remains of w after w −= V·h; `h`, `w`: norms. The
+/// vector is not orthogonal to V by (I − VᵀV)·h and what rounding leaves; its norm, the root of ‖w‖² − ‖h‖², is not 1
+/// likewise.
+SHARDMAT_BOTH double loss_with(double loss, double h, double w, double left, double rounding) {
+  constexpr double kOfSum = 16;  // rounding errors of a sum over many rows, in those of one entry
+  if (!(left > 0)) return 1;
+  const double beside = (loss * h + kOfSum * rounding * w) / left;
+  const double along = (loss * h * h + kOfSum * rounding * w * w) / (left * left);
+  return sqrt(loss * loss + 2 * beside * beside + along * along);
+}
+
+/// Step j has its products again = Vᵀw and w·w: must w be made orthogonal twice? GMRES keeps its convergence, and its norms
+/// of residuals their first digits, while ‖I − VᵀV‖ is well below 1 (A. Greenbaum, M. Rozložník, Z. Strakoš, BIT 37, 1997).
+/// The criterion of Daniel, Gragg, Kaufman and Stewart looks at the step alone. It asks for the second time in nearly all
+/// steps of a preconditioned matrix, as most of A·M·v lies along v; this one asks in 3 to 40 of 100.
+struct GmresDecide : NoEntries {
+  GmresScalars s;
+  int j;
+  double rounding;
+  static constexpr double kMostLoss = 0.01, kLeastLeft = 1e-6;  ///< kLeastLeft: of squares; below it the norm has few digits
+  SHARDMAT_BOTH void finish(int column, const Sums<0>&) const {
+    const double w = s.again[s.at(j + 1, column)];
+    double h = 0;
+    for (int i = 0; i <= j; ++i) h += s.again[s.at(i, column)] * s.again[s.at(i, column)];
+    const double left = w - h;
+    const bool once =
+        w == 0 || (left > kLeastLeft * w && loss_with(s.loss[column], sqrt(h), sqrt(w), sqrt(left), rounding) <= kMostLoss);
+    s.second[column] = once ? 0 : 1;
+    s.h[s.at(j + 1, column)] = w;
+    for (int i = 0; i <= j; ++i) s.h[s.at(i, column)] = once ? 0 : s.again[s.at(i, column)];
+  }
+};
+
 /// Step j ends: its column of the Hessenberg matrix is rotated, which gives the norm of the residual.
 struct GmresRotate : NoEntries {
   GmresScalars s;
   Monitor monitor;
   int j;
-  bool twice;       ///< orthogonalised twice
+  bool classical;   ///< `again` holds what is still subtracted
   double rounding;  ///< what is below this times ‖w‖ is 0: x is then exact within the space so far
   SHARDMAT_BOTH void finish(int column, const Sums<0>&) const {
     s.inverse[column] = 0;
     if (!monitor.goes_on(column)) return;
     double* const r = s.r + static_cast<std::int64_t>(j) * (s.restart + 1) * s.columns;
     const double before = s.h[s.at(j + 1, column)];  // w·w
-    double left = twice ? s.again[s.at(j + 1, column)] : before;
+    double last = 0, left = classical ? s.again[s.at(j + 1, column)] : before;
     double upper = 0;           // what the rotations so far made of entry i
     constexpr int kAtOnce = 8;  // entries whose loads do not wait for each other
     for (int first = 0; first <= j; first += kAtOnce) {
       double h[kAtOnce], again[kAtOnce], c[kAtOnce], sine[kAtOnce];
       for (int k = 0; k < kAtOnce; ++k) {
         const int i = first + k <= j ? first + k : j, rotation = i > 0 ? i - 1 : 0;
-        h[k] = s.h[s.at(i, column)], again[k] = twice ? s.again[s.at(i, column)] : 0;
+        h[k] = s.h[s.at(i, column)], again[k] = classical ? s.again[s.at(i, column)] : 0;
         c[k] = s.cos[s.at(rotation, column)], sine[k] = s.sin[s.at(rotation, column)];
       }
       for (int k = 0; k < kAtOnce; ++k) {
         const int i = first + k;
         if (i > j) break;
         const double lower = h[k] + again[k];
-        left -= again[k] * again[k];
+        last += again[k] * again[k];
         if (i > 0) r[s.at(i - 1, column)] = c[k] * upper + sine[k] * lower;
         upper = i > 0 ? c[k] * lower - sine[k] * upper : lower;
       }
     }
+    const double square = left;  // before the last subtraction
+    left -= last;
     const double below = left > rounding * rounding * before ? sqrt(left) : 0;
     const double diagonal = upper, length = sqrt(diagonal * diagonal + below * below);
     if (length <= rounding * sqrt(before)) return monitor.stop(column, Reason::diverged_breakdown);  // A is singular
@@ -297,6 +342,7 @@ struct GmresRotate : NoEntries {
     s.g[s.at(j + 1, column)] = -sine * g;
     s.inverse[column] = below > 0 ? 1 / below : 0;
     s.steps[column] = j + 1;
+    if (classical) s.loss[column] = loss_with(s.loss[column], sqrt(last), sqrt(square), below, rounding);
     const double norm = sine * g;
     monitor.note(column, norm < 0 ? -norm : norm);
   }
@@ -355,6 +401,7 @@ struct GmresSolve : NoEntries {
   SHARDMAT_GMRES_STEPS_OF_WIDTH(MAKE, T, 32)
 #define SHARDMAT_GMRES_SCALAR_STEPS(MAKE) \
   MAKE(GmresBegin)                        \
+  MAKE(GmresDecide)                       \
   MAKE(GmresRotate)                       \
   MAKE(GmresKeep)                         \
   MAKE(GmresSolve)

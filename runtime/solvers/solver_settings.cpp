@@ -261,7 +261,8 @@ std::vector<SolverSetting> make_settings() {
               "solver", restarting),
       used_by(word(
                   "gram_schmidt",
-                  "classical: twice, with two sums over the ranks a step; modified: once, with a sum for each vector kept",
+                  "classical: with one sum over the ranks a step, or two where the first is not enough; modified: with a "
+                  "sum for each vector kept",
                   {"classical", "modified"}, [](const O& o) { return name(o.gram_schmidt); },
                   [](O& o, const std::string& text) { o.gram_schmidt = parse_gram_schmidt(text); }),
               "solver", restarting),

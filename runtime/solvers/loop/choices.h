@@ -30,7 +30,7 @@ struct CgChoice {
 
 /// How GMRES makes its basis orthogonal.
 enum class GramSchmidt {
-  classical,  ///< twice (CGS2): two sums over the ranks a step
+  classical,  ///< once, and a second time where that is needed: one sum over the ranks a step, or two
   modified,   ///< once (MGS): as many sums as the basis has vectors
 };
 /// "classical", "modified".

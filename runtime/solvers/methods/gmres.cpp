@@ -25,7 +25,7 @@ class Gmres : public Method {
       : in_(in),
         restart_(static_cast<int>(in.options.restart)),
         memory_(in, restart_ + 1 + (kFlexible ? restart_ : 0),
-                2 * (restart_ + 2) + 2 * std::int64_t{restart_} * (restart_ + 1) + (restart_ + 1) + 3 * restart_ + 4),
+                2 * (restart_ + 2) + 2 * std::int64_t{restart_} * (restart_ + 1) + (restart_ + 1) + 3 * restart_ + 6),
         passes_(in.passes, in.context().device(), in.rows(), memory_.template vector<T>(1) - memory_.template vector<T>(0)),
         sum_one_(in.context().exchange_context(in.type(), 1), in.columns()),
         sum_block_(in.context().exchange_context(in.type(), 1), (restart_ + 2) * in.columns()) {
@@ -38,6 +38,7 @@ class Gmres : public Method {
     s_.cos = take(restart_), s_.sin = take(restart_), s_.y = take(restart_);
     s_.inverse = take(1), s_.steps = take(1), s_.squares = take(1);
     s_.kept_r = take(std::int64_t{restart_} * (restart_ + 1)), s_.kept_steps = take(1);
+    s_.loss = take(1), s_.second = take(1);
   }
 
   void begin() override {
@@ -78,12 +79,12 @@ class Gmres : public Method {
     if constexpr (kScaling == Scaling::separate) in_.preconditioner.apply(in_.view(basis(j)), in_.product.x(), stream);
     if constexpr (kFlexible) copy_on_device(flexible(j), slot(), in_.vector_bytes(), stream);
     in_.product.multiply(1, 0, in_.view(basis(j + 1)), stream);
-    if (twice()) {
-      orthogonalise_twice(j + 1, stream);
+    if (classical()) {
+      orthogonalise(j + 1, stream);
     } else {
       orthogonalise_one_by_one(j, stream);
     }
-    in_.run_scalars(GmresRotate{{}, s_, in_.monitor, j, twice(), unit_roundoff(in_.type())}, stream);
+    in_.run_scalars(GmresRotate{{}, s_, in_.monitor, j, classical(), unit_roundoff(in_.type())}, stream);
   }
 
   void finish_cycle(std::int64_t taken, Stream& stream) override {
@@ -110,7 +111,7 @@ class Gmres : public Method {
     }
   }
 
-  /// Of a cycle with as many steps as the first one has.
+  /// Of a cycle with as many steps as the first one has, all vectors being made orthogonal once.
   IterationCosts costs(std::int64_t iterations) const override {
     const auto steps = static_cast<int>(std::clamp<std::int64_t>(iterations, 1, restart_));
     constexpr bool kSeparate = kScaling == Scaling::separate;
@@ -121,11 +122,11 @@ class Gmres : public Method {
     if constexpr (kSeparate && !kFlexible) vectors += 1 + 3;
     double sums = 1;
     for (int j = 0; j < steps; ++j) {
-      const int count = j + 1, some = twice() ? std::min(j, passes_.widest()) : 0, before = twice() ? j - some : 0;
+      const int count = j + 1, some = classical() ? std::min(j, passes_.widest()) : 0, before = classical() ? j - some : 0;
       vectors += add(before) + some + (kSeparate ? 2 : 3) + (kFlexible ? 2 : 0);
-      if (!twice()) vectors += 5 * count + 1;
-      else vectors += dots(count) + (count < passes_.widest() ? count + 2 : add(count) + dots(count));
-      sums += twice() ? 2 : count + 1;
+      if (!classical()) vectors += 5 * count + 1;
+      else vectors += dots(count);
+      sums += classical() ? 1 : count + 1;
     }
     const double products = steps + 1, preconditionings = kSeparate ? steps + (kFlexible ? 0 : 1) : 0;
     return {products / steps, sums / steps, preconditionings / steps, in_.pass_bytes(vectors / steps)};
@@ -145,12 +146,12 @@ class Gmres : public Method {
     in_.run_scalars(GmresBegin{{}, s_}, stream);
   }
 
-  bool twice() const { return in_.options.gram_schmidt == GramSchmidt::classical; }
+  bool classical() const { return in_.options.gram_schmidt == GramSchmidt::classical; }
 
-  /// Basis vector j gets its norm 1, and goes to the product. A second orthogonalisation ends in the same pass.
+  /// Basis vector j gets its norm 1, and goes to the product. The orthogonalisation ends in the same pass.
   void spread(int j, Stream& stream) {
     const GmresSpread<T, kScaling> last{basis(j), slot(), diagonal(), s_.inverse};
-    if (j == 0 || !twice()) return in_.run(last, stream);
+    if (j == 0 || !classical()) return in_.run(last, stream);
     const int some = std::min(j, passes_.widest()), before = j - some;
     passes_.add(basis(0), before, -1, s_.again, nullptr, basis(j), stream);
     passes_.with_width(some, [&]<int W>(std::integral_constant<int, W>) {
@@ -159,14 +160,19 @@ class Gmres : public Method {
     });
   }
 
-  /// w -= V·(Vᵀw), then again = Vᵀw, for `count` vectors and w = basis(count). What `again` says is subtracted by spread().
-  void orthogonalise_twice(int count, Stream& stream) {
+  /// again = Vᵀw for `count` vectors and w = basis(count): spread() subtracts what it says. Where that may not do, w −=
+  /// V·again comes before, and again = Vᵀw anew. The host looks at what GmresDecide found; on a GPU passes find out that
+  /// they are not wanted, or change nothing.
+  void orthogonalise(int count, Stream& stream) {
     T* const w = basis(count);
-    passes_.dots(basis(0), count, w, s_.h, stream);
-    sum_block_(s_.h, stream);
+    passes_.dots(basis(0), count, w, s_.again, stream);
+    sum_block_(s_.again, stream);
+    in_.run_scalars(GmresDecide{{}, s_, count - 1, unit_roundoff(in_.type())}, stream);
+    const bool on_host = in_.context().device().backend == Backend::host;
+    if (on_host && std::all_of(s_.second, s_.second + s_.columns, [](double second) { return second == 0; })) return;
     if (count < passes_.widest()) {
       passes_.with_width(count + 1, [&]<int W>(std::integral_constant<int, W>) {
-        in_.run(GmresAddDots<T, W>{passes_.template vectors<W>(basis(0), count, s_.h), w, s_.again}, stream);
+        in_.run(GmresAddDots<T, W>{passes_.template vectors<W>(basis(0), count, s_.h), w, s_.again, s_.second}, stream);
       });
     } else {
       passes_.add(basis(0), count, -1, s_.h, nullptr, w, stream);

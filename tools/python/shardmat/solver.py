@@ -26,7 +26,7 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
     divergence_tolerance: a residual so many times the first one ends the solve. 1e5.
     max_iterations: 10000.
     restart: iterations of gmres and fgmres until they begin anew. 30.
-    gram_schmidt: of gmres and fgmres: "classical" (twice), or "modified" with a sum over the ranks for each vector.
+    gram_schmidt: of gmres and fgmres: "classical" (a second time only where needed), or "modified" with a sum over the ranks for each vector.
     columns: right-hand sides that are solved at once. 1; Matrix.solve takes those of b.
     node_block_size: the unknowns a node, for block_jacobi, ilu and ic. Found in the pattern.
     degree: of the polynomial of chebyshev. 4.
