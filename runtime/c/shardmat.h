@@ -497,7 +497,7 @@ typedef struct {
   int64_t memory_bytes;        /* of all levels on all ranks together */
   const char* near_null_space; /* what the coarse levels keep: "6 rigid-body modes"; valid until the next refresh */
   const char* cycle;           /* "V", "W" or "K" */
-  const char* smoother;        /* "chebyshev" or "l1_jacobi" */
+  const char* smoother;        /* as of the option: "chebyshev" */
 } shardmat_multigrid_info;
 
 typedef struct {

@@ -206,7 +206,8 @@ std::vector<SolverSetting> make_settings() {
               "preconditioner", users_of_multigrid),
       used_by(word(
                   "smoother",
-                  "what reduces errors on each level: chebyshev (for symmetric matrices), l1_jacobi (for any), or auto: "
+                  "what reduces errors on each level: chebyshev and ic (for symmetric matrices), l1_jacobi and ilu (for "
+                  "any), or auto: "
                   "chebyshev if the matrix is symmetric, else l1_jacobi",
                   names(multigrid::smoothers(), {"auto"}), [](const O& o) { return o.preconditioning.multigrid.smoother; },
                   [](O& o, const std::string& text) {

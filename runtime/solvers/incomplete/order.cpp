@@ -86,6 +86,23 @@ HostVector<std::int32_t> rcm_order(const SquareRows& a) {
 
 }  // namespace
 
+SquareRows own_square(multigrid::NodeRows rows) {
+  SquareRows a{rows.row_size, std::move(rows.start), std::move(rows.column), std::move(rows.value)};
+  const std::int64_t entries = a.block_entries(), own = a.count();
+  if (rows.cols->local_count() == own) return a;
+  std::int64_t to = 0;
+  for (std::int64_t i = 0, begin = 0; i < own; ++i) {
+    const std::int64_t end = a.start[at(i + 1)];
+    for (std::int64_t k = begin; k < end && a.column[at(k)] < own; ++k, ++to) {  // ghosts stand behind
+      a.column[at(to)] = a.column[at(k)];
+      if (to != k) std::copy_n(a.value.data() + k * entries, entries, a.value.data() + to * entries);
+    }
+    begin = end, a.start[at(i + 1)] = to;
+  }
+  a.column.resize(at(to)), a.value.resize(at(to * entries));
+  return a;
+}
+
 bool is_scattered(const SquareRows& a) {
   constexpr std::int64_t kFewRows = 1000;
   constexpr double kFar = 0.1;  ///< of all rows; in a cube of 1,000 nodes with 27 points it is 0.07

@@ -10,7 +10,7 @@
 
 #include "kernels/base/host_vector.h"
 #include "kernels/base/parallel.h"
-#include "runtime/solvers/multigrid/nodes.h"
+#include "runtime/solvers/multigrid/node_rows.h"
 
 namespace shardmat::incomplete {
 
@@ -28,6 +28,9 @@ struct SquareRows {
   std::int64_t block_entries() const { return std::int64_t{size} * size; }
   const double* block(std::int64_t k) const { return value.data() + k * block_entries(); }
 };
+
+/// The rows of this rank without the columns of other ranks.
+SquareRows own_square(multigrid::NodeRows rows);
 
 /// Groups of rows that follow each other. A phase has one group or more, which are not coupled, nor become so by fill.
 struct Order {

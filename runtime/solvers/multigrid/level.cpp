@@ -1,6 +1,9 @@
 #include "runtime/solvers/multigrid/level.h"
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "comm/communicator.h"
@@ -12,6 +15,8 @@ namespace shardmat::multigrid {
 namespace {
 
 constexpr double kAbove = 1.05;
+constexpr double kMostGrowth = 1.5;  ///< by power steps, which find less than there is; from 2 on a smoother diverges
+constexpr int kPowerSteps = 10;
 
 }  // namespace
 
@@ -62,10 +67,39 @@ double Level::find_radius(const HostVector<double>& inverse, int steps, Stream& 
 
 void Level::set_smoother(const SmootherEntry& entry, int degree, const NodeRows& a, const HostVector<double>& inverse,
                          double radius) {
-  context_.communicator().run_agreed([&] {
-    smoother_ = entry.make(smoother_inputs(degree));
-    smoother_->take(a, inverse, radius, context_.stream());
+  context_.communicator().run_agreed([&] { smoother_ = entry.make(smoother_inputs(degree)); });
+  damps_ = entry.needs_damping;
+  take_smoother(a, inverse, radius);
+}
+
+void Level::take_smoother(const NodeRows& a, const HostVector<double>& inverse, double radius) {
+  context_.communicator().run_agreed([&] { smoother_->take(a, inverse, radius, context_.stream()); });
+  if (damps_) smoother_->damp(std::min(1.0, kMostGrowth / find_growth(context_.stream())));
+}
+
+double Level::find_growth(Stream& stream) const {
+  double growth = 0, length = 0;
+  dispatch(type_, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    const std::span<T> x(static_cast<T*>(a_.x()), at(nodes_->own() * size_ * passes_->columns()));
+    std::uint64_t state = static_cast<std::uint64_t>(nodes_->first()) + 1;
+    for (T& entry : x) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      entry = (state >> 63) == 0 ? T(1) : T(-1);
+    }
+    for (int step = 0; step <= kPowerSteps; ++step) {
+      double squares = 0;
+      for (const T entry : x) squares += static_cast<double>(entry) * static_cast<double>(entry);
+      length = std::sqrt(context_.communicator().all_reduce(squares, Reduction::sum));
+      if (step > 0) growth = length;
+      if (step == kPowerSteps || !(length > 0) || !std::isfinite(length)) break;
+      for (T& entry : x) entry = static_cast<T>(static_cast<double>(entry) / length);
+      a_.multiply(1, 0, r(), stream);
+      a_.wait(stream);
+      smoother_->precondition();
+    }
   });
+  return growth;
 }
 
 void Level::set_transfer(const NodeRows& p, const ByColumn& columns) {
@@ -82,7 +116,7 @@ void Level::set_second_visit(Combination combination) {
 void Level::update(const NodeRows& a) { a_.update(a, context_.stream()); }
 
 void Level::update_smoother(const NodeRows& a, const HostVector<double>& inverse, double radius) {
-  smoother_->take(a, inverse, radius, context_.stream());
+  take_smoother(a, inverse, radius);
 }
 
 void Level::update_transfer(const NodeRows& p, const ByColumn& columns) {

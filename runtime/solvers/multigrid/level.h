@@ -39,7 +39,7 @@ class Level {
 
   bool is_solved() const { return inverse_.has_value(); }
 
-  /// New values on the same patterns. update_transfer() alone is collective.
+  /// New values on the same patterns. update_smoother() and update_transfer() are collective.
   void update(const NodeRows& a);
   void update_smoother(const NodeRows& a, const HostVector<double>& inverse, double radius);
   void update_transfer(const NodeRows& p, const ByColumn& columns);
@@ -65,6 +65,9 @@ class Level {
 
  private:
   SmootherInputs smoother_inputs(int degree) const;
+  void take_smoother(const NodeRows& a, const HostVector<double>& inverse, double radius);
+  /// By how much power steps of M·A make a vector longer in the end: about the largest magnitude of its eigenvalues.
+  double find_growth(Stream& stream) const;
 
   Context& context_;
   ValueType type_;
@@ -75,6 +78,7 @@ class Level {
   std::optional<Operator> from_coarse_, inverse_;
   Buffer r_, x_;
   std::optional<krylov::Passes> passes_;
+  bool damps_ = false;
   std::unique_ptr<Smoother> smoother_;
   std::optional<SecondVisit> second_visit_;
 };

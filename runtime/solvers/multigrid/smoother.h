@@ -35,6 +35,10 @@ class Smoother {
   virtual void take(const NodeRows& a, const HostVector<double>& inverse, double radius, Stream& stream) = 0;
   /// Changes x. At the end a.x() is the last change of x, and r is the residual of the x before it. Collective.
   virtual void smooth(krylov::Before before, Stream& stream) const = 0;
+  /// a.x() = M·r, without damping. Only if SmootherEntry::needs_damping.
+  virtual void precondition() const {}
+  /// Steps are so much shorter from now on.
+  virtual void damp([[maybe_unused]] double factor) {}
   virtual std::int64_t device_bytes() const = 0;
   /// That smooth() reads and writes at least.
   virtual std::int64_t smooth_bytes() const = 0;
@@ -43,9 +47,10 @@ class Smoother {
 /// One line in the list of smoothers.
 struct SmootherEntry {
   std::string_view name, help;
-  bool needs_radius;  ///< an estimate of the largest eigenvalue of D⁻¹·A
-  bool any_matrix;    ///< else: for symmetric matrices only
-  std::unique_ptr<Smoother> (*make)(const SmootherInputs& inputs);
+  bool needs_radius;           ///< an estimate of the largest eigenvalue of D⁻¹·A
+  bool any_matrix;             ///< else: for symmetric matrices only
+  bool needs_damping = false;  ///< damp() after each take(): steps x += M·r could overshoot
+  std::unique_ptr<Smoother> (*make)(const SmootherInputs& inputs) = nullptr;
 };
 std::span<const SmootherEntry> smoothers();
 
@@ -53,6 +58,8 @@ std::span<const SmootherEntry> smoothers();
 const SmootherEntry& find_smoother(std::string_view name);
 
 std::unique_ptr<Smoother> make_chebyshev_smoother(const SmootherInputs& inputs);
+std::unique_ptr<Smoother> make_ic_smoother(const SmootherInputs& inputs);
+std::unique_ptr<Smoother> make_ilu_smoother(const SmootherInputs& inputs);
 std::unique_ptr<Smoother> make_l1_jacobi_smoother(const SmootherInputs& inputs);
 
 }  // namespace shardmat::multigrid

@@ -17,6 +17,18 @@ constexpr auto kSmoothers = std::to_array<SmootherEntry>({
      .needs_radius = false,
      .any_matrix = true,
      .make = make_l1_jacobi_smoother},
+    {.name = "ilu",
+     .help = "incomplete factors L·U of each rank's rows, for any matrix",
+     .needs_radius = false,
+     .any_matrix = true,
+     .needs_damping = true,
+     .make = make_ilu_smoother},
+    {.name = "ic",
+     .help = "incomplete factors L·D·Lᵀ of each rank's rows, for symmetric matrices",
+     .needs_radius = false,
+     .any_matrix = false,
+     .needs_damping = true,
+     .make = make_ic_smoother},
 });
 
 }  // namespace

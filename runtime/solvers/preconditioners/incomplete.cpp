@@ -37,24 +37,6 @@ using multigrid::NodeRows;
 
 constexpr double kMostAsymmetry = 1e-8;  ///< of ‖A − Aᵀ‖ / ‖A‖
 
-/// The rows of this rank without the columns of others.
-SquareRows own_square(NodeRows&& rows) {
-  SquareRows a{rows.row_size, std::move(rows.start), std::move(rows.column), std::move(rows.value)};
-  const std::int64_t entries = a.block_entries(), own = a.count();
-  if (rows.cols->local_count() == own) return a;
-  std::int64_t to = 0;
-  for (std::int64_t i = 0, begin = 0; i < own; ++i) {
-    const std::int64_t end = a.start[at(i + 1)];
-    for (std::int64_t k = begin; k < end && a.column[at(k)] < own; ++k, ++to) {  // ghosts stand behind
-      a.column[at(to)] = a.column[at(k)];
-      if (to != k) std::copy_n(a.value.data() + k * entries, entries, a.value.data() + to * entries);
-    }
-    begin = end, a.start[at(i + 1)] = to;
-  }
-  a.column.resize(at(to)), a.value.resize(at(to * entries));
-  return a;
-}
-
 /// The nodes of `rows`, with those ghosts alone that its entries name: an exchange may bring more. Collective.
 std::shared_ptr<const multigrid::Nodes> nodes_in_use(const NodeRows& rows) {
   const multigrid::Nodes& all = *rows.cols;
@@ -125,7 +107,7 @@ class Incomplete final : public Preconditioner {
       overlaps_ = options_.factor.overlap > 0 && ranks().size() > 1;
       HostVector<std::int32_t> node;
       if (overlaps_) nodes_ = nodes_in_use(rows);
-      SquareRows a = overlaps_ ? overlapping_square(rows, nodes_, node) : own_square(std::move(rows));
+      SquareRows a = overlaps_ ? overlapping_square(rows, nodes_, node) : incomplete::own_square(std::move(rows));
       if (!has_pattern_of(a)) take_pattern(a, node);
       factors_->factorise(a);
       start_ = std::move(a.start), column_ = std::move(a.column);

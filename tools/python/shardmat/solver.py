@@ -46,7 +46,7 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
         shard file that stores them, or from a generator, knows them.
     strength: of multigrid: couplings of so much and more form aggregates. 0.05.
     smoother_degree: of multigrid: steps of the smoother before and after a coarse correction. 2.
-    smoother: of multigrid: "chebyshev" for symmetric matrices, "l1_jacobi" for any, or "auto". "auto".
+    smoother: of multigrid: "chebyshev" or "ic" for symmetric matrices, "l1_jacobi" or "ilu" for any, or "auto". "auto".
     cycle: of multigrid: "V", "W" (coarse levels twice), "K" (twice, with the best combination of both; for fgmres and cg), or
         "auto": "V" for symmetric matrices, for others "K" with fgmres and "W" with other methods. "auto".
     coarse_size: of multigrid: a level of so many unknowns is solved exactly. 900.
