@@ -54,6 +54,9 @@ Asked asked_for(const shardmat_eigen_options& given, bool has_mass) {
   if (given.seed != 0) o.seed = static_cast<std::uint64_t>(given.seed);
   o.guard = given.guard, o.confirm = given.no_confirm == 0, o.assume_symmetric = given.assume_symmetric != 0;
   if (shifted) o.shift = given.shift;
+  o.check_count = given.check_count != 0;
+  o.inner = text(given.inner, "auto");
+  require(o.inner == "auto" || o.inner == "factors" || o.inner == "minres", "inner must be auto, factors or minres");
   return made;
 }
 
@@ -66,6 +69,8 @@ std::vector<Given> listed(const shardmat_eigen_options& o) {
           option("shift", o.shift),
           option("has_shift", o.has_shift),
           option("method", o.method),
+          option("inner", o.inner),
+          option("check_count", o.check_count),
           option("which", o.which),
           option("no_confirm", o.no_confirm),
           option("assume_symmetric", o.assume_symmetric),

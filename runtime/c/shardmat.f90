@@ -114,7 +114,7 @@ module shardmat
 
   ! x0(x0_columns, own rows) and coordinates(dimensions, nodes) are real(c_double). monitor: as above.
   type, bind(c) :: shardmat_eigen_options
-    integer(c_size_t) :: size_ = 144
+    integer(c_size_t) :: size_ = 160
     integer(c_int64_t) :: count = 0
     real(c_double) :: tolerance = 0
     integer(c_int64_t) :: max_iterations = 0, guard = 0, seed = 0
@@ -126,7 +126,8 @@ module shardmat
     integer(c_int64_t) :: nodes = 0
     integer(c_int32_t) :: dimensions = 0
     type(c_funptr) :: monitor = c_null_funptr
-    type(c_ptr) :: user = c_null_ptr
+    type(c_ptr) :: user = c_null_ptr, inner = c_null_ptr
+    integer(c_int) :: check_count = 0
   end type
 
   type, bind(c) :: shardmat_eigen_result

@@ -346,12 +346,16 @@ typedef struct {
   const char* which;  /* of lanczos: "largest", "smallest" or "both"; NULL: largest; the other methods: smallest */
   const double* x0;   /* own_rows * x0_columns, row by row: vectors to begin with, not of lanczos; NULL: random ones */
   int64_t x0_columns;
-  const double* coordinates; /* lobpcg: as of shardmat_solver_options */
+  const double* coordinates; /* lobpcg, minres: as of shardmat_solver_options */
   int64_t nodes;
   int32_t dimensions;
   int (*monitor)(void* user, int64_t iterations, const double* numbers, int64_t columns); /* as of shardmat_solver_options;
                                                                                            * residuals of the wanted pairs */
   void* user;
+  /* shift_invert, how systems with K - shift*M are solved: "factors", "minres" (with multigrid, for pairs whose factors do
+   * not fit in memory; nothing counts eigenvalues) or "auto"; NULL: auto, factors where they are to be had and fit. */
+  const char* inner;
+  int check_count; /* lobpcg: 1: factors count the eigenvalues also of more than 3000 rows */
 } shardmat_eigen_options;
 
 typedef struct {

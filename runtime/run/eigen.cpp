@@ -82,6 +82,8 @@ class EigenRun : ReportedRun<EigenOptions, EigenReport> {
       refuse("lanczos and power take one matrix; take lobpcg or shift_invert for K x = λ M x", "method");
     if (method_ != EigenMethod::shift_invert && options_.pair.shift)
       refuse("only the method shift_invert takes a shift", "shift");
+    if (method_ != EigenMethod::shift_invert && options_.pair.inner != "auto")
+      refuse("only the method shift_invert solves systems with K - σM; name it, or give a shift", "inner");
     if (of_pairs && settings_.which != Which::smallest)
       refuse("lobpcg gives the smallest eigenvalues, and shift_invert those nearest to a shift; take lanczos for others",
              "which");
@@ -131,7 +133,7 @@ class EigenRun : ReportedRun<EigenOptions, EigenReport> {
     if (options_.method == EigenMethod::automatic && matrix_->rows() <= kFewRows && direct::can_factorise(communicator_))
       method_ = EigenMethod::shift_invert;
     PairOptions options = options_.pair;
-    if (!options_.nodes.empty() && method_ == EigenMethod::lobpcg) {
+    if (!options_.nodes.empty()) {
       matrix_->know_nodes(open_nodes(*matrix_, *source_.rows, options_.nodes));
       if (!options_.nodes.near_null_vectors.empty())
         options.multigrid.near_null_vectors = find_near_null_vectors(*matrix_, *matrix_->nodes());

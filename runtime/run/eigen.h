@@ -35,7 +35,7 @@ struct EigenOptions {
   EigenMethod method = EigenMethod::automatic;
   LanczosOptions settings;  ///< power: its tolerance, iterations and seed; count is 1, which is largest
   PairOptions pair;         ///< of lobpcg and shift_invert
-  NodeFiles nodes;          ///< of lobpcg: files with the nodes of the matrix, for multigrid
+  NodeFiles nodes;          ///< of lobpcg and minres: files with the nodes of the matrix, for multigrid
   BackendChoice backend = BackendChoice::automatic;
   int threads = 0;      ///< host threads of each rank; 0: its share of the cores of its host
   std::string vectors;  ///< file for the eigenvectors, rows in original order, a column each; empty = none

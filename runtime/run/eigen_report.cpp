@@ -29,7 +29,7 @@ void write_pair_method(Table& t, const EigenReport& r) {
   t.row("wanted", fmt::format("{} {}", r.settings.count, r.options_of_pair.shift ? "nearest to the shift" : "smallest"));
   t.row("ends at", fmt::format("residuals |Kx - λMx| of {:g} of |λ| |Mx|, or {} iterations", r.options_of_pair.tolerance,
                                human_count(r.options_of_pair.max_iterations)));
-  t.row(lobpcg ? "preconditioner" : "factors", found.inverse);
+  t.row(lobpcg ? "preconditioner" : found.inner == "minres" ? "inner solves" : "factors", found.inverse);
   if (found.identity_rows > 0)
     t.row("supports", fmt::format("{} rows of K are those of the identity: they state known values, and are left out",
                                   human_count(found.identity_rows)));
@@ -52,6 +52,7 @@ void write_pair_times(Table& t, const EigenReport& r) {
   t.row("  products with K", share(found.product_seconds));
   t.row("  products with M", share(found.mass_seconds));
   t.row(r.method == EigenMethod::lobpcg ? "  preconditioner" : "  solves", share(found.inverse_seconds));
+  if (found.count_seconds > 0) t.row("  counting", share(found.count_seconds));
 }
 
 void write_pairs(Table& t, const EigenReport& r) {
@@ -61,8 +62,8 @@ void write_pairs(Table& t, const EigenReport& r) {
                           ? "6 rigid-body modes: nothing holds the body"
                           : fmt::format("{} with λ = 0 up to rounding: motions that nothing holds", found.zero_modes));
   t.row("M-orthogonality", fmt::format("{:.1e}, the largest |xᵢᵀMxⱼ - δᵢⱼ|", found.orthogonality));
-  t.row("complete",
-        found.completeness.empty() ? "not counted; guard vectors iterate with the wanted ones" : found.completeness);
+  t.row("complete", fmt::format("{}: {}", found.complete(),
+                                found.completeness.empty() ? "not counted, as was asked for" : found.completeness));
   if (r.result.interrupted) t.row("interrupted", "the run was told to end; values are as far as they came");
   if (!r.output.empty()) t.row("written", r.output);
   t.line("  mode                        λ      frequency  |Kx - λMx|/(λ|Mx|)  converged");
@@ -92,12 +93,13 @@ ordered_json json_of_pair(const EigenReport& r) {
                        {"identity_rows", found.identity_rows},
                        {"block", found.block},
                        {"inverse", found.inverse},
+                       {"complete", found.complete()},
                        {"completeness", found.completeness},
                        {"setup_s", found.setup_seconds},
                        {"k_products_s", found.product_seconds},
                        {"m_products_s", found.mass_seconds},
                        {"inverse_s", found.inverse_seconds}};
-  if (r.method == EigenMethod::shift_invert) asked["shift"] = number(found.shift);
+  if (r.method == EigenMethod::shift_invert) asked["shift"] = number(found.shift), of_pair["inner"] = found.inner;
   if (found.missing >= 0) of_pair["missing"] = found.missing;
   return {{"eigen", asked}, {"pair", of_pair}, {"pairs", pairs}};
 }

@@ -807,11 +807,16 @@ static void finds_eigenvalues(shardmat_context* context, int feeders) {
   int64_t iterations = result.iterations;
   OK(shardmat_eigen(k, m, &options, again, NULL, &result));
   CHECK(result.iterations < iterations && fabs(again[8] - values[8]) < 1e-9 * values[8]);
-  const shardmat_eigen_options near = {.size = sizeof near, .count = 3, .shift = values[7] * 1.001, .has_shift = 1};
-  if (ranks == 1) { /* MUMPS on several wants MPI_THREAD_MULTIPLE */
-    OK(shardmat_eigen(k, m, &near, again, NULL, &result));
-    CHECK(result.missing <= 0 && again[0] > 0 && again[2] >= again[0]);
-  } else {
+  shardmat_eigen_options near = {.size = sizeof near, .count = 3, .shift = values[7] * 1.001, .has_shift = 1};
+  OK(shardmat_eigen(k, m, &near, again, NULL, &result)); /* MUMPS on several ranks wants MPI_THREAD_MULTIPLE: else MINRES */
+  CHECK(result.missing <= 0 && fabs(again[1] - values[7]) < 1e-8 * values[7] && again[2] >= again[1]);
+  near.inner = "minres";
+  OK(shardmat_eigen(k, m, &near, again, NULL, &result));
+  CHECK(result.missing < 0 && fabs(again[1] - values[7]) < 1e-8 * values[7]);
+  near.inner = "qr";
+  REFUSED(shardmat_eigen(k, m, &near, again, NULL, &result), SHARDMAT_USAGE, "inner must be");
+  if (ranks > 1) {
+    near.inner = "factors";
     REFUSED(shardmat_eigen(k, m, &near, again, NULL, &result), SHARDMAT_RESOURCES, "MPI_THREAD_MULTIPLE");
   }
   const shardmat_eigen_options large = {.size = sizeof large, .count = 2, .which = "largest"};

@@ -33,6 +33,26 @@ def box(n, mass):
     return k, sp.csr_matrix(mass * sp.identity(n**3)), all_of / mass
 
 
+def plane(nx, ny):
+    """K and consistent M of a plate of bilinear squares in its plane: two unknowns a node, nothing holds it."""
+    corner = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
+    k, m = np.zeros((8, 8)), np.zeros((8, 8))
+    stress = np.array([[1, 0.3, 0], [0.3, 1, 0], [0, 0, 0.35]]) / 0.91
+    for point in corner / np.sqrt(3):
+        terms = 1 + corner * point
+        slope = corner * terms[:, ::-1] / 2
+        strain, value = np.zeros((3, 8)), np.zeros((2, 8))
+        strain[0, ::2], strain[1, 1::2], strain[2, ::2], strain[2, 1::2] = slope[:, 0], slope[:, 1], slope[:, 1], slope[:, 0]
+        value[0, ::2] = value[1, 1::2] = terms.prod(axis=1) / 4
+        k += strain.T @ stress @ strain / 4
+        m += value.T @ value / 4
+    node = np.arange((nx + 1) * (ny + 1)).reshape(ny + 1, nx + 1)
+    of_element = np.stack([node[:-1, :-1], node[:-1, 1:], node[1:, 1:], node[1:, :-1]], -1).reshape(-1, 4)
+    unknowns = (2 * of_element[:, :, None] + np.arange(2)).reshape(-1, 8)
+    places = np.repeat(unknowns, 8, axis=1).ravel(), np.tile(unknowns, 8).ravel()
+    return tuple(sp.csr_matrix((np.tile(of.ravel(), len(unknowns)), places)) for of in (k, m))
+
+
 def random_pair(n, seed=0):
     """With a cluster of five eigenvalues that differ by 1e-9, and one of exactly three."""
     generator = np.random.default_rng(seed)
@@ -109,6 +129,35 @@ class EigenPairs(CliTest):
             self.assert_pairs(k, m, found, near)
         self.assert_pairs(k, None, self.start(k, None, "--method", "lobpcg", "--count", 10).result(), exact[:10] * 0.25)
 
+    def test_inner_iterations_in_place_of_factors(self):
+        k, m, exact = box(9, 0.25)
+        near = np.sort(exact[np.argsort(np.abs(exact - 7.001))[:9]])
+        options = ["--nx", 12, "--ny", 4, "--nz", 4, "--uniform"]
+        parts = {}
+        for clamp in (0, 0.05):
+            for name in ("elasticity", "mass"):
+                self.succeed("generate", name, *options, "--clamp", clamp, "m.h5", "--force")
+                parts[name, clamp] = sp.csr_matrix(read_binsparse(self.path("m.h5"))[1])
+        for ranks in (0, 2, 3):
+            with self.subTest(ranks=ranks):
+                found = self.start(k, m, "--shift", 7.001, "--count", 9, "--inner", "minres", ranks=ranks).result()
+                self.assert_pairs(k, m, found, near)
+                told = found[2]["pair"]
+                self.assertEqual((told["inner"], told["complete"]), ("minres", "unknown"))
+                self.assertNotIn("missing", told)
+                for clamp in (0, 0.05):  # bodies that nothing holds, and supports
+                    spec = [f"{name}:nx=12,ny=4,nz=4,uniform,clamp={clamp}" for name in ("elasticity", "mass")]
+                    asked = ("--shift", 0.01, "--count", 8)
+                    _, _, counted = self.start(*spec, *asked, "--inner", "factors").result()
+                    expected = [pair["value"] for pair in counted["pairs"]]
+                    found = self.start(*spec, *asked, "--inner", "minres", ranks=ranks).result()
+                    self.assert_pairs(parts["elasticity", clamp], parts["mass", clamp], found, expected, 1e-9, 6 if clamp == 0 else 0)
+        lowest = self.start(k, m, "--method", "shift_invert", "--count", 5, "--inner", "minres", ranks=2).result()
+        self.assert_pairs(k, m, lowest, exact[:5])
+        alone = self.start(k, None, "--shift", 1.7, "--count", 4, "--inner", "minres").result()
+        self.assert_pairs(k, None, alone, np.sort((0.25 * exact)[np.argsort(np.abs(0.25 * exact - 1.7))[:4]]))
+        self.fail_with(USAGE, "(--inner)", "eigen", self.file(k), "--mass", self.file(m), "--inner", "minres")
+
     def test_clusters_against_a_dense_solver(self):
         k, m, values = random_pair(60)
         dense = scipy.linalg.eigh(k.toarray(), m.toarray(), eigvals_only=True)
@@ -156,6 +205,43 @@ class EigenPairs(CliTest):
                 self.assertLess(exact[1] / exact[0] - 1, 1e-9)
             shown = self.succeed("eigen", spec[0], "--mass", spec[1], "--count", 7).out
             self.assertEqual("6 rigid-body modes" in shown, zeros == 6, shown)
+
+    def test_zero_modes_of_several_bodies_in_any_unit(self):
+        """Newton and metre, and mm, t and s; also units that make K tiny and huge."""
+        space = []
+        for name in ("elasticity", "mass"):
+            self.succeed("generate", name, "--nx", 10, "--ny", 3, "--nz", 3, "--uniform", "--clamp", 0, "m.h5", "--force")
+            space.append(sp.csr_matrix(read_binsparse(self.path("m.h5"))[1]))
+        runs = []
+        for n, (stiffness, density) in enumerate(((2.1e11, 7850), (2.1e5, 7.85e-9), (1e-6, 1), (1e9, 1))):
+            for (k, m), zeros in ((plane(24, 4), 3), (space, 6)):
+                bodies = n % 3 + 1
+                pair = [sp.csr_matrix(sp.block_diag([scale * a] * bodies)) for a, scale in ((k, stiffness), (m, density))]
+                alone = scipy.linalg.eigh(k.toarray(), m.toarray(), eigvals_only=True)
+                exact = np.sort(np.tile(alone[zeros:zeros + 4] * stiffness / density, bodies))[:4]
+                for method in METHODS:
+                    asked = ("--method", method, "--count", bodies * zeros + 4)
+                    runs.append((pair, zeros * bodies, exact, self.start(*pair, *asked, ranks=(0, 2, 3)[n % 3])))
+        for pair, zeros, exact, run in runs:
+            with self.subTest(zeros=zeros, exact=exact):
+                found = run.result()
+                self.assert_pairs(*pair, found, np.r_[np.zeros(zeros), exact], 1e-8, zeros)
+
+    def test_says_whether_eigenvalues_are_missing(self):
+        spec = ["elasticity:n=8,clamp=0.02", "--mass", "mass:n=8,clamp=0.02"]
+        asked = ("--method", "lobpcg", "--count", 10)
+        for ranks in (0, 2, 3):
+            for options, complete, code in (((), "yes", 0), (("--no-confirm",), "unknown", 0), (("--tolerance", 0.5), "no", NOT_CONVERGED)):
+                with self.subTest(ranks=ranks, options=options):
+                    result = self.call("eigen", *spec, *asked, *options, "--json", "r.json", "--force", ranks=ranks)
+                    self.assertEqual(result.code, code, result)
+                    told = json.loads(self.path("r.json").read_text())["pair"]
+                    self.assertEqual((told["complete"], told.get("missing", 0) > 0), (complete, complete == "no"))
+                    self.assertEqual("missing" in result.err, complete == "no", result.err)
+        large = ["elasticity:n=11,clamp=0.02", "--mass", "mass:n=11,clamp=0.02"]
+        for options, complete in (((), "unknown"), (("--check-count",), "yes")):
+            report = json.loads(self.succeed("eigen", *large, *asked, *options, "--json", ranks=2).out)
+            self.assertEqual(report["pair"]["complete"], complete)
 
     def test_penalty_rows_and_types(self):
         k, m, exact = bar(60)

@@ -62,6 +62,9 @@ class Eigsh(unittest.TestCase):
         self.assertEqual(info["zero_modes"], 0)
         counted = shardmat.eigsh(self.a, 6, self.m, sigma=0.3, return_info=True)[2]
         self.assertIn(counted["missing"], (0, -1))
+        iterated = shardmat.eigsh(self.a, 6, self.m, sigma=0.3, inner="minres", return_info=True)
+        self.assert_alike(iterated[:2], spl.eigsh(self.a, 6, M=self.m, sigma=0.3)[0], self.a, self.m)
+        self.assertEqual(iterated[2]["missing"], -1)
         a, m = shardmat.Matrix.from_scipy(self.a), shardmat.Matrix.from_scipy(self.m)
         self.assert_alike(shardmat.eigsh(a, 6, m, which="SM"), exact[0], self.a, self.m)
 
@@ -72,6 +75,7 @@ class Eigsh(unittest.TestCase):
                 (ValueError, "'LM'", lambda: shardmat.eigsh(a, 3, sigma=1, which="SM")),
                 (ValueError, "which is 'XX'", lambda: shardmat.eigsh(a, 3, which="XX")),
                 (ValueError, "k is 0", lambda: shardmat.eigsh(a, 0)),
+                (shardmat.UsageError, "inner must be", lambda: shardmat.eigsh(a, 3, m, sigma=1, inner="qr")),
                 (ValueError, "Minv", lambda: shardmat.eigsh(a, 3, Minv=a)),
                 (ValueError, "rows", lambda: shardmat.eigsh(a, 3, m, which="SM", X=np.ones((3, 2)))),
                 (TypeError, "LinearOperator", lambda: shardmat.eigsh(spl.aslinearoperator(a), 3)),

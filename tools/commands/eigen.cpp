@@ -53,11 +53,20 @@ void add_method_options(const CommandLine& command, Options& o) {
          ".mas beside a .sti of CalculiX")
       ->type_name("FILE")
       ->common();
-  app.add_option(
-         "--shift", o.shift,
-         "shift_invert: eigenvalues nearest to X; of a frequency f take (2 pi f)^2. Needs MUMPS, or Eigen on one rank")
+  app.add_option("--shift", o.shift, "shift_invert: eigenvalues nearest to X; of a frequency f take (2 pi f)^2. See --inner")
       ->check(finite_number())
       ->common();
+  app.add_option(
+         "--inner", o.eigen.pair.inner,
+         "shift_invert, how systems with K - shift M are solved. factors: by MUMPS, or Eigen on one rank; the signs of "
+         "pivots count eigenvalues, so that none is missing. minres: iterations with multigrid, for pairs whose "
+         "factors do not fit in memory; no eigenvalues are counted. auto: factors where they are to be had and fit")
+      ->check(one_of({"auto", "factors", "minres"}))
+      ->capture_default_str()
+      ->common();
+  app.add_option("--inner-tolerance", o.eigen.pair.inner_tolerance,
+                 "minres: ends at residuals of X times the right-hand side (default: a tenth of --tolerance)")
+      ->check(positive_number());
   app.add_option("--guard", o.eigen.pair.guard,
                  "lobpcg: vectors of the block beside the wanted ones (default: a third of them and 2, and what fills a "
                  "multiple of 8)")
@@ -85,9 +94,14 @@ void add_method_options(const CommandLine& command, Options& o) {
                  "twice the wanted eigenvalues and 40 more)")
       ->check(whole_number(1, 4096));
   add_seed_option(app, s.seed);
-  app.add_flag("--no-confirm", o.no_confirm,
-               "lanczos: do not search for further copies of multiple eigenvalues. This takes fewer products. shift_invert: "
-               "do not count the eigenvalues by the signs of the pivots. This saves one or two factorisations");
+  app.add_flag(
+      "--no-confirm", o.no_confirm,
+      "lanczos: do not search for further copies of multiple eigenvalues. This takes fewer products. shift_invert and "
+      "lobpcg: do not count the eigenvalues by the signs of the pivots. This saves one or two factorisations");
+  app.add_flag(
+      "--check-count", o.eigen.pair.check_count,
+      "lobpcg: count the eigenvalues by the signs of the pivots of factors also where these take long: of more than "
+      "3,000 rows");
   app.add_flag("--assume-symmetric", s.assume_symmetric, "do not check that the matrices are symmetric (not for power)");
 }
 
@@ -193,7 +207,14 @@ int run(Options& o, Communicator& communicator) {
   if (o.monitor && communicator.rank() == 0) o.eigen.monitor = print_pairs;
   const EigenReport report = eigen(communicator, o.eigen);
   print_report(report, o.json, communicator);
-  return convergence_code(report.result.converged(), "an eigenvalue", communicator);
+  const int code = convergence_code(report.result.converged(), "an eigenvalue", communicator);
+  if (code != 0 || report.pair.missing <= 0) return code;
+  if (communicator.rank() == 0)
+    print_news(
+        fmt::format("shardmat: {} eigenvalues among those found are missing; allow a smaller tolerance or more guard "
+                    "vectors, or take the method shift_invert\n",
+                    report.pair.missing));
+  return kNotConverged;
 }
 
 }  // namespace

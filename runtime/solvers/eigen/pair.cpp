@@ -32,6 +32,10 @@ void require_options(const PairOptions& o, const modes::Pencil& pencil) {
            "count");
   if (o.guard < 0 || o.guard > kMostPairs) refuse(fmt::format("the guard vectors must be 0 … {}", kMostPairs), "guard");
   if (o.max_iterations < 1) refuse("the number of iterations must be 1 or more", "max_iterations");
+  if (o.inner != "auto" && o.inner != "factors" && o.inner != "minres")
+    refuse(fmt::format("inner solves are by factors, minres or auto, not {}", o.inner), "inner");
+  if (!(o.inner_tolerance >= 0 && o.inner_tolerance < 1))
+    refuse("the tolerance of inner solves must be 0 … 1", "inner_tolerance");
   if (o.shift && !std::isfinite(*o.shift)) refuse("the shift must be finite", "shift");
 }
 
@@ -43,12 +47,16 @@ PairResult solve_pair(PairMethod method, DistributedMatrix& k, DistributedMatrix
   Context& context = k.context();
   const ContextScope scope(context);
   Communicator& ranks = context.communicator();
-  require_same_on_all_ranks(
-      ranks,
-      {given_number("count", static_cast<double>(options.count)), given_number("tolerance", options.tolerance),
-       given_number("max_iterations", static_cast<double>(options.max_iterations)),
-       given_number("guard", static_cast<double>(options.guard)), given_number("seed", static_cast<double>(options.seed)),
-       given_number("shift", options.shift.value_or(0)), given_number("confirm", options.confirm)});
+  require_same_on_all_ranks(ranks, {given_number("count", static_cast<double>(options.count)),
+                                    given_number("tolerance", options.tolerance),
+                                    given_number("max_iterations", static_cast<double>(options.max_iterations)),
+                                    given_number("guard", static_cast<double>(options.guard)),
+                                    given_number("seed", static_cast<double>(options.seed)),
+                                    given_number("shift", options.shift.value_or(0)),
+                                    {"inner", options.inner, {}},
+                                    given_number("inner_tolerance", options.inner_tolerance),
+                                    given_number("confirm", options.confirm),
+                                    given_number("check_count", options.check_count)});
   const Timer set_up;
   std::unique_ptr<DistributedMatrix> moved;
   if (m != nullptr) moved = modes::on_maps_of(k, *m);

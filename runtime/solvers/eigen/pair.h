@@ -22,10 +22,15 @@ struct PairOptions {
   std::int64_t max_iterations = 500;  ///< of blocks
   std::int64_t guard = 0;             ///< further vectors that lobpcg iterates with; 0: a third of the wanted ones, and 2
   std::uint64_t seed = 1;             ///< of random vectors
-  bool confirm = true;                ///< shift_invert: counts the eigenvalues by the signs of further factors
+  bool confirm = true;                ///< counts the eigenvalues by the signs of further factors; lobpcg: of small pairs
+  bool check_count = false;           ///< lobpcg: of large pairs, too
   bool assume_symmetric = false;
   std::optional<double> shift;  ///< shift_invert: modes nearest to it; none: the smallest ones
-  MultigridOptions multigrid;   ///< of lobpcg
+  /// shift_invert, of the systems with K − σ·M: factors, minres, or auto: factors where they are to be had and fit in
+  /// memory.
+  std::string inner = "auto";
+  double inner_tolerance = 0;  ///< of their residuals by minres; 0: a tenth of the tolerance
+  MultigridOptions multigrid;  ///< of lobpcg and minres
 };
 
 struct PairResult : EigenResult {
@@ -37,9 +42,13 @@ struct PairResult : EigenResult {
   double penalty_ratio = 0;
   std::int64_t block = 0;  ///< vectors that were iterated at once
   double shift = 0;        ///< of the factors
-  double setup_seconds = 0, product_seconds = 0, mass_seconds = 0, inverse_seconds = 0;  ///< on the slowest rank
-  std::string inverse;       ///< the preconditioner or the factors
+  double setup_seconds = 0, product_seconds = 0, mass_seconds = 0, inverse_seconds = 0,
+         count_seconds = 0;  ///< on the slowest rank
+  std::string inner;         ///< of shift_invert: what was taken of factors and minres
+  std::string inverse;       ///< the preconditioner, the factors or the inner iterations
   std::string completeness;  ///< how the set was checked
+  /// Nothing is missing: yes, no or unknown.
+  const char* complete() const { return missing > 0 ? "no" : confirmed ? "yes" : "unknown"; }
 };
 
 /// The eigenvectors that a method found: `count` columns of panels, by ascending λ.

@@ -60,34 +60,45 @@ void for_entries(DistributedMatrix& matrix, const HostVector<std::int64_t>& ids_
   });
 }
 
-}  // namespace
-
-std::unique_ptr<DistributedMatrix> on_maps_of(const DistributedMatrix& k, DistributedMatrix& m) {
+/// A matrix on the maps of K of what `list(entry)` says by entry(row, column, value), with numbers of the source.
+template <class List>
+std::unique_ptr<DistributedMatrix> from_triplets(const DistributedMatrix& k, const List& list) {
   Context& context = k.context();
-  Communicator& ranks = context.communicator();
-  ranks.run_agreed([&] { require_one_size(k, m); });
-  if (m.y_rows()->number() == k.y_rows()->number()) return nullptr;
-  const HostVector<std::int64_t> ids_of_x = m.column_ids();
   std::vector<std::int64_t> row, column;
   std::vector<double> value;
   OwnTriplets triplets;
-  ranks.run_agreed([&] {
-    const HostVector<std::int64_t>&ids = m.y_rows()->ids(), own = k.y_rows()->ids_by_place();
+  context.communicator().run_agreed([&] {
+    const HostVector<std::int64_t> own = k.y_rows()->ids_by_place();
     if (!own.empty() && own.back() - own.front() + 1 != std::ssize(own))
       throw Error(ErrorKind::usage, "the rows of K on this rank do not follow each other; make M with the maps of K",
                   "mass");
-    for_entries(m, ids_of_x, context.stream(), [&](std::int64_t i, std::int64_t place, double entry, bool) {
-      row.push_back(ids[at(i)]), column.push_back(ids_of_x[at(place)]), value.push_back(entry);
+    list([&](std::int64_t i, std::int64_t j, double entry) {
+      row.push_back(i), column.push_back(j), value.push_back(entry);
     });
     triplets.range = {own.empty() ? 0 : own.front(), std::ssize(own)};
-    triplets.cols = m.cols();
+    triplets.cols = k.cols();
     triplets.rows = row, triplets.columns = column, triplets.values = value.data();
   });
   MatrixOptions options;
   options.y_rows = k.y_rows();
   options.plan.products = k.options().plan.products;
-  LoadedPart part = take_triplets(triplets, context);
+  LoadedPart part = take_triplets(triplets, context, ValueType::f64, "", k.nodes_are_whole() ? k.node_block_size() : 1);
   return std::make_unique<DistributedMatrix>(std::move(part), context, options);
+}
+
+}  // namespace
+
+std::unique_ptr<DistributedMatrix> on_maps_of(const DistributedMatrix& k, DistributedMatrix& m) {
+  Context& context = k.context();
+  context.communicator().run_agreed([&] { require_one_size(k, m); });
+  if (m.y_rows()->number() == k.y_rows()->number()) return nullptr;
+  const HostVector<std::int64_t> ids_of_x = m.column_ids();
+  return from_triplets(k, [&](const auto& entry) {
+    const HostVector<std::int64_t>& ids = m.y_rows()->ids();
+    for_entries(m, ids_of_x, context.stream(), [&](std::int64_t i, std::int64_t place, double value, bool) {
+      entry(ids[at(i)], ids_of_x[at(place)], value);
+    });
+  });
 }
 
 Pencil::Pencil(DistributedMatrix& k, DistributedMatrix* m, bool assume_symmetric) : k_(k), m_(m) {
@@ -271,6 +282,30 @@ NodeRows Pencil::shifted(double sigma) {
     }
   });
   return multigrid::square_from_lists(lists, 1, k.rows->starts(), ranks);
+}
+
+std::unique_ptr<DistributedMatrix> Pencil::combined(double sigma) {
+  Stream& stream = k_.context().stream();
+  const HostVector<std::int64_t> k_ids = k_.column_ids(),
+                                 m_ids = m_ != nullptr ? m_->column_ids() : HostVector<std::int64_t>();
+  HostVector<double> is_held(at(local_rows()), 0.0);
+  for (const std::int64_t row : held_k_.rows()) is_held[at(row)] = 1;
+  const HostVector<double> k_held = k_.column_values(is_held),
+                           m_held = m_ != nullptr ? m_->column_values(is_held) : HostVector<double>();
+  return from_triplets(k_, [&](const auto& entry) {
+    const HostVector<std::int64_t>& ids = k_.y_rows()->ids();
+    for_entries(k_, k_ids, stream, [&](std::int64_t i, std::int64_t place, double value, bool) {
+      if (is_held[at(i)] == 0 && k_held[at(place)] == 0) entry(ids[at(i)], k_ids[at(place)], value);
+    });
+    if (m_ != nullptr)
+      for_entries(*m_, m_ids, stream, [&](std::int64_t i, std::int64_t place, double value, bool) {
+        if (is_held[at(i)] == 0 && m_held[at(place)] == 0) entry(ids[at(i)], m_ids[at(place)], -sigma * value);
+      });
+    for (std::int64_t i = 0; i < local_rows(); ++i) {
+      if (is_held[at(i)] != 0) entry(ids[at(i)], ids[at(i)], 1);
+      else if (m_ == nullptr) entry(ids[at(i)], ids[at(i)], -sigma);
+    }
+  });
 }
 
 }  // namespace shardmat::modes

@@ -58,6 +58,8 @@ class Pencil {
 
   /// K − σ·M by single unknowns, held rows as those of the identity.
   multigrid::NodeRows shifted(double sigma);
+  /// The same on the maps of K.
+  std::unique_ptr<DistributedMatrix> combined(double sigma);
   double k_seconds = 0, m_seconds = 0;  ///< of all products, on this rank
 
  private:

@@ -10,12 +10,11 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
-#include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "runtime/context/context.h"
-#include "runtime/solvers/direct/factors.h"
 #include "runtime/solvers/eigen/block_basis.h"
 #include "runtime/solvers/eigen/lobpcg.h"
+#include "runtime/solvers/eigen/shifted.h"
 #include "runtime/solvers/loop/stop_vote.h"
 
 namespace shardmat::modes {
@@ -26,64 +25,6 @@ using multigrid::at;
 /// Of the mean of all eigenvalues. Smallest ones are looked for from a shift so much below 0, so that bodies that nothing
 /// holds have factors, too.
 constexpr double kBelowZero = 1e-9;
-/// Between two eigenvalues, of their distance from the shift: more is a gap where eigenvalues can be counted.
-constexpr double kGap = 1e-4;
-
-/// The factors of K − σ·M.
-class ShiftedFactors {
- public:
-  ShiftedFactors(Pencil& pencil, double sigma)
-      : p_(pencil),
-        ranks_(pencil.k().context().communicator()),
-        places_(pencil.k().y_rows()->places_of_rows()),
-        factors_(direct::choose_factors(pencil.k().context())) {
-    factorise(sigma);
-  }
-
-  void factorise(double sigma) {
-    const multigrid::NodeRows a = p_.shifted(sigma);
-    bool positive = true;
-    ranks_.run_agreed([&] {
-      for (std::int64_t i = 0; i < a.count(); ++i) {
-        const std::int64_t e = a.find(i, static_cast<std::int32_t>(i));
-        positive = positive && e >= 0 && a.value[at(e)] > 0;
-      }
-    });
-    positive = ranks_.all_reduce(positive ? 1 : 0, Reduction::min) == 1;
-    const DistributedMatrix& k = p_.k();
-    factors_->factorise(a, positive ? direct::Kind::definite : direct::Kind::symmetric,
-                        k.nodes_are_whole() ? k.node_block_size() : 1);
-  }
-
-  /// Eigenvalues below the shift, by the signs of the pivots; nothing: these factors do not tell.
-  std::optional<std::int64_t> below() const {
-    const DirectReport& report = factors_->report();
-    if (report.definite) return 0;
-    if (report.library.starts_with("MUMPS")) return report.negative;
-    return std::nullopt;
-  }
-
-  /// A panel becomes (K − σ·M)⁻¹ times itself.
-  void solve(double* panel) {
-    const std::int64_t rows = p_.local_rows();
-    ranks_.run_agreed([&] { b_.resize(at(rows * kPanel)); });
-    for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t j = 0; j < kPanel; ++j) b_[at(j * rows + places_[at(i)])] = panel[i * kPanel + j];
-    factors_->solve(b_, static_cast<int>(kPanel));
-    for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t j = 0; j < kPanel; ++j) panel[i * kPanel + j] = b_[at(j * rows + places_[at(i)])];
-    p_.clear_held(panel);
-  }
-
-  const DirectReport& report() const { return factors_->report(); }
-
- private:
-  Pencil& p_;
-  Communicator& ranks_;
-  HostVector<std::int64_t> places_;
-  std::unique_ptr<direct::Factors> factors_;
-  HostVector<double> b_;
-};
 
 class ShiftInvertRun {
  public:
@@ -98,7 +39,7 @@ class ShiftInvertRun {
         rows_(pencil.local_rows()),
         count_(options.count),
         sigma_(options.shift ? *options.shift : -kBelowZero * pencil.mean_value()),
-        factors_(pencil, sigma_),
+        inverse_(make_shifted(pencil, sigma_, options, why_)),
         most_(std::max<std::int64_t>(8, (5 * count_ / 2 + kPanel - 1) / kPanel + 2)),
         kept_((count_ + kPanel / 2 + kPanel - 1) / kPanel),
         v_(pencil.local_rows(), most_ + 1),
@@ -108,6 +49,7 @@ class ShiftInvertRun {
   void operator()(const DistributedVector* x0) {
     require_smallest();
     begin(x0);
+    leave_zero_modes(x0);
     while (size_ < most_ + 1) {
       extend();
       decompose();
@@ -128,7 +70,7 @@ class ShiftInvertRun {
 
  private:
   void require_smallest() {
-    const std::optional<std::int64_t> below = factors_.below();
+    const std::optional<std::int64_t> below = std::as_const(*inverse_).below();
     ranks_.run_agreed([&] {
       if (!o_.shift && below && *below > 0)
         throw Error(ErrorKind::input,
@@ -154,6 +96,18 @@ class ShiftInvertRun {
     size_ = 0;
   }
 
+  /// So near to zero modes these are all that is left of random vectors, and the others drown in rounding errors.
+  void leave_zero_modes(const DistributedVector* x0) {
+    constexpr int kMostMoves = 2;
+    for (int moves = 0; moves < kMostMoves && !o_.shift; ++moves) {
+      PairResult probe;
+      measure_pairs(p_, v_, in_panel_.front(), o_.tolerance, probe);
+      if (probe.zero_modes == 0 || !inverse_->move(100 * sigma_)) return;
+      sigma_ *= 100;
+      begin(x0);
+    }
+  }
+
   /// A panel becomes (K − σ·M)⁻¹·M times itself.
   void apply(double* panel) {
     p_.multiply_m(panel, mv_.panel(0));
@@ -162,7 +116,7 @@ class ShiftInvertRun {
   }
   void solve(double* panel) {
     const Timer timer;
-    factors_.solve(panel);
+    inverse_->solve(panel);
     result_.inverse_seconds += timer.seconds();
   }
 
@@ -307,48 +261,18 @@ class ShiftInvertRun {
   void confirm() {
     if (!result_.converged()) return;
     if (!below_) {
-      result_.completeness = fmt::format("not counted: {} does not tell the signs of pivots", factors_.report().library);
+      result_.completeness = "not counted: " + inverse_->why_not_counted();
       return;
     }
-    std::vector<double> apart;  // distances from the shift
-    for (const Eigenpair& pair : result_.pairs) apart.push_back(std::abs(pair.value - sigma_));
-    std::sort(apart.begin(), apart.end());
-    double next = std::abs(apart.back()) * 2;
-    if (!further_.empty()) next = std::abs(further_.front() - sigma_);
-    if (whole_ && further_.empty()) next = 2 * apart.back() + std::abs(sigma_);
-    apart.push_back(std::max(next, apart.back()));
-    auto inside = std::ssize(apart) - 1;
-    const auto gap = [&](std::int64_t i) { return apart[at(i)] - apart[at(i - 1)]; };
-    while (inside > 0 && gap(inside) <= kGap * apart[at(inside)]) --inside;
-    if (inside == 0) {
-      result_.completeness = "not counted: the eigenvalues lie too close together";
-      return;
-    }
-    // Nearer to the last one that was found: the next one is an estimate, which moves towards it.
-    const double radius = apart[at(inside - 1)] + 0.3 * gap(inside);
-    const auto count_below = [&](double sigma) {
-      factors_.factorise(sigma);
-      return factors_.below().value_or(-1);
-    };
-    const std::int64_t to = count_below(sigma_ + radius), from = o_.shift ? count_below(sigma_ - radius) : 0;
-    if (to < 0 || from < 0) {
-      result_.completeness = "not counted: the factors do not tell the signs of pivots";
-      return;
-    }
-    result_.missing = to - from - inside;
-    result_.confirmed = result_.missing == 0;
-    result_.completeness = fmt::format("factors count {} eigenvalues in [{:.6g}, {:.6g}]; {} were found", to - from,
-                                       o_.shift ? sigma_ - radius : 0.0, sigma_ + radius, inside);
+    count_pairs(*inverse_, sigma_, o_.shift.has_value(), further_.empty() ? std::nullopt : std::optional(further_.front()),
+                result_);
   }
 
   void describe() {
-    const DirectReport& report = factors_.report();
     result_.shift = sigma_;
     result_.block = kPanel;
-    result_.inverse =
-        fmt::format("{}: {}; ordering {}, {} nonzeros in {}; ordered in {}, factorised in {}", report.library, report.kind,
-                    report.ordering, human_count(report.nonzeros), human_bytes(static_cast<double>(report.bytes)),
-                    human_seconds(report.analysis_seconds), human_seconds(report.factorise_seconds));
+    result_.inner = inverse_->name();
+    result_.inverse = inverse_->describe() + (why_.empty() ? "" : "; without factors, because " + why_);
   }
 
   Pencil& p_;
@@ -359,7 +283,8 @@ class ShiftInvertRun {
   PairResult& result_;
   std::int64_t rows_, count_;
   double sigma_;
-  ShiftedFactors factors_;
+  std::string why_;  ///< no factors were taken
+  std::unique_ptr<ShiftedInverse> inverse_;
   std::int64_t most_, kept_;            ///< panels of the basis, and those that a restart keeps
   Block v_, mv_;                        ///< the basis, then the panel that continues it; M times that panel
   Small h_, below_h_;                   ///< OP·V = V·h + (next panel)·below_h·(last panel's rows)

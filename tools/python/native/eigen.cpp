@@ -79,7 +79,8 @@ py::tuple pagerank(const NativeContext& context, const py::object& graph, std::i
 /// Values, vectors (own rows × values) or None, and what came of it.
 py::tuple eigen(const NativeMatrix& k, const NativeMatrix* m, const std::string& method, const std::string& which,
                 std::int64_t count, std::optional<double> shift, double tolerance, std::int64_t max_iterations,
-                const py::object& x0, const py::object& coordinates, bool with_vectors, bool confirm) {
+                const py::object& x0, const py::object& coordinates, bool with_vectors, bool confirm,
+                const std::string& inner, bool check_count) {
   using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
   Interruptible monitor;
   shardmat_matrix_info info{};
@@ -88,7 +89,8 @@ py::tuple eigen(const NativeMatrix& k, const NativeMatrix* m, const std::string&
   shardmat_eigen_options options{};
   options.size = sizeof options;
   options.count = count, options.tolerance = tolerance, options.max_iterations = max_iterations;
-  options.method = method.c_str(), options.which = which.c_str();
+  options.method = method.c_str(), options.inner = inner.c_str(), options.check_count = check_count ? 1 : 0,
+  options.which = which.c_str();
   options.has_shift = shift ? 1 : 0, options.shift = shift.value_or(0), options.no_confirm = confirm ? 0 : 1;
   const Numbers begin = x0.is_none() ? Numbers() : x0.cast<Numbers>();
   if (!x0.is_none()) options.x0 = begin.data(), options.x0_columns = begin.shape(1);

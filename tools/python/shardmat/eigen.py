@@ -5,7 +5,8 @@ from .matrix import Matrix
 
 
 def eigsh(A, k=6, M=None, sigma=None, which="LM", v0=None, ncv=None, maxiter=None, tol=0, return_eigenvectors=True, Minv=None,
-          OPinv=None, mode="normal", *, X=None, method=None, coordinates=None, confirm=True, return_info=False):
+          OPinv=None, mode="normal", *, X=None, method=None, coordinates=None, confirm=True, check_count=False,
+          inner="auto", return_info=False):
     """Eigenvalues of A·x = λ·x or A·x = λ·M·x, called as ``scipy.sparse.linalg.eigsh``: returns (w, v), or w alone.
 
     A, M: sparse matrices or arrays of SciPy, arrays of NumPy, or shardmat.Matrix, then on any number of ranks: v is this
@@ -18,7 +19,10 @@ def eigsh(A, k=6, M=None, sigma=None, which="LM", v0=None, ncv=None, maxiter=Non
     Lanczos. X: vectors to begin with, (rows, any number); v0: the same, one of them. ncv is not used.
     coordinates: where the nodes lie, for multigrid: (nodes, 2 or 3). Structures want them, or take a Matrix that knows its nodes.
     With an M, rows of A that are those of the identity state known values: they are left out, unlike in SciPy.
-    confirm: shift_invert counts the eigenvalues by the signs of the factors' pivots, for one or two factorisations more.
+    inner: how shift_invert solves: "factors", "minres" (with multigrid, for pairs whose factors do not fit in memory; then nothing
+    tells whether eigenvalues are missing) or "auto": factors where they are to be had and fit.
+    confirm: shift_invert counts the eigenvalues by the signs of the factors' pivots, for one or two factorisations more; lobpcg does
+    so up to 3,000 rows, with check_count also beyond.
     return_info: also returns a dict: converged, confirmed, zero_modes (λ = 0 up to rounding), missing, residual, and times.
     Raises NotConvergedError, which has the last vectors as x.
     """
@@ -51,7 +55,7 @@ def eigsh(A, k=6, M=None, sigma=None, which="LM", v0=None, ncv=None, maxiter=Non
     w, v, info = native().eigen(a._native, None if m is None else m._native, method, name, wanted,
                                 None if method != "shift_invert" or sigma is None else float(sigma), float(tol),
                                 0 if maxiter is None else int(maxiter), None if method == "lanczos" else begin, coordinates,
-                                bool(return_eigenvectors), bool(confirm))
+                                bool(return_eigenvectors), bool(confirm), str(inner), bool(check_count))
     if both:
         if which == "magnitude":
             kept = numpy.sort(numpy.argsort(-numpy.abs(w), kind="stable")[:count])
