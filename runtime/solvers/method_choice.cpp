@@ -97,7 +97,6 @@ std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const Solver
   const std::string_view simple = any_matrix && !symmetric_positive ? "jacobi" : "block_jacobi";
   std::string why;
   if (!positive_diagonal || method.demands == Demands::symmetric) why = "multigrid needs a positive diagonal";
-  else if (matrix.context().device().backend != Backend::host) why = "multigrid runs on the host only";
   else if (matrix.rows() < kFewRowsForMultigrid)
     why = fmt::format("the matrix has fewer than {} rows", kFewRowsForMultigrid);
   std::vector<SolverChoice> choices;

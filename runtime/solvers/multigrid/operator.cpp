@@ -161,17 +161,25 @@ std::shared_ptr<Storage> stored(const Blocks& blocks, std::int64_t cols, const P
 class SingleEntries {
  public:
   template <class Place>
-  SingleEntries(const NodeRows& m, std::int64_t cols, const Place& place) : columns_(m.column.size()) {
-    parallel_ranges(m.blocks(), 1 << 14, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t k = begin; k < end; ++k) columns_[at(k)] = place(m.column[at(k)]);
-    });
-    view_.rows = m.count(), view_.cols = cols;
-    view_.row_ptr = m.start, view_.col_idx = columns_, view_.values = m.value;
+  SingleEntries(const NodeRows& m, std::int64_t cols, const Place& place) : columns_(m.value.size()) {
+    view_.rows = m.count() * m.row_size, view_.cols = cols;
+    if (m.block_entries() == 1) {
+      fill_columns({m, 1}, place, columns_.data());
+      view_.row_ptr = m.start, view_.col_idx = columns_, view_.values = m.value;
+      return;
+    }
+    starts_.resize(at(view_.rows + 1)), values_.resize(m.value.size());
+    fill_offsets(Blocks{m, 1}, starts_.data());
+    fill_columns({m, 1}, place, columns_.data());
+    fill_values(Blocks{m, 1}, values_.data());
+    view_.row_ptr = starts_, view_.col_idx = columns_, view_.values = values_;
   }
   const CsrView& view() const { return view_; }
 
  private:
+  HostVector<std::int64_t> starts_;
   HostVector<std::int32_t> columns_;
+  HostVector<double> values_;
   CsrView view_;
 };
 
@@ -180,10 +188,10 @@ class SingleEntries {
 constexpr std::int64_t kLongestToPack = 16;
 
 /// Short indices where the pattern repeats: such a product reads 0.6 of the bytes of csr.
-std::shared_ptr<Storage> packed(const SingleEntries& rows, ValueType type, Stream& stream) {
+std::shared_ptr<Storage> packed(const SingleEntries& rows, ValueType type, int columns, Stream& stream) {
   const Format& format = find_format("packed");
   ConversionInput input(rows.view(), type, stream);
-  return store(format, input, format.layouts(input)[0]);
+  return store(format, input, columns == 1 ? format.layouts(input)[0] : format.spmm_layout(input));
 }
 
 /// The first kernel in the list that runs on the format: no measuring.
@@ -218,9 +226,10 @@ Operator::Operator(const NodeRows& rows, Context& context, ValueType type, int c
     const auto to = [this](std::int32_t j) { return place(j); };
     x_bytes_ = nodes.own() * rows.col_size * columns * static_cast<std::int64_t>(size_of(type));
     const std::int64_t cols = moving.map->length() * rows.col_size;
-    const bool packs = rows.block_entries() == 1 && rows.rows == rows.cols && columns == 1 &&
-                       rows.blocks() <= kLongestToPack * rows.count();
-    storage_ = packs ? packed(SingleEntries(rows, cols, to), type, stream)
+    const bool packs =
+        context.device().backend == Backend::cuda || (rows.block_entries() == 1 && rows.rows == rows.cols && columns == 1 &&
+                                                      rows.blocks() <= kLongestToPack * rows.count());
+    storage_ = packs ? packed(SingleEntries(rows, cols, to), type, columns, stream)
                      : stored({rows, stored_block(rows)}, cols, to, type, stream);
     if (columns == 1) {
       RowStatistics statistics;

@@ -18,11 +18,6 @@ namespace {
 class Multigrid final : public Preconditioner {
  public:
   Multigrid(DistributedMatrix& matrix, const PreconditionerOptions& options) : matrix_(matrix), options_(options) {
-    matrix.context().communicator().run_agreed([&] {
-      if (matrix.context().device().backend != Backend::host)
-        throw Error(ErrorKind::usage, "multigrid runs on the host only; take the backend host, or block_jacobi",
-                    "preconditioner");
-    });
     take_known_nodes(matrix_, options_.multigrid);
     hierarchy_ = std::make_unique<multigrid::Hierarchy>(matrix_, options_.multigrid, options_.held, options_.columns);
   }

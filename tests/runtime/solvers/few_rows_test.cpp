@@ -41,7 +41,7 @@ void every_solver(const Case& c) {
            {CgVariant::automatic, CgVariant::classic, CgVariant::single_reduction, CgVariant::flexible})
         for (const PreconditionerEntry& preconditioner : preconditioners())
           for (const std::int64_t columns : {1, 2}) {
-            if (!test::is_available(preconditioner.name, c) || !test::is_taken(preconditioner.name, method.name)) continue;
+            if (!test::is_available(preconditioner.name) || !test::is_taken(preconditioner.name, method.name)) continue;
             if (!method.preconditioner.empty() && method.preconditioner != preconditioner.name) continue;
             if (variant != CgVariant::automatic && (!method.variants || columns > 1)) continue;
             SCOPED_TRACE(

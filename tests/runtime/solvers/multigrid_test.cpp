@@ -23,6 +23,12 @@ using namespace multigrid;
 using test::coordinates_of;
 using test::System;
 
+/// check(case) on each backend.
+#define SHARDMAT_MULTIGRID_TEST(name, check)            \
+  TEST(Multigrid, name) { check(kHost64); }             \
+  TEST(GpuMultigrid, name) { on_gpus(check, kCuda64); } \
+  TEST(MultiGpuMultigrid, name) { on_gpus(check, kCuda64); }
+
 std::int64_t iterations_of(System& system, SolverOptions options) {
   options.solver = "cg", options.preconditioner = "multigrid", options.rtol = 1e-8, options.max_iterations = 100;
   options.columns = system.b.columns();
@@ -33,10 +39,10 @@ std::int64_t iterations_of(System& system, SolverOptions options) {
   return result.iterations;
 }
 
-TEST(Multigrid, NeedsFewIterations) {
+void needs_few_iterations(const Case& c) {
   const std::string elasticity = "elasticity:n=16,uniform,clamp=0.05";
   for (const std::int64_t columns : {1, 3}) {
-    System system(kHost64, elasticity, columns);
+    System system(c, elasticity, columns);
     SolverOptions options;
     options.preconditioning.multigrid.coordinates =
         coordinates_of(*open_matrix(elasticity, world()).rows, system.at.matrix, 3);
@@ -48,17 +54,18 @@ TEST(Multigrid, NeedsFewIterations) {
     EXPECT_GT(iterations_of(system, options), rigid);
   }
   for (const char* const poisson : {"poisson7:n=20,uniform", "poisson27:n=20,uniform"}) {
-    System system(kHost64, poisson, 1);
+    System system(c, poisson, 1);
     EXPECT_LE(iterations_of(system, {}), 14) << poisson;
   }
   // Strong couplings alone make it too dense; aggregates across weak ones would take 120 iterations.
-  System layers(kHost64, "poisson7:n=30,inclusions=1e4,stretch=1x1x3", 1);
+  System layers(c, "poisson7:n=30,inclusions=1e4,stretch=1x1x3", 1);
   EXPECT_LE(iterations_of(layers, {}), 35);
 }
+SHARDMAT_MULTIGRID_TEST(NeedsFewIterations, needs_few_iterations)
 
 /// All smoothers and cycles; K with a method that takes it.
-TEST(Multigrid, SmoothersAndCycles) {
-  System system(kHost64, "poisson7:n=20,uniform", 2);
+void smoothers_and_cycles(const Case& c) {
+  System system(c, "poisson7:n=20,uniform", 2);
   std::map<std::string, std::int64_t> taken;
   for (const SmootherEntry& smoother : smoothers())
     for (const char* const cycle : {"V", "W", "K"}) {
@@ -81,13 +88,14 @@ TEST(Multigrid, SmoothersAndCycles) {
     for (const char* const cycle : {"W", "K"})
       EXPECT_LE(taken[std::string(smoother.name) + cycle], taken[std::string(smoother.name) + "V"]);
 }
+SHARDMAT_MULTIGRID_TEST(SmoothersAndCycles, smoothers_and_cycles)
 
 /// A vector of several sizes, so that an operator that is not linear shows.
-TEST(Multigrid, SolvesUnsymmetricSystems) {
+void solves_unsymmetric_systems(const Case& c) {
   for (const char* const specification :
        {"convection_diffusion:nx=60,ny=50,nz=1,peclet=100,wind=rotating", "convection_diffusion:n=14,peclet=10"})
     for (const auto& [method, cycle] : {std::pair{"auto", "K"}, std::pair{"gmres", "W"}, std::pair{"bicgstab", "W"}}) {
-      System system(kHost64, specification, 2);
+      System system(c, specification, 2);
       SolverOptions options;
       options.solver = method, options.preconditioner = "multigrid", options.rtol = 1e-8, options.columns = 2;
       options.preconditioning.multigrid.coarse_size = 100;
@@ -106,6 +114,7 @@ TEST(Multigrid, SolvesUnsymmetricSystems) {
       EXPECT_EQ(solver.solve(system.b, system.x).iterations, result.iterations);
     }
 }
+SHARDMAT_MULTIGRID_TEST(SolvesUnsymmetricSystems, solves_unsymmetric_systems)
 
 /// Bilinear elements of a diffusion 1,000 times as strong in a direction askew to the mesh. Steps of full length overshoot
 /// here: the cycle is then not positive definite.
@@ -179,8 +188,8 @@ TEST(Multigrid, IncompleteFactorsSmoothConvection) {
 }
 
 /// Of V nothing changes; a variant that is named and does not fit is refused.
-TEST(Multigrid, TheCycleKTakesTheFlexibleVariantOfCg) {
-  System system(kHost64, "elasticity:n=9,clamp=0.1,nu=0.45", 2);
+void the_cycle_k_takes_the_flexible_variant_of_cg(const Case& c) {
+  System system(c, "elasticity:n=9,clamp=0.1,nu=0.45", 2);
   SolverOptions options;
   options.solver = "cg", options.preconditioner = "multigrid", options.rtol = 1e-8, options.columns = 2;
   options.preconditioning.multigrid.coarse_size = 60;
@@ -207,6 +216,7 @@ TEST(Multigrid, TheCycleKTakesTheFlexibleVariantOfCg) {
     EXPECT_NE(message.find("take the variant flexible"), std::string::npos);
   }
 }
+SHARDMAT_MULTIGRID_TEST(TheCycleKTakesTheFlexibleVariantOfCg, the_cycle_k_takes_the_flexible_variant_of_cg)
 
 TEST(Multigrid, RefusesCyclesAndSmoothersThatDoNotFit) {
   const auto refused = [&](const char* specification, const char* method, const char* cycle, const char* smoother) {
@@ -227,8 +237,8 @@ TEST(Multigrid, RefusesCyclesAndSmoothersThatDoNotFit) {
 }
 
 /// f32 holds neither 1e-60 nor 1e60.
-TEST(Multigrid, AnyScaleOfB) {
-  System system(kHost64, "poisson7:n=10,uniform", 1);
+void any_scale_of_b(const Case& c) {
+  System system(c, "poisson7:n=10,uniform", 1);
   const std::int64_t usual = iterations_of(system, {});
   HostVector<double> values = system.b.own(system.stream());
   for (const double scale : {1e-60, 1e60}) {
@@ -238,10 +248,11 @@ TEST(Multigrid, AnyScaleOfB) {
     EXPECT_EQ(iterations_of(system, {}), usual);
   }
 }
+SHARDMAT_MULTIGRID_TEST(AnyScaleOfB, any_scale_of_b)
 
-TEST(Multigrid, SolvesFloatingSystems) {
-  LoadOptions load = test::options_for(kHost64, LocalSort::none);
-  Context& context = context_of(kHost64);
+void solves_floating_systems(const Case& c) {
+  LoadOptions load = test::options_for(c, LocalSort::none);
+  Context& context = context_of(c);
   DistributedMatrix matrix(open_matrix("poisson:n=9,uniform", world()), context, load);
   DistributedVector b(matrix, VectorLayout::rows, ValueType::f64), x(matrix, VectorLayout::rows, ValueType::f64);
   HostVector<double> values;
@@ -254,12 +265,13 @@ TEST(Multigrid, SolvesFloatingSystems) {
   EXPECT_EQ(solver.options().preconditioning.projector, nullptr);  // copies of options may outlive the context
   EXPECT_EQ(solver.solve(b, x).columns[0].reason, SolveReason::converged_rtol);
 }
+SHARDMAT_MULTIGRID_TEST(SolvesFloatingSystems, solves_floating_systems)
 
 /// Stiffnesses that change by a fifth from element to element, and by 1e5 altogether.
-TEST(Multigrid, RefreshTakesNewValues) {
-  LoadOptions load = test::options_for(kHost64, LocalSort::none);
+void refresh_takes_new_values(const Case& c) {
+  LoadOptions load = test::options_for(c, LocalSort::none);
   load.values = Values::updatable;
-  Context& context = context_of(kHost64);
+  Context& context = context_of(c);
   for (const char* const refresh : {"keep", "smooth", "anew"}) {
     DistributedMatrix matrix(open_matrix("poisson7:n=16,uniform", world()), context, load);
     DistributedVector b(matrix, VectorLayout::rows, ValueType::f64), x(matrix, VectorLayout::rows, ValueType::f64);
@@ -295,6 +307,7 @@ TEST(Multigrid, RefreshTakesNewValues) {
     EXPECT_LE(static_cast<double>(after.iterations), 1.15 * static_cast<double>(fresh) + 1) << refresh;
   }
 }
+SHARDMAT_MULTIGRID_TEST(RefreshTakesNewValues, refresh_takes_new_values)
 
 /// The rigid-body modes of nodes, as a program gives them.
 std::shared_ptr<NearNullVectors> rigid_vectors(const NodeCoordinates& nodes) {
@@ -308,9 +321,9 @@ std::shared_ptr<NearNullVectors> rigid_vectors(const NodeCoordinates& nodes) {
   return found;
 }
 
-TEST(Multigrid, TakesGivenVectors) {
+void takes_given_vectors(const Case& c) {
   const std::string elasticity = "elasticity:n=12,uniform,clamp=0.05";
-  System system(kHost64, elasticity, 1);
+  System system(c, elasticity, 1);
   system.at.matrix.know_nodes(nullptr);
   const auto coordinates = coordinates_of(*open_matrix(elasticity, world()).rows, system.at.matrix, 3);
   const std::int64_t without = iterations_of(system, {});
@@ -325,6 +338,7 @@ TEST(Multigrid, TakesGivenVectors) {
   for (std::size_t i = 0; i < vectors->of_own.size(); ++i) vectors->of_own[i] *= i % 6 == 4 ? 1e200 : 1e-200;
   EXPECT_NEAR(static_cast<double>(iterations_of(system, options)), static_cast<double>(rigid), 1);
 }
+SHARDMAT_MULTIGRID_TEST(TakesGivenVectors, takes_given_vectors)
 
 TEST(Multigrid, RefusesVectorsThatCannotBe) {
   System system(kHost64, "elasticity:n=4,clamp=0.3", 1);
@@ -352,8 +366,8 @@ TEST(Multigrid, RefusesVectorsThatCannotBe) {
   }
 }
 
-TEST(Multigrid, TellsItsLevels) {
-  System system(kHost64, "poisson7:n=12,uniform", 1);
+void tells_its_levels(const Case& c) {
+  System system(c, "poisson7:n=12,uniform", 1);
   SolverOptions options;
   options.preconditioner = "multigrid", options.preconditioning.multigrid.coarse_size = 20;
   const Solver solver(system.at.matrix, options);
@@ -375,6 +389,7 @@ TEST(Multigrid, TellsItsLevels) {
   EXPECT_GT(report->bytes, 8 * report->levels[0].nonzeros);
   EXPECT_EQ(Solver(system.at.matrix, {}).preconditioner().multigrid(), nullptr);
 }
+SHARDMAT_MULTIGRID_TEST(TellsItsLevels, tells_its_levels)
 
 TEST(Multigrid, RefusesWhatDoesNotFit) {
   System system(kHost64, "elasticity:n=4,clamp=0.3", 1);

@@ -36,7 +36,7 @@ void every_method_with_every_preconditioner(const Case& c) {
     System system(c, specification, columns, columns == 3 ? LocalSort::by_length : LocalSort::none);
     for (const Form& form : forms())
       for (const PreconditionerEntry& preconditioner : preconditioners()) {
-        if (!test::is_available(preconditioner.name, c) || !test::is_taken(preconditioner.name, form.method)) continue;
+        if (!test::is_available(preconditioner.name) || !test::is_taken(preconditioner.name, form.method)) continue;
         SCOPED_TRACE(form.text() + " " + std::string(preconditioner.name) + " " + specification);
         SolverOptions options = options_of(form, preconditioner.name, c);
         options.columns = columns;

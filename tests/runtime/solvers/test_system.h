@@ -70,9 +70,8 @@ inline bool is_taken(std::string_view preconditioner, std::string_view method) {
 }
 
 /// Whether a preconditioner can be made here.
-inline bool is_available(std::string_view preconditioner, const Case& c) {
+inline bool is_available(std::string_view preconditioner) {
   if (preconditioner == "field_split") return false;  // it is for saddle points
-  if (preconditioner == "multigrid") return c.backend != BackendChoice::cuda;
   return preconditioner != "direct" || direct::can_factorise(world());
 }
 
