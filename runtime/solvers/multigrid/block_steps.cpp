@@ -43,8 +43,15 @@ void BlockSteps::step(const void* r, void* d, void* x, Step factors, krylov::Bef
 
 void BlockSteps::smooth(krylov::Before before, Stream& stream) const {
   for (const Step& factors : steps_) {
-    step(in_.r, in_.a.x(), in_.x, factors, before, stream);
-    if (&factors != &steps_.back()) in_.a.multiply(-1, 1, in_.r, stream);
+    if (before == krylov::Before::nothing) {
+      step(in_.r, in_.a.x(), in_.x, factors, before, stream);
+    } else if (in_.a.takes_steps()) {
+      const bool corrects = before == krylov::Before::correction;
+      in_.a.multiply({blocks_.data(), in_.r, in_.x, nullptr, factors.a, corrects ? 0 : factors.b, corrects}, stream);
+    } else {
+      in_.a.multiply(-1, 1, in_.r, stream);
+      step(in_.r, in_.a.x(), in_.x, factors, before, stream);
+    }
     before = krylov::Before::step;
   }
 }

@@ -134,7 +134,6 @@ void Level::go_down(const Level& coarse, Stream& stream) const {
 
 void Level::come_up(const Level& coarse, Stream& stream) const {
   from_coarse_->multiply(1, coarse.x(), 0, a_.x(), stream);
-  a_.multiply(-1, 1, r(), stream);
   smoother_->smooth(krylov::Before::correction, stream);
 }
 

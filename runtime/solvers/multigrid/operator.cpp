@@ -194,6 +194,23 @@ std::shared_ptr<Storage> packed(const SingleEntries& rows, ValueType type, int c
   return store(format, input, columns == 1 ? format.layouts(input)[0] : format.spmm_layout(input));
 }
 
+template <class Place>
+blocks::BlockRows uploaded(const NodeRows& m, std::int64_t cols, const Place& place, Stream& stream) {
+  blocks::BlockRows out{m.row_size, m.col_size, m.count(), cols, m.blocks(), {}, {}, {}};
+  require_memory(stream.device(), 8 * (m.count() + 1) + m.blocks() * (4 + 8 * m.block_entries()), "a level of multigrid");
+  out.start = Buffer(stream.device(), m.start.size() * sizeof(std::int64_t));
+  out.column = Buffer(stream.device(), m.column.size() * sizeof(std::int32_t));
+  out.value = Buffer(stream.device(), m.value.size() * sizeof(double));
+  HostVector<std::int32_t> columns(m.column.size());
+  parallel_ranges(m.blocks(), 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k) columns[at(k)] = place(m.column[at(k)]);
+  });
+  copy_to_device(out.start.data(), m.start.data(), out.start.bytes(), stream);
+  copy_to_device(out.column.data(), columns.data(), out.column.bytes(), stream);
+  copy_to_device(out.value.data(), m.value.data(), out.value.bytes(), stream);
+  return out;
+}
+
 /// The first kernel in the list that runs on the format: no measuring.
 template <class Kernels>
 const auto& kernel_on(const Kernels& list, const Storage& storage) {
@@ -207,7 +224,8 @@ const auto& kernel_on(const Kernels& list, const Storage& storage) {
 
 }  // namespace
 
-Operator::Operator(const NodeRows& rows, Context& context, ValueType type, int columns) : columns_(columns) {
+Operator::Operator(const NodeRows& rows, Context& context, ValueType type, int columns)
+    : columns_(columns), type_(sum_type(type)), rows_(rows.count() * rows.row_size) {
   Communicator& ranks = context.communicator();
   Stream& stream = context.stream();
   const Nodes& nodes = *rows.cols;
@@ -248,10 +266,9 @@ Operator::Operator(const NodeRows& rows, Context& context, ValueType type, int c
 }
 
 void Operator::update(const NodeRows& rows, Stream& stream) {
-  if (storage_->format == "packed") {
-    const SingleEntries entries(rows, storage_->cols, [this](std::int32_t j) { return place(j); });
-    return update_values(*storage_, entries.view(), stream);
-  }
+  const auto to = [this](std::int32_t j) { return place(j); };
+  if (on_gpu_) return on_gpu_->update(uploaded(rows, 0, to, stream), stream);
+  if (storage_->format == "packed") return update_values(*storage_, SingleEntries(rows, storage_->cols, to).view(), stream);
   write_values(*storage_, {rows, stored_block(rows)}, stream);
 }
 
@@ -262,22 +279,35 @@ void Operator::multiply(double alpha, const void* x, double beta, void* y, Strea
 }
 
 void Operator::multiply(double alpha, double beta, void* y, Stream& stream) const {
-  if (!stays_here_) exchange_->start(stream), exchange_->finish(stream);
+  if (stays_here_) return run(alpha, x(), beta, y, stream);
+  exchange_->start(stream), exchange_->finish(stream);
   run(alpha, exchange_->x(), beta, y, stream);
 }
 
+void Operator::multiply(blocks::SmootherStep step, Stream& stream) const {
+  const void* const d = x();
+  x_is_other_ = !x_is_other_;
+  step.e = x();
+  on_gpu_->multiply(d, step, stream);
+}
+
 void Operator::run(double alpha, const void* x, double beta, void* y, Stream& stream) const {
-  if (one_) one_->multiply(alpha, x, beta, y, stream);
+  if (on_gpu_) on_gpu_->multiply(alpha, x, beta, y, stream);
+  else if (one_) one_->multiply(alpha, x, beta, y, stream);
   else several_->multiply(alpha, x, columns_, beta, y, columns_, stream);
 }
 
+std::int64_t Operator::matrix_bytes() const { return on_gpu_ ? on_gpu_->bytes() : storage_->bytes; }
+
 std::int64_t Operator::device_bytes() const {
-  return storage_->bytes + exchange_->device_bytes() + (one_ ? one_->extra_bytes() : several_->extra_bytes());
+  return matrix_bytes() + exchange_->device_bytes() + static_cast<std::int64_t>(other_x_.bytes()) +
+         (one_       ? one_->extra_bytes()
+          : several_ ? several_->extra_bytes()
+                     : 0);
 }
 
 std::int64_t Operator::compulsory_bytes(double beta) const {
-  return storage_->bytes + x_bytes_ +
-         storage_->rows * columns_ * static_cast<std::int64_t>(size_of(sum_type(storage_->type))) * (beta == 0 ? 1 : 2);
+  return matrix_bytes() + x_bytes_ + rows_ * columns_ * static_cast<std::int64_t>(size_of(type_)) * (beta == 0 ? 1 : 2);
 }
 
 }  // namespace shardmat::multigrid

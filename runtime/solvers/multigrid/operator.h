@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "comm/exchange/exchange.h"
+#include "kernels/blocks/block_product.h"
 #include "kernels/plan.h"
 #include "kernels/spmm_plan.h"
 #include "runtime/context/context.h"
@@ -27,8 +29,13 @@ class Operator {
   void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const;
   /// The same for the X in x().
   void multiply(double alpha, double beta, void* y, Stream& stream) const;
+  /// The same for the X in x(), and then a step of a smoother: x() becomes its e, and step.e is not looked at. Not
+  /// collective. REQUIRES: takes_steps().
+  void multiply(blocks::SmootherStep step, Stream& stream) const;
+  /// A product may go together with what a smoother does behind it: no X moves, and there is one right-hand side on a GPU.
+  bool takes_steps() const { return other_x_.bytes() > 0; }
   /// Memory for this rank's entries of X.
-  void* x() const { return exchange_->local_x(); }
+  void* x() const { return takes_steps() && x_is_other_ ? other_x_.data() : exchange_->local_x(); }
   /// As Exchange::wait().
   void wait(Stream& stream) const { exchange_->wait(stream); }
 
@@ -42,7 +49,11 @@ class Operator {
   /// Of node j of the columns among the nodes of x: own ones, a gap, ghosts.
   std::int32_t place(std::int32_t j) const { return j < own_ ? j : j + ghost_shift_; }
 
+  std::int64_t matrix_bytes() const;
+
   int columns_;
+  ValueType type_;
+  std::int64_t rows_;
   std::int64_t x_bytes_ = 0;
   std::unique_ptr<Exchange> exchange_;
   bool stays_here_ = false;  ///< nothing moves from or to this rank
@@ -50,6 +61,9 @@ class Operator {
   std::shared_ptr<Storage> storage_;
   std::unique_ptr<Plan> one_;
   std::unique_ptr<SpmmPlan> several_;
+  std::optional<blocks::BlockProduct> on_gpu_;
+  Buffer other_x_;  ///< steps read x() and write the next one: they take turns
+  mutable bool x_is_other_ = false;
 };
 
 }  // namespace shardmat::multigrid

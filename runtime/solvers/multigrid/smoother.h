@@ -33,7 +33,8 @@ class Smoother {
   /// Takes the values of the level's matrix, at first and after new values. `inverse`: inverse_diagonal(a). `radius`: of
   /// D⁻¹·A, if SmootherEntry::needs_radius. Not collective.
   virtual void take(const NodeRows& a, const HostVector<double>& inverse, double radius, Stream& stream) = 0;
-  /// Changes x. At the end a.x() is the last change of x, and r is the residual of the x before it. Collective.
+  /// Changes x; r: the residual of x. With Before::correction, a.x() is a correction that neither x nor r have yet. At the
+  /// end a.x() is the last change of x, and r is the residual of the x before it. Collective.
   virtual void smooth(krylov::Before before, Stream& stream) const = 0;
   /// a.x() = M·r, without damping. Only if SmootherEntry::needs_damping.
   virtual void precondition() const {}

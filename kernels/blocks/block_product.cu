@@ -1,0 +1,226 @@
+#include "kernels/blocks/block_product.h"
+
+#include <algorithm>
+
+#include "kernels/base/error.h"
+#include "kernels/cuda/launch.h"
+
+namespace shardmat::blocks {
+namespace {
+
+constexpr int kThreads = 128;  ///< of a thread block
+constexpr int kWarp = 32;
+
+template <class T>
+struct Arguments {
+  const std::int64_t* __restrict__ start;
+  const std::int32_t* __restrict__ column;
+  const T* __restrict__ value;
+  const T* __restrict__ x;
+  std::int64_t count;
+  int col_size;
+  unsigned reciprocal;  ///< of col_size, times 2³², rounded up; 0 for 1
+  int team;             ///< lanes that have a row of blocks; kThreads: the thread block
+};
+
+template <class T>
+struct Plain {
+  T alpha, beta;
+  T* y;
+};
+template <class T>
+struct Step {
+  const T* inverse;
+  T *r, *x, *e;
+  T a, b;
+  bool x_lacks_d;
+};
+
+/// What is done with the sums of R rows, by all lanes of a warp. Lane l of a team has that of row l, if l < R.
+template <int R, class T>
+__device__ void end_row(const Plain<T>& to, const Arguments<T>& a, std::int64_t i, int lane, int, T sum) {
+  if (lane >= R || i >= a.count) return;
+  const std::int64_t row = i * R + lane;
+  to.y[row] = to.beta == T(0) ? to.alpha * sum : to.alpha * sum + to.beta * to.y[row];
+}
+template <int R, class T>
+__device__ void end_row(const Step<T>& to, const Arguments<T>& a, std::int64_t i, int lane, int width, T sum) {
+  const bool real = lane < R && i < a.count;
+  const std::int64_t row = real ? i * R + lane : 0;
+  const T left = to.r[row] - sum;
+  T step = 0;
+#pragma unroll
+  for (int c = 0; c < R; ++c) step += __ldg(to.inverse + row * R + c) * __shfl_sync(0xffffffffu, left, c, width);
+  if (!real) return;
+  const T before = a.x[row], e = to.a * step + to.b * before;
+  to.r[row] = left;
+  to.e[row] = e;
+  to.x[row] += to.x_lacks_d ? before + e : e;
+}
+
+template <class T, int R, bool kWide, class End>
+__global__ void __launch_bounds__(kThreads) multiply_blocks(Arguments<T> a, End end) {
+  constexpr int kAhead = R <= 3 ? 4 : R <= 6 ? 2 : 1;
+  const int team = kWide ? kThreads : a.team;
+  const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const std::int64_t i = kWide ? blockIdx.x : thread / team;
+  const int lane = static_cast<int>(threadIdx.x) & (team - 1);
+  const bool real = i < a.count;
+  const std::int64_t begin = real ? __ldg(a.start + i) : 0;
+  const int entries = real ? static_cast<int>(__ldg(a.start + i + 1) - begin) * a.col_size : 0;
+  const T* const value = a.value + begin * a.col_size * R;
+  const std::int32_t* const column = a.column + begin;
+  cuda::after_previous();
+  T sum[R] = {};
+  for (int j = lane; j < entries; j += team * kAhead) {
+    T of_a[kAhead][R], of_x[kAhead];
+    std::int64_t at[kAhead];
+#pragma unroll
+    for (int u = 0; u < kAhead; ++u) {
+      const int e = j + u * team, k = a.reciprocal == 0 ? e : static_cast<int>(__umulhi(e, a.reciprocal));
+      at[u] = e < entries ? static_cast<std::int64_t>(__ldg(column + k)) * a.col_size + (e - k * a.col_size) : -1;
+#pragma unroll
+      for (int r = 0; r < R; ++r)
+        of_a[u][r] = e < entries ? __ldcs(value + static_cast<std::int64_t>(r) * entries + e) : T(0);
+    }
+#pragma unroll
+    for (int u = 0; u < kAhead; ++u) of_x[u] = at[u] >= 0 ? a.x[at[u]] : T(0);
+#pragma unroll
+    for (int u = 0; u < kAhead; ++u)
+#pragma unroll
+      for (int r = 0; r < R; ++r) sum[r] = fma(of_a[u][r], of_x[u], sum[r]);
+  }
+  const int width = team < kWarp ? team : kWarp;
+#pragma unroll
+  for (int r = 0; r < R; ++r)
+    for (int other = width / 2; other > 0; other /= 2) sum[r] += __shfl_xor_sync(0xffffffffu, sum[r], other);
+  if constexpr (kWide) {
+    __shared__ T of_warp[kThreads / kWarp][R];
+    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    if (threadIdx.x % kWarp == 0)
+      for (int r = 0; r < R; ++r) of_warp[warp][r] = sum[r];
+    __syncthreads();
+    if (warp > 0) return;
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+      sum[r] = of_warp[0][r];
+      for (int w = 1; w < kThreads / kWarp; ++w) sum[r] += of_warp[w][r];
+    }
+  }
+  T mine = 0;
+#pragma unroll
+  for (int r = 0; r < R; ++r) mine = lane == r ? sum[r] : mine;
+  end_row<R>(end, a, i, lane, width, mine);
+}
+
+template <int kSize = 1, class F>
+void with_size(int size, const F& f) {
+  if constexpr (kSize < kMostUnknowns)
+    if (size != kSize) return with_size<kSize + 1>(size, f);
+  f(std::integral_constant<int, kSize>());
+}
+
+/// values[r][k][c] of each row of blocks from values[k][r][c]; a warp each.
+template <class T>
+__global__ void store_values(const std::int64_t* start, const double* from, std::int64_t count, int row_size, int col_size,
+                             T* to) {
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kWarp;
+  if (i >= count) return;
+  const std::int64_t begin = start[i], size = static_cast<std::int64_t>(row_size) * col_size;
+  const int entries = static_cast<int>(start[i + 1] - begin) * col_size;
+  for (int j = static_cast<int>(threadIdx.x) % kWarp; j < entries * row_size; j += kWarp) {
+    const int r = j / entries, e = j - r * entries, k = e / col_size, c = e - k * col_size;
+    to[begin * size + j] = static_cast<T>(from[(begin + k) * size + r * col_size + c]);
+  }
+}
+
+template <class T, class End>
+void run(const Arguments<T>& a, const End& end, int row_size, Stream& stream) {
+  with_size(row_size, [&]<int R>(std::integral_constant<int, R>) {
+    if (a.team == kThreads)
+      return cuda::launch_grid_early(multiply_blocks<T, R, true, End>, a.count, 1, dim3(kThreads), 0, stream, a, end);
+    const std::int64_t at_once = kThreads / a.team;
+    cuda::launch_grid_early(multiply_blocks<T, R, false, End>, (a.count + at_once - 1) / at_once, 1, dim3(kThreads), 0,
+                            stream, a, end);
+  });
+}
+
+/// Enough lanes for a row's entries, and for its rows; the whole thread block where so few rows are long that lanes would
+/// wait for each other's loads.
+int team_of(const BlockRows& rows, Device device) {
+  const std::int64_t entries = rows.count == 0 ? 0 : rows.blocks * rows.col_size / rows.count;
+  const std::int64_t busy = 8 * cuda::multiprocessors(device);
+  if (rows.count < busy && entries >= 2 * kWarp) return kThreads;
+  int team = 4;
+  while (team < kWarp && (team < rows.row_size || 3 * team < 2 * entries)) team *= 2;
+  return team;
+}
+
+}  // namespace
+
+BlockProduct::BlockProduct(const BlockRows& rows, ValueType type, Stream& stream)
+    : type_(type),
+      row_size_(rows.row_size),
+      col_size_(rows.col_size),
+      team_(team_of(rows, stream.device())),
+      count_(rows.count) {
+  const std::int64_t values = rows.blocks * rows.block_entries() * static_cast<std::int64_t>(size_of(type));
+  require_memory(stream.device(), values + 8 * (count_ + 1) + 4 * rows.blocks, "a level of multigrid");
+  start_ = Buffer(stream.device(), static_cast<std::size_t>(count_ + 1) * sizeof(std::int64_t));
+  column_ = Buffer(stream.device(), static_cast<std::size_t>(rows.blocks) * sizeof(std::int32_t));
+  value_ = Buffer(stream.device(), static_cast<std::size_t>(values));
+  copy_on_device(start_.data(), rows.start.data(), start_.bytes(), stream);
+  copy_on_device(column_.data(), rows.column.data(), column_.bytes(), stream);
+  update(rows, stream);
+}
+
+void BlockProduct::update(const BlockRows& rows, Stream& stream) {
+  dispatch(type_, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    cuda::launch(store_values<T>, count_ * kWarp, 256, stream, start_.as<std::int64_t>(), rows.value.as<double>(), count_,
+                 row_size_, col_size_, value_.as<T>());
+  });
+  stream.synchronize();
+}
+
+namespace {
+
+template <class T>
+Arguments<T> arguments(const Buffer& start, const Buffer& column, const Buffer& value, const void* x, std::int64_t count,
+                       int col_size, int team) {
+  const std::uint64_t reciprocal = ((std::uint64_t{1} << 32) + static_cast<std::uint64_t>(col_size) - 1) / col_size;
+  return {start.as<std::int64_t>(),
+          column.as<std::int32_t>(),
+          value.as<T>(),
+          static_cast<const T*>(x),
+          count,
+          col_size,
+          col_size == 1 ? 0u : static_cast<unsigned>(reciprocal),
+          team};
+}
+
+}  // namespace
+
+void BlockProduct::multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const {
+  dispatch(type_, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    run(arguments<T>(start_, column_, value_, x, count_, col_size_, team_),
+        Plain<T>{static_cast<T>(alpha), static_cast<T>(beta), static_cast<T*>(y)}, row_size_, stream);
+  });
+}
+
+void BlockProduct::multiply(const void* d, const SmootherStep& step, Stream& stream) const {
+  dispatch(type_, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    run(arguments<T>(start_, column_, value_, d, count_, col_size_, team_),
+        Step<T>{static_cast<const T*>(step.inverse), static_cast<T*>(step.r), static_cast<T*>(step.x),
+                static_cast<T*>(step.e), static_cast<T>(step.a), static_cast<T>(step.b), step.x_lacks_d},
+        row_size_, stream);
+  });
+}
+
+std::int64_t BlockProduct::bytes() const {
+  return static_cast<std::int64_t>(start_.bytes() + column_.bytes() + value_.bytes());
+}
+
+}  // namespace shardmat::blocks
