@@ -1,6 +1,7 @@
 // A build without CUDA.
 #include "kernels/base/error.h"
 #include "kernels/blocks/block_product.h"
+#include "kernels/blocks/setup.h"
 
 namespace shardmat::blocks {
 namespace {
@@ -17,5 +18,30 @@ void BlockProduct::update(const BlockRows&, Stream&) { refuse(); }
 void BlockProduct::multiply(double, const void*, double, void*, Stream&) const { refuse(); }
 void BlockProduct::multiply(const void*, const SmootherStep&, Stream&) const { refuse(); }
 std::int64_t BlockProduct::bytes() const { return 0; }
+
+BlockRows take_rows(const EntryRows&, int, const std::int64_t*, const std::int32_t*, Stream&) { refuse(); }
+bool same_pattern(const BlockRows&, const BlockRows&, Stream&) { refuse(); }
+double asymmetry(const BlockRows&, Stream&) { refuse(); }
+Buffer diagonal_places(const BlockRows&, Stream&) { refuse(); }
+Buffer inverse_diagonal(const BlockRows&, const Buffer&, Stream&) { refuse(); }
+Couplings coupling_norms(const BlockRows&, const Buffer&, Stream&) { refuse(); }
+Buffer find_hinges(const BlockRows&, const Buffer&, const Buffer&, Stream&) { refuse(); }
+StrongGraph strong_couplings(const BlockRows&, const Couplings&, double, const Buffer*, Stream&) { refuse(); }
+Aggregates make_aggregates(const StrongGraph&, Stream&) { refuse(); }
+BlockRows tentative(const Aggregates&, const Buffer&, int, int, Buffer&, Stream&) { refuse(); }
+void smooth(BlockRows&, const BlockRows&, const Aggregates&, const Buffer&, double, Stream&) { refuse(); }
+BlockRows product_pattern(const BlockRows&, const BlockRows&, std::int64_t, int&, Stream&) { refuse(); }
+void multiply_values(const BlockRows&, const BlockRows&, int, BlockRows&, Stream&) { refuse(); }
+BlockRows transposed(const BlockRows&, Buffer&, Stream&) { refuse(); }
+void transpose_values(const BlockRows&, const Buffer&, BlockRows&, Stream&) { refuse(); }
+void mend_diagonal(BlockRows&, const BlockRows&, const Aggregates&, const BlockRows&, const Buffer&, Stream&) { refuse(); }
+Buffer constant_modes(std::int64_t, int, Stream&) { refuse(); }
+Buffer rigid_body_modes(const Buffer&, int, std::int64_t, int, const double*, double, Stream&) { refuse(); }
+void clear_alone(const BlockRows&, Buffer&, int, Stream&) { refuse(); }
+RowCounts count_small_rows(const BlockRows&, const Buffer&, int, std::int64_t, double, Stream&) { refuse(); }
+Bodies find_bodies(const BlockRows&, const Couplings&, const Buffer&, int, Stream&) { refuse(); }
+void body_sums(const BlockRows&, const Buffer&, const Buffer&, int, const Bodies&, std::int32_t, double*, Stream&) {
+  refuse();
+}
 
 }  // namespace shardmat::blocks

@@ -29,6 +29,16 @@ void BlockSteps::put(const HostVector<double>& blocks, Stream& stream) {
   to_device(blocks_.data(), blocks, in_.type, stream);
 }
 
+void BlockSteps::put(const Buffer& blocks, Stream& stream) {
+  const krylov::Passes one(in_.device, 1);
+  dispatch(in_.type, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    one.run(krylov::ConvertVector<double, T>{blocks.as<double>(), blocks_.as<T>(), 1, nullptr, nullptr, 1},
+            in_.nodes * in_.size * in_.size, stream);
+  });
+  stream.synchronize();
+}
+
 void BlockSteps::step(const void* r, void* d, void* x, Step factors, krylov::Before before, Stream& stream) const {
   dispatch(in_.type, [&]<class Tag>(Tag) {
     using T = typename Tag::type;

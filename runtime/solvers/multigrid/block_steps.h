@@ -16,8 +16,11 @@ class BlockSteps : public Smoother {
   explicit BlockSteps(const SmootherInputs& inputs);
 
   void take(const NodeRows&, const HostVector<double>& inverse, double, Stream& stream) override { put(inverse, stream); }
+  using Smoother::take;
   /// Takes the blocks of M.
   void put(const HostVector<double>& blocks, Stream& stream);
+  /// The same in f64 on the device.
+  void put(const Buffer& blocks, Stream& stream);
   void smooth(krylov::Before before, Stream& stream) const override;
   void step(const void* r, void* d, void* x, Step factors, krylov::Before before, Stream& stream) const;
   std::int64_t device_bytes() const override { return static_cast<std::int64_t>(blocks_.bytes()); }

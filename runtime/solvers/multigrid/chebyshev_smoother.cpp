@@ -15,7 +15,12 @@ class ChebyshevSmoother final : public BlockSteps {
   using BlockSteps::BlockSteps;
 
   void take(const NodeRows&, const HostVector<double>& inverse, double radius, Stream& stream) override {
-    put(inverse, stream);
+    put(inverse, stream), take_radius(radius);
+  }
+  void take(const Buffer& inverse, double radius, Stream& stream) override { put(inverse, stream), take_radius(radius); }
+
+ private:
+  void take_radius(double radius) {
     const double lower = in_.degree == 1 ? kLowerOfOne : kLower;
     const double centre = (1 + lower) * radius / 2, half = (1 - lower) * radius / 2, sigma = centre / half;
     steps_.assign(1, {1 / centre, 0});

@@ -271,6 +271,13 @@ NullVectors free_modes(const NodeRows& a, const Modes& modes, double allowed) {
   return found;
 }
 
+bool may_move_freely(const double* sums, int count, double largest) {
+  BodySums of_body(count);
+  std::copy_n(sums, count * count, of_body.energy.begin());
+  std::copy_n(sums + count * count, count * count, of_body.square.begin());
+  return !soft_combinations(of_body, count, largest).empty();
+}
+
 double allowed_force(ValueType type) { return type == ValueType::f64 ? 1e-9 : 1e-5; }
 
 NullVectors free_modes(DistributedMatrix& matrix, const MultigridOptions& options, const HeldRows* held) {

@@ -17,6 +17,10 @@ namespace shardmat::multigrid {
 /// NullVectors::kMost vectors are found. Collective.
 NullVectors free_modes(const NodeRows& a, const Modes& modes, double allowed);
 
+/// Whether a body may have free modes: `sums` are Vᵀ·A·V and Vᵀ·V of its nodes for `count` modes V, `largest` is the largest
+/// magnitude on its diagonal. Not collective.
+bool may_move_freely(const double* sums, int count, double largest);
+
 /// What rounding errors of a matrix allow in free_modes().
 double allowed_force(ValueType type);
 

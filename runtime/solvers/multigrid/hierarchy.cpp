@@ -22,37 +22,19 @@
 #include "runtime/solvers/multigrid/hinges.h"
 #include "runtime/solvers/multigrid/pairwise.h"
 #include "runtime/solvers/multigrid/prolong.h"
+#include "runtime/solvers/multigrid/set_up_rules.h"
 #include "runtime/solvers/multigrid/take_nodes.h"
 
 namespace shardmat::multigrid {
 namespace {
 
-constexpr double kMostComplexity = 2;
-/// A level that keeps more of the unknowns is not worth having.
-constexpr double kLeastCoarsening = 0.8;
-/// P is smoothed by 4/(3·radius), Vaněk, Mandel and Brezina.
-constexpr double kDamping = 4.0 / 3;
-constexpr double kLeastStrength = 0.01;
 /// A product is not made if the blocks that are foretold for it, divided by this, are too many.
 constexpr double kSurelyForetold = 1.1;
-constexpr int kLanczosSteps = 10, kStepsOfRefresh = 3;
-/// Matrices that are less symmetric get a hierarchy of their own. Measured on convection and diffusion: from 0.04 on (cell
-/// Peclet number 0.1) the smoothed one takes more iterations.
-constexpr double kMostAsymmetry = 0.03;
 
 /// Of all ranks, stored zeros of blocks included. Collective.
 double nonzeros(const NodeRows& a) {
   return static_cast<double>(a.rows->ranks().all_reduce(a.blocks() * a.block_entries(), Reduction::sum));
 }
-
-/// More modes for a node's unknowns need more: within 2, nine of tetrahedra take 1.5 times the time and 1.4 to 1.8 times the
-/// iterations, and two for one unknown take nine times the iterations where coefficients jump.
-double most_complexity(const Modes& modes) {
-  if (modes.size == 1 && modes.count > 1) return 8;
-  return modes.count > 6 ? 3 : kMostComplexity;
-}
-
-double next_strength(double strength) { return strength > kLeastStrength ? strength / 2 : 0; }
 
 /// A coarse level takes at most about so much of the first level's time on the ranks that have it, but for small parts.
 constexpr std::int64_t kLeastPart = 1000, kPartOfFirst = 4;
@@ -71,9 +53,11 @@ Hierarchy::Hierarchy(DistributedMatrix& matrix, const MultigridOptions& options,
   order_rows(*map_);
   const auto size = static_cast<int>(block_jacobi_size(matrix));
   mid_edges_ = number_mid_edges(options.mid_edges.get(), *map_, size, context_.communicator());
-  NodeRows a = take_nodes(matrix, size, held, context_.stream());
-  took("rows");
-  build(std::move(a));
+  if (!build_on_device(matrix, held, size)) {
+    NodeRows a = take_nodes(matrix, size, held, context_.stream());
+    took("rows");
+    build(std::move(a));
+  }
   report_.seconds = timer.seconds();
 }
 
@@ -122,9 +106,7 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
   const CouplingNorms norms(a);
   bool heed_hinges = symmetric_ && a.row_size > 1;
   HostVector<char> hinges = heed_hinges ? find_hinges(a, inverse) : HostVector<char>();
-  // As Vaněk, Mandel and Brezina: a coarse level's couplings reach farther, and are weaker.
-  const double first =
-      symmetric_ ? std::ldexp(options_.strength, -static_cast<int>(coarsenings_.size())) : options_.strength;
+  const double first = first_strength();
   bool was_too_dense = false, wide = false;
   for (double strength = first;; strength = next_strength(strength)) {
     if (strength == 0 && heed_hinges) heed_hinges = false, hinges = {}, strength = first;
@@ -161,6 +143,11 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
     coarsenings_.push_back({std::move(t), std::move(p), std::move(product), symmetric_});
     return next;
   }
+}
+
+/// As Vaněk, Mandel and Brezina: a coarse level's couplings reach farther, and are weaker.
+double Hierarchy::first_strength() const {
+  return symmetric_ ? std::ldexp(options_.strength, 1 - static_cast<int>(levels_.size())) : options_.strength;
 }
 
 std::int64_t Hierarchy::least_nodes(std::int64_t size) const {
@@ -231,9 +218,13 @@ void Hierarchy::adapt(const NodeRows& a, NearNullSpace& space) {
                            kAdaptiveCycles, ranks.all_reduce(timer.seconds(), Reduction::max));
 }
 
-void Hierarchy::build(NodeRows a) {
-  levels_.clear(), coarsenings_.clear();
+void Hierarchy::clear_levels() {
+  levels_.clear(), coarsenings_.clear(), on_device_.clear();
   report_.levels.clear();
+}
+
+void Hierarchy::build(NodeRows a) {
+  clear_levels();
   NearNullSpace space = near_null_space(a, options_);
   take_kind(asymmetry(a));
   if (options_.near_null_space == "adaptive") adapt(a, space);
@@ -241,15 +232,18 @@ void Hierarchy::build(NodeRows a) {
   report_.modes = space.why;
   if (symmetric_) null_vectors_ = free_modes(a, modes, allowed_force(type_));
   took("near null space");
-  report_.cycle = cycle_, report_.smoother = smoother_->name, report_.smoothed = symmetric_;
-  const double first = nonzeros(a), most = most_complexity(modes);
-  double all = 0, visits = 1;
+  Growth growth;
+  growth.first = nonzeros(a), growth.most = most_complexity(modes.size, modes.count);
+  add_levels(std::move(a), modes, growth);
+}
+
+void Hierarchy::add_levels(NodeRows a, Modes& modes, Growth& growth) {
   for (;;) {
     const HostVector<double> inverse = inverse_diagonal(a);
     levels_.push_back(std::make_unique<Level>(a, context_, options_.inner, columns_));
     Level& here = *levels_.back();
     const double here_nonzeros = nonzeros(a);
-    all += here_nonzeros;
+    growth.all += here_nonzeros;
     const std::int64_t unknowns = a.rows->all() * a.row_size;
     report_.levels.push_back(
         {unknowns, static_cast<std::int64_t>(here_nonzeros), 0, unknowns <= options_.coarse_size, a.rows->owners()});
@@ -265,19 +259,24 @@ void Hierarchy::build(NodeRows a) {
       took("smoothers");
       if (std::ssize(levels_) < options_.levels) {
         if (levels_.size() == 1 && mid_edges_.any) next = drop_middles(a, modes);
-        else next = coarsen(a, inverse, radius, modes, most * first - all);
+        else next = coarsen(a, inverse, radius, modes, growth.most * growth.first - growth.all);
       }
     }
     if (levels_.size() == 1) keep_pattern(a), first_pattern_ = std::move(a);
     if (!next) break;
     // Two visits of a level may take as long as one of the first level.
-    if (levels_.size() > 1 && cycle_ != "V" && 2 * visits * here_nonzeros <= first)
-      here.set_second_visit(combination()), visits *= 2;
+    if (levels_.size() > 1 && cycle_ != "V" && 2 * growth.visits * here_nonzeros <= growth.first)
+      here.set_second_visit(combination()), growth.visits *= 2;
     here.set_transfer(coarsenings_.back().p, coarsenings_.back().galerkin.columns());
     took("stored matrices");
     a = std::move(*next);
   }
-  report_.operator_complexity = first > 0 ? all / first : 1;
+  finish(growth);
+}
+
+void Hierarchy::finish(const Growth& growth) {
+  report_.cycle = cycle_, report_.smoother = smoother_->name, report_.smoothed = symmetric_;
+  report_.operator_complexity = growth.first > 0 ? growth.all / growth.first : 1;
   report_.bytes = context_.communicator().all_reduce(device_bytes(), Reduction::sum);
 }
 
@@ -286,18 +285,29 @@ void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
   const KeptArrays reuse;
   Communicator& ranks = context_.communicator();
   since_part_ = Timer(), report_.parts.clear();
-  NodeRows a = take_nodes(matrix, first_pattern_.row_size, held, context_.stream());
-  took("rows");
-  const bool same =
-      a.start == first_pattern_.start && a.column == first_pattern_.column && symmetric_ == (asymmetry(a) <= kMostAsymmetry);
-  if (ranks.all_reduce(same ? 1 : 0, Reduction::min) == 0 || options_.refresh == "anew") {
-    build(std::move(a));
-    report_.seconds = timer.seconds();
-    return;
+  std::optional<NodeRows> rest = refresh_on_device(matrix, held);
+  if (!rest) {
+    const int size = on_device_.empty() ? first_pattern_.row_size : device_pattern_.row_size;
+    const bool was_on_device = !on_device_.empty();
+    if (was_on_device && build_on_device(matrix, held, size)) {
+      report_.seconds = timer.seconds();
+      return;
+    }
+    NodeRows a = take_nodes(matrix, size, held, context_.stream());
+    took("rows");
+    const bool same = !was_on_device && a.start == first_pattern_.start && a.column == first_pattern_.column &&
+                      symmetric_ == (asymmetry(a) <= kMostAsymmetry);
+    if (ranks.all_reduce(same ? 1 : 0, Reduction::min) == 0 || options_.refresh == "anew") {
+      build(std::move(a));
+      report_.seconds = timer.seconds();
+      return;
+    }
+    rest = std::move(a);
   }
+  NodeRows a = std::move(*rest);
   // The radius hardly depends on the values: it is kept, unless a few steps find more.
   const bool keeps = options_.refresh == "keep";
-  for (std::size_t l = 0;; ++l) {
+  for (std::size_t l = on_device_.size();; ++l) {
     const HostVector<double> inverse = inverse_diagonal(a);
     double& radius = report_.levels[l].radius;
     const auto find_radius = [&] {
@@ -305,14 +315,15 @@ void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
     };
     levels_[l]->update(a);
     took("stored matrices");
-    if (l == coarsenings_.size()) {
+    const std::size_t here = l - on_device_.size();
+    if (here == coarsenings_.size()) {
       const Modes free = free_on_last_level(a.row_size);
       if (levels_[l]->is_solved()) levels_[l]->update_inverse(dense_inverse(a, free, symmetric_));
       else find_radius(), levels_[l]->update_smoother(a, inverse, radius);
       took(levels_[l]->is_solved() ? "inverse" : "smoothers");
       break;
     }
-    Coarsening& way = coarsenings_[l];
+    Coarsening& way = coarsenings_[here];
     find_radius();
     levels_[l]->update_smoother(a, inverse, radius);
     took("smoothers");
@@ -385,6 +396,7 @@ bool Hierarchy::varies() const {
 std::int64_t Hierarchy::device_bytes() const {
   std::int64_t bytes = 0;
   for (const auto& level : levels_) bytes += level->device_bytes();
+  for (const DeviceCoarsening& way : on_device_) bytes += way.device_bytes();
   return bytes;
 }
 

@@ -2,8 +2,8 @@
 //
 // P. Vaněk, J. Mandel, M. Brezina, Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
 // problems, Computing 56 (1996). For matrices that are far from symmetric, P is not smoothed, and aggregates are small
-// (pairwise.h): smoothing by A would couple against the wind. Set-up in host memory in f64; the cycle runs on the device, in
-// the type of the options.
+// (pairwise.h): smoothing by A would couple against the wind. Set-up in f64 in host memory, or on a GPU that has all rows;
+// the cycle runs on the device, in the type of the options.
 //
 // Threads: as DistributedMatrix. Everything is collective.
 #pragma once
@@ -18,6 +18,7 @@
 #include "runtime/matrix/held_rows.h"
 #include "runtime/solvers/loop/multigrid_options.h"
 #include "runtime/solvers/loop/null_vectors.h"
+#include "runtime/solvers/multigrid/device_coarsening.h"
 #include "runtime/solvers/multigrid/galerkin.h"
 #include "runtime/solvers/multigrid/level.h"
 #include "runtime/solvers/multigrid/mid_edges.h"
@@ -48,7 +49,7 @@ class Hierarchy {
   /// What A maps to 0; looked for when the hierarchy was made, or made anew.
   const NullVectors& null_vectors() const { return null_vectors_; }
   /// From level + 1 to a level with a next one; the first one's nodes are in the order of the source. Valid until refresh().
-  const NodeRows& prolongation(std::int64_t level) const { return coarsenings_[at(level)].p; }
+  const NodeRows& prolongation(std::int64_t level) const;
   std::int64_t device_bytes() const;
   std::int64_t cycle_bytes() const;
   /// True if the cycle is not a linear map.
@@ -63,7 +64,33 @@ class Hierarchy {
   };
   /// The hierarchy of the constants, of the matrix and options of another one.
   Hierarchy(const Hierarchy& like, NodeRows a, int columns);
+  void clear_levels();
   void build(NodeRows a);
+  /// How dense the levels become, in entries.
+  struct Growth {
+    double first = 0;   ///< of the first level
+    double most = 0;    ///< the complexity that they may have
+    double all = 0;     ///< of all levels so far
+    double visits = 1;  ///< of the last level so far in a cycle
+  };
+  void add_levels(NodeRows a, Modes& modes, Growth& growth);
+  void finish(const Growth& growth);
+  double first_strength() const;
+
+  // The set-up on a GPU (device_setup.cpp).
+  /// Empty: the device can have the first levels.
+  std::string why_not_on_device(const HeldRows* held) const;
+  /// False: nothing was made, and report_.why_on_host says why.
+  bool build_on_device(DistributedMatrix& matrix, const HeldRows* held, int size);
+  /// The next level's matrix; nothing if there is none.
+  std::optional<blocks::BlockRows> add_level_on_device(const blocks::BlockRows& a, DeviceModes& modes, Growth& growth);
+  std::optional<blocks::BlockRows> coarsen_on_device(const blocks::BlockRows& a, const Buffer& diagonal,
+                                                     const Buffer& inverse, const blocks::Couplings& couplings,
+                                                     double radius, DeviceModes& modes, const Growth& growth);
+  /// The first matrix that host memory has, after new values of the levels above it; nothing if they cannot be taken.
+  std::optional<NodeRows> refresh_on_device(DistributedMatrix& matrix, const HeldRows* held);
+  void took_on_device(const char* part);
+
   /// The time since the last call, or since the set-up began, went into this part of it.
   void took(const char* part);
   /// Adds what a hierarchy of the modes hardly reduces.
@@ -92,8 +119,10 @@ class Hierarchy {
   ValueType type_;  ///< of the matrix
   int columns_;
   std::vector<std::unique_ptr<Level>> levels_;
-  std::vector<Coarsening> coarsenings_;
-  NodeRows first_pattern_;  ///< of the first level
+  std::vector<DeviceCoarsening> on_device_;  ///< of the first levels
+  std::vector<Coarsening> coarsenings_;      ///< of those below
+  NodeRows first_pattern_;                   ///< of the first level, if host memory has it
+  blocks::BlockRows device_pattern_;         ///< else
   MidEdges mid_edges_;
   std::shared_ptr<const RowMap> map_;  ///< of the matrix's rows
   Buffer rows_;                        ///< of the matrix, in the order of the nodes; empty: they lie so

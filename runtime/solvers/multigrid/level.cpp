@@ -33,11 +33,24 @@ std::shared_ptr<const RowMap> map_of(const Nodes& nodes, int size, Context& cont
 
 Level::Level(const NodeRows& a, Context& context, ValueType type, int columns)
     : context_(context), type_(type), size_(a.row_size), nodes_(a.rows), a_(a, context, type, columns) {
-  context.communicator().run_agreed([&] {
-    passes_.emplace(context.device(), columns);
-    require_memory(context.device(), 2 * a_.x_bytes(), "a level of multigrid");
-    r_ = Buffer(context.device(), at(a_.x_bytes()));
-    x_ = Buffer(context.device(), at(a_.x_bytes()));
+  make_vectors(columns);
+}
+
+Level::Level(const blocks::BlockRows& a, Context& context, ValueType type)
+    : context_(context),
+      type_(type),
+      size_(a.row_size),
+      nodes_(nodes_of_one_rank(a.count, context.communicator())),
+      a_(a, *nodes_, true, context, type) {
+  make_vectors(1);
+}
+
+void Level::make_vectors(int columns) {
+  context_.communicator().run_agreed([&] {
+    passes_.emplace(context_.device(), columns);
+    require_memory(context_.device(), 2 * a_.x_bytes(), "a level of multigrid");
+    r_ = Buffer(context_.device(), at(a_.x_bytes()));
+    x_ = Buffer(context_.device(), at(a_.x_bytes()));
   });
 }
 
@@ -45,7 +58,8 @@ SmootherInputs Level::smoother_inputs(int degree) const {
   return {a_, *passes_, context_.device(), type_, size_, nodes_->own(), degree, r(), x()};
 }
 
-double Level::find_radius(const HostVector<double>& inverse, int steps, Stream& stream) const {
+template <class Inverse>
+double Level::find_radius_by(const Inverse& inverse, int steps, Stream& stream) const {
   Buffer scratch;
   std::optional<BlockSteps> jacobi;
   context_.communicator().run_agreed([&] {
@@ -63,6 +77,31 @@ double Level::find_radius(const HostVector<double>& inverse, int steps, Stream& 
   };
   parts.wait = [&] { a_.wait(stream); };
   return kAbove * estimate_spectrum(parts, steps, "preconditioner", stream).largest;
+}
+
+double Level::find_radius(const HostVector<double>& inverse, int steps, Stream& stream) const {
+  return find_radius_by(inverse, steps, stream);
+}
+
+double Level::find_radius(const Buffer& inverse, int steps, Stream& stream) const {
+  return find_radius_by(inverse, steps, stream);
+}
+
+void Level::set_smoother(const SmootherEntry& entry, int degree, const Buffer& inverse, double radius) {
+  context_.communicator().run_agreed([&] {
+    smoother_ = entry.make(smoother_inputs(degree));
+    smoother_->take(inverse, radius, context_.stream());
+  });
+}
+
+void Level::set_transfer(const blocks::BlockRows& p, const blocks::BlockRows& transposed_p) {
+  from_coarse_.emplace(p, *nodes_of_one_rank(p.cols, context_.communicator()), false, context_, type_);
+  to_coarse_.emplace(transposed_p, *nodes_, context_, type_);
+}
+
+void Level::update_transfer(const blocks::BlockRows& p, const blocks::BlockRows& transposed_p) {
+  from_coarse_->update(p, context_.stream());
+  to_coarse_->update(transposed_p, context_.stream());
 }
 
 void Level::set_smoother(const SmootherEntry& entry, int degree, const NodeRows& a, const HostVector<double>& inverse,

@@ -24,14 +24,21 @@ class Level {
   /// Stores `a` in `type`, for `columns` right-hand sides.
   Level(const NodeRows& a, Context& context, ValueType type, int columns);
 
+  /// The same on a GPU that has all rows.
+  Level(const blocks::BlockRows& a, Context& context, ValueType type);
+
   /// 1.05 times the largest eigenvalue of D⁻¹·A by Lanczos steps, which estimate it from below. `inverse`:
   /// inverse_diagonal() of this level's matrix. REQUIRES: that is symmetric.
   double find_radius(const HostVector<double>& inverse, int steps, Stream& stream) const;
+  double find_radius(const Buffer& inverse, int steps, Stream& stream) const;
   /// Before and after a correction alike, with `degree` steps; what Smoother::take() needs.
   void set_smoother(const SmootherEntry& entry, int degree, const NodeRows& a, const HostVector<double>& inverse,
                     double radius);
+  /// With the inverses in f64 on the device. REQUIRES: entry.takes_blocks.
+  void set_smoother(const SmootherEntry& entry, int degree, const Buffer& inverse, double radius);
   /// The ways to the next level and back; `columns`: by_column(p).
   void set_transfer(const NodeRows& p, const ByColumn& columns);
+  void set_transfer(const blocks::BlockRows& p, const blocks::BlockRows& transposed_p);
   /// The inverse of this level's matrix (dense_inverse()): it is the last one, and solved exactly.
   void set_inverse(const NodeRows& inverse);
   /// It is visited twice in a cycle.
@@ -41,8 +48,11 @@ class Level {
 
   /// New values on the same patterns. update_smoother() and update_transfer() are collective.
   void update(const NodeRows& a);
+  void update(const blocks::BlockRows& a) { a_.update(a, context_.stream()); }
   void update_smoother(const NodeRows& a, const HostVector<double>& inverse, double radius);
+  void update_smoother(const Buffer& inverse, double radius) { smoother_->take(inverse, radius, context_.stream()); }
   void update_transfer(const NodeRows& p, const ByColumn& columns);
+  void update_transfer(const blocks::BlockRows& p, const blocks::BlockRows& transposed_p);
   void update_inverse(const NodeRows& inverse);
 
   /// r = −A·x.
@@ -64,10 +74,13 @@ class Level {
   std::int64_t visit_bytes() const;
 
  private:
+  void make_vectors(int columns);
   SmootherInputs smoother_inputs(int degree) const;
   void take_smoother(const NodeRows& a, const HostVector<double>& inverse, double radius);
   /// By how much power steps of M·A make a vector longer in the end: about the largest magnitude of its eigenvalues.
   double find_growth(Stream& stream) const;
+  template <class Inverse>
+  double find_radius_by(const Inverse& inverse, int steps, Stream& stream) const;
 
   Context& context_;
   ValueType type_;

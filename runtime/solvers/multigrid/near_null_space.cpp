@@ -13,10 +13,6 @@
 namespace shardmat::multigrid {
 namespace {
 
-/// A mode is in the near null space if A maps it to at most this share of |A|·|v| in half of the rows.
-constexpr double kSmall = 1e-6;
-constexpr std::int64_t kSampledNodes = 2000;  ///< of a rank
-
 Modes constants(std::int64_t nodes, int size) {
   Modes modes{size, size, HostVector<double>(at(nodes * size * size), 0.0)};
   for (std::int64_t i = 0; i < nodes; ++i)
@@ -33,15 +29,7 @@ bool fits_rigid_modes(int unknowns, int dimensions) {
 /// fits_rigid_modes(size, dimensions).
 Modes rigid_body_modes(const NodeCoordinates& coordinates, const Nodes& nodes, int size) {
   const int d = coordinates.dimensions;
-  double centre[3] = {}, reach = 0;
-  for (std::int64_t i = 0; i < nodes.own(); ++i)
-    for (int c = 0; c < d; ++c) centre[c] += coordinates.of_own[at(i * d + c)];
-  nodes.ranks().all_reduce(std::span<double>(centre), Reduction::sum);
-  for (double& c : centre) c /= static_cast<double>(std::max<std::int64_t>(1, nodes.all()));
-  for (std::int64_t i = 0; i < nodes.own(); ++i)
-    for (int c = 0; c < d; ++c) reach = std::max(reach, std::abs(coordinates.of_own[at(i * d + c)] - centre[c]));
-  reach = nodes.ranks().all_reduce(reach, Reduction::max);
-  if (!(reach > 0)) reach = 1;
+  const auto [centre, reach] = centre_of(coordinates, nodes);
   const int count = d == 2 ? 3 : 6;
   Modes modes{size, count, HostVector<double>(at(nodes.own() * size * count), 0.0)};
   parallel_ranges(nodes.own(), grain_of(nodes.own(), std::ssize(modes.value)), [&](std::int64_t begin, std::int64_t end) {
@@ -97,7 +85,7 @@ double share_of_small_rows(const NodeRows& a, const Modes& modes) {
             const double term = a.block(k)[r * s + c] * mode(std::int64_t{a.column[at(k)]} * s + c, v);
             sum += term, absolute += std::abs(term);
           }
-        small = small && std::abs(sum) <= kSmall * absolute;
+        small = small && std::abs(sum) <= kSmallInRow * absolute;
         coupled = coupled || absolute > 0;
       }
       counts[0] += small && coupled ? 1 : 0, counts[1] += coupled ? 1 : 0;
@@ -125,20 +113,20 @@ void require_finite(const HostVector<double>& values, const char* what, const ch
 }
 
 /// Not collective.
-void require_fitting(const NodeCoordinates& given, const NodeRows& a) {
+void require_fitting(const NodeCoordinates& given, std::int64_t own, int size) {
   if (given.dimensions != 2 && given.dimensions != 3)
     throw Error(ErrorKind::usage, fmt::format("a node has 2 or 3 coordinates, not {}", given.dimensions), "coordinates");
   const std::int64_t nodes = std::ssize(given.of_own) / given.dimensions;
-  if (nodes * given.dimensions != std::ssize(given.of_own) || nodes != a.count())
+  if (nodes * given.dimensions != std::ssize(given.of_own) || nodes != own)
     throw Error(ErrorKind::usage,
-                fmt::format("coordinates of {} nodes are given, but this rank has {} nodes of {} unknown{}", nodes,
-                            a.count(), a.row_size, a.row_size == 1 ? "" : "s"),
+                fmt::format("coordinates of {} nodes are given, but this rank has {} nodes of {} unknown{}", nodes, own,
+                            size, size == 1 ? "" : "s"),
                 "coordinates");
   require_finite(given.of_own, "the coordinates", "coordinates");
 }
 
 /// Not collective.
-void require_fitting(const NearNullVectors& given, const NodeRows& a, const std::string& asked) {
+void require_fitting(const NearNullVectors& given, std::int64_t unknowns, const std::string& asked) {
   if (given.count < 1 || given.count > NearNullVectors::kMost)
     throw Error(ErrorKind::usage,
                 fmt::format("there are {} near-null vectors; give 1 to {}", given.count, NearNullVectors::kMost),
@@ -147,7 +135,6 @@ void require_fitting(const NearNullVectors& given, const NodeRows& a, const std:
     throw Error(ErrorKind::usage,
                 fmt::format("near-null vectors are given, and near_null_space is {}; leave one of them out", asked),
                 "near_null_space");
-  const std::int64_t unknowns = a.count() * a.row_size;
   if (std::ssize(given.of_own) != unknowns * given.count)
     throw Error(ErrorKind::usage,
                 fmt::format("{} near-null vectors come with {} values, but this rank has {} unknowns; give {} values",
@@ -178,8 +165,22 @@ NearNullSpace take_vectors(const NearNullVectors& given, const NodeRows& a) {
 
 }  // namespace
 
-NearNullSpace near_null_space(const NodeRows& a, const MultigridOptions& options) {
-  Communicator& ranks = a.rows->ranks();
+Centre centre_of(const NodeCoordinates& coordinates, const Nodes& nodes) {
+  const int d = coordinates.dimensions;
+  Centre c;
+  for (std::int64_t i = 0; i < nodes.own(); ++i)
+    for (int k = 0; k < d; ++k) c.at[at(k)] += coordinates.of_own[at(i * d + k)];
+  nodes.ranks().all_reduce(std::span<double>(c.at), Reduction::sum);
+  for (double& x : c.at) x /= static_cast<double>(std::max<std::int64_t>(1, nodes.all()));
+  for (std::int64_t i = 0; i < nodes.own(); ++i)
+    for (int k = 0; k < d; ++k) c.reach = std::max(c.reach, std::abs(coordinates.of_own[at(i * d + k)] - c.at[at(k)]));
+  c.reach = nodes.ranks().all_reduce(c.reach, Reduction::max);
+  if (!(c.reach > 0)) c.reach = 1;
+  return c;
+}
+
+WantedModes wanted_modes(const Nodes& nodes, int size, const MultigridOptions& options) {
+  Communicator& ranks = nodes.ranks();
   const NodeCoordinates* const coordinates = options.coordinates.get();
   const std::string& asked = options.near_null_space;
   const NearNullVectors* const vectors = options.near_null_vectors.get();
@@ -193,37 +194,49 @@ NearNullSpace near_null_space(const NodeRows& a, const MultigridOptions& options
     if (asked == "rigid" && coordinates == nullptr)
       throw Error(ErrorKind::usage, "rigid-body modes need the coordinates of the nodes; give them, or take constants",
                   "coordinates");
-    if (coordinates != nullptr) require_fitting(*coordinates, a);
-    if (vectors != nullptr) require_fitting(*vectors, a, asked);
+    if (coordinates != nullptr) require_fitting(*coordinates, nodes.own(), size);
+    if (vectors != nullptr) require_fitting(*vectors, nodes.own() * size, asked);
   });
-  if (vectors != nullptr) return take_vectors(*vectors, a);
-  const auto take_constants = [&](const std::string& why) {
-    NearNullSpace found{
-        constants(a.count(), a.row_size),
-        fmt::format("{}{}", a.row_size == 1 ? "the constant" : fmt::format("{} constants", a.row_size), why)};
-    clear_alone(a, found.modes);
-    return found;
+  const auto constants = [&](const std::string& why) {
+    return WantedModes{WantedModes::constants,
+                       fmt::format("{}{}", size == 1 ? "the constant" : fmt::format("{} constants", size), why)};
   };
-  if (asked == "constants" || asked == "adaptive" || a.row_size == 1) return take_constants("");
-  if (coordinates == nullptr) return take_constants(": no coordinates are given");
-  if (!fits_rigid_modes(a.row_size, coordinates->dimensions)) {
+  if (vectors != nullptr) return {WantedModes::given, {}};
+  if (asked == "constants" || asked == "adaptive" || size == 1) return constants("");
+  if (coordinates == nullptr) return constants(": no coordinates are given");
+  if (!fits_rigid_modes(size, coordinates->dimensions)) {
     ranks.run_agreed([&] {
       if (asked == "rigid")
         throw Error(ErrorKind::usage,
                     fmt::format("rigid-body modes need as many unknowns a node as coordinates, or rotations as well (6 in "
                                 "space, 3 in the plane): {} and {}",
-                                a.row_size, coordinates->dimensions),
+                                size, coordinates->dimensions),
                     "near_null_space");
     });
-    return take_constants(fmt::format(": nodes have {} unknowns and {} coordinates", a.row_size, coordinates->dimensions));
+    return constants(fmt::format(": nodes have {} unknowns and {} coordinates", size, coordinates->dimensions));
   }
-  NearNullSpace found{rigid_body_modes(*coordinates, *a.rows, a.row_size), {}};
+  return {WantedModes::rigid, fmt::format("{} rigid-body modes", coordinates->dimensions == 2 ? 3 : 6)};
+}
+
+std::optional<std::string> unfit_rigid_modes(double share, int size) {
+  if (share >= 0.05) return std::nullopt;
+  return fmt::format("{} constants: A maps rigid-body modes to almost 0 in {:.0f} % of the rows only", size, 100 * share);
+}
+
+NearNullSpace near_null_space(const NodeRows& a, const MultigridOptions& options) {
+  WantedModes wanted = wanted_modes(*a.rows, a.row_size, options);
+  if (wanted.kind == WantedModes::given) return take_vectors(*options.near_null_vectors, a);
+  if (wanted.kind == WantedModes::rigid) {
+    NearNullSpace found{rigid_body_modes(*options.coordinates, *a.rows, a.row_size), wanted.why};
+    clear_alone(a, found.modes);
+    if (options.near_null_space == "rigid") return found;
+    const std::optional<std::string> unfit = unfit_rigid_modes(share_of_small_rows(a, found.modes), a.row_size);
+    if (!unfit) return found;
+    wanted.why = *unfit;
+  }
+  NearNullSpace found{constants(a.count(), a.row_size), wanted.why};
   clear_alone(a, found.modes);
-  found.why = fmt::format("{} rigid-body modes", found.modes.count);
-  if (asked == "rigid") return found;
-  const double share = share_of_small_rows(a, found.modes);
-  if (share >= 0.05) return found;
-  return take_constants(fmt::format(": A maps rigid-body modes to almost 0 in {:.0f} % of the rows only", 100 * share));
+  return found;
 }
 
 }  // namespace shardmat::multigrid

@@ -73,6 +73,10 @@ std::vector<std::int64_t> starts_of(std::int64_t own, Communicator& ranks) {
   return starts;
 }
 
+std::shared_ptr<const Nodes> nodes_of_one_rank(std::int64_t count, Communicator& ranks) {
+  return std::make_shared<const Nodes>(std::vector<std::int64_t>{0, count}, HostVector<std::int64_t>(), ranks);
+}
+
 std::vector<std::int64_t> on_fewer_ranks(std::vector<std::int64_t> starts, std::int64_t least) {
   const std::size_t ranks = starts.size() - 1;
   std::size_t first = 0, before = 0;  // ranks that take: this one, and the one before it

@@ -87,6 +87,9 @@ class Nodes {
 /// Where the nodes of each rank begin, if this rank has `own`. Collective.
 std::vector<std::int64_t> starts_of(std::int64_t own, Communicator& ranks);
 
+/// All nodes are of the only rank.
+std::shared_ptr<const Nodes> nodes_of_one_rank(std::int64_t count, Communicator& ranks);
+
 /// `starts` with fewer ranks that have nodes: ranks in a row give theirs to the first of them, until this one has `least`
 /// nodes.
 std::vector<std::int64_t> on_fewer_ranks(std::vector<std::int64_t> starts, std::int64_t least);

@@ -265,9 +265,29 @@ Operator::Operator(const NodeRows& rows, Context& context, ValueType type, int c
   moving.map->forget_columns();
 }
 
+Operator::Operator(const blocks::BlockRows& rows, const Nodes& cols, bool square, Context& context, ValueType type)
+    : columns_(1), type_(sum_type(type)), rows_(rows.count * rows.row_size) {
+  exchange_ = std::move(
+      make_mapped_exchange("halo", context.exchange_context(type, rows.col_size), {cols.starts(), {}}, cols.ghosts())
+          .exchange);
+  context.communicator().run_agreed([&] {
+    own_ = static_cast<std::int32_t>(cols.own());
+    stays_here_ = true;
+    x_bytes_ = cols.own() * rows.col_size * static_cast<std::int64_t>(size_of(type));
+    keep(rows, square, context, type);
+  });
+}
+
+void Operator::keep(const blocks::BlockRows& rows, bool square, Context& context, ValueType type) {
+  on_gpu_.emplace(rows, type, context.stream());
+  if (!stays_here_ || !square) return;
+  require_memory(context.device(), x_bytes_, "a level of multigrid");
+  other_x_ = Buffer(context.device(), at(x_bytes_));
+}
+
 void Operator::update(const NodeRows& rows, Stream& stream) {
   const auto to = [this](std::int32_t j) { return place(j); };
-  if (on_gpu_) return on_gpu_->update(uploaded(rows, 0, to, stream), stream);
+  if (on_gpu_) return update(uploaded(rows, 0, to, stream), stream);
   if (storage_->format == "packed") return update_values(*storage_, SingleEntries(rows, storage_->cols, to).view(), stream);
   write_values(*storage_, {rows, stored_block(rows)}, stream);
 }

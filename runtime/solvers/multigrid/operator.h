@@ -22,8 +22,13 @@ class Operator {
   /// For `columns` right-hand sides in `type`. Collective; the same error on all ranks.
   Operator(const NodeRows& rows, Context& context, ValueType type, int columns);
 
+  /// Of rows on a GPU that has all of them, for one right-hand side. `cols`: the nodes of the columns; `square`: those of
+  /// the rows, too.
+  Operator(const blocks::BlockRows& rows, const Nodes& cols, bool square, Context& context, ValueType type);
+
   /// New values on the same pattern. Not collective.
   void update(const NodeRows& rows, Stream& stream);
+  void update(const blocks::BlockRows& rows, Stream& stream) { on_gpu_->update(rows, stream); }
 
   /// Row-major vectors of sum_type(), nodes in the order of NodeRows: Y = alpha·A·X + beta·Y in stream order. Collective.
   void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const;
@@ -45,6 +50,8 @@ class Operator {
   std::int64_t compulsory_bytes(double beta) const;
 
  private:
+  /// Stores the rows for products on a GPU.
+  void keep(const blocks::BlockRows& rows, bool square, Context& context, ValueType type);
   void run(double alpha, const void* x, double beta, void* y, Stream& stream) const;
   /// Of node j of the columns among the nodes of x: own ones, a gap, ghosts.
   std::int32_t place(std::int32_t j) const { return j < own_ ? j : j + ghost_shift_; }

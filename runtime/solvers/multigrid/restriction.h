@@ -16,6 +16,11 @@ class Restriction {
   /// `by_columns`: by_column(p). Collective; the same error on all ranks.
   Restriction(const NodeRows& p, const ByColumn& by_columns, Context& context, ValueType type, int columns);
 
+  /// Of Pᵀ on a GPU that has all rows; `fine`: the nodes of its columns.
+  Restriction(const blocks::BlockRows& transposed_p, const Nodes& fine, Context& context, ValueType type)
+      : here_(transposed_p, fine, false, context, type) {}
+
+  void update(const blocks::BlockRows& transposed_p, Stream& stream) { here_.update(transposed_p, stream); }
   /// New values on the same pattern. Collective.
   void update(const NodeRows& p, const ByColumn& by_columns, Stream& stream);
   /// Row-major vectors as those of Operator. Collective.

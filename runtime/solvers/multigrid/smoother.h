@@ -33,6 +33,8 @@ class Smoother {
   /// Takes the values of the level's matrix, at first and after new values. `inverse`: inverse_diagonal(a). `radius`: of
   /// D⁻¹·A, if SmootherEntry::needs_radius. Not collective.
   virtual void take(const NodeRows& a, const HostVector<double>& inverse, double radius, Stream& stream) = 0;
+  /// The same with the inverses in f64 on the device. REQUIRES: SmootherEntry::takes_blocks. Not collective.
+  virtual void take(const Buffer& inverse, double radius, Stream& stream);
   /// Changes x; r: the residual of x. With Before::correction, a.x() is a correction that neither x nor r have yet. At the
   /// end a.x() is the last change of x, and r is the residual of the x before it. Collective.
   virtual void smooth(krylov::Before before, Stream& stream) const = 0;
@@ -50,6 +52,7 @@ struct SmootherEntry {
   std::string_view name, help;
   bool needs_radius;           ///< an estimate of the largest eigenvalue of D⁻¹·A
   bool any_matrix;             ///< else: for symmetric matrices only
+  bool takes_blocks = false;   ///< of the matrix it needs the inverses of the diagonal alone
   bool needs_damping = false;  ///< damp() after each take(): steps x += M·r could overshoot
   std::unique_ptr<Smoother> (*make)(const SmootherInputs& inputs) = nullptr;
 };

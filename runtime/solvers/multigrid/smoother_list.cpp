@@ -1,5 +1,6 @@
 #include <array>
 
+#include "kernels/base/error.h"
 #include "runtime/solvers/loop/named.h"
 #include "runtime/solvers/multigrid/smoother.h"
 
@@ -11,11 +12,13 @@ constexpr auto kSmoothers = std::to_array<SmootherEntry>({
      .help = "Chebyshev iteration with block Jacobi, for symmetric matrices",
      .needs_radius = true,
      .any_matrix = false,
+     .takes_blocks = true,
      .make = make_chebyshev_smoother},
     {.name = "l1_jacobi",
      .help = "block Jacobi with the magnitudes of all couplings added to the diagonal, for any matrix",
      .needs_radius = false,
      .any_matrix = true,
+     .takes_blocks = false,
      .make = make_l1_jacobi_smoother},
     {.name = "ilu",
      .help = "incomplete factors L·U of each rank's rows, for any matrix",
@@ -32,6 +35,10 @@ constexpr auto kSmoothers = std::to_array<SmootherEntry>({
 });
 
 }  // namespace
+
+void Smoother::take(const Buffer&, double, Stream&) {
+  throw Error(ErrorKind::internal, "this smoother needs the rows of its level");
+}
 
 std::span<const SmootherEntry> smoothers() { return kSmoothers; }
 

@@ -52,6 +52,12 @@ std::vector<std::int64_t> divided(std::vector<std::int64_t> starts, std::int64_t
 
 }  // namespace
 
+HostVector<std::int64_t> rows_of_columns(const DistributedMatrix& matrix) {
+  HostVector<std::int64_t> rows;
+  for (const Column& column : columns_of(matrix, nullptr)) rows.push_back(column.row);
+  return rows;
+}
+
 NodeRows take_nodes(DistributedMatrix& matrix, int size, const HeldRows* held, Stream& stream) {
   Communicator& ranks = matrix.context().communicator();
   const HostVector<Column> columns = columns_of(matrix, held);

@@ -13,4 +13,7 @@ namespace shardmat::multigrid {
 /// of the identity. REQUIRES: no rank has only some rows of a node. Throws as DistributedMatrix::host_rows().
 NodeRows take_nodes(DistributedMatrix& matrix, int size, const HeldRows* held, Stream& stream);
 
+/// Of each place of x the row that its column names, in the order of the source; −1: none. Collective.
+HostVector<std::int64_t> rows_of_columns(const DistributedMatrix& matrix);
+
 }  // namespace shardmat::multigrid

@@ -1,0 +1,150 @@
+// Which nodes are coupled strongly: norms of blocks, hinges, and the graph that aggregates are made of.
+#include <cmath>
+
+#include "kernels/blocks/setup.h"
+#include "kernels/blocks/small_blocks.h"
+
+namespace shardmat::blocks {
+namespace {
+
+/// A warp a row.
+__global__ void norms_of_blocks(std::int64_t count, int entries, const std::int64_t* start, const double* value,
+                                const std::int64_t* diagonal, double* square, double* of_diagonal) {
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
+  if (i >= count) return;
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  for (std::int64_t k = start[i] + lane; k < start[i + 1]; k += kLanes) {
+    double sum = 0;
+    for (int e = 0; e < entries; ++e) sum += value[k * entries + e] * value[k * entries + e];
+    square[k] = sum;
+    if (k == diagonal[i]) of_diagonal[i] = sqrt(sum);
+  }
+  if (lane == 0 && diagonal[i] < 0) of_diagonal[i] = 0;
+}
+
+/// As is_hinge() of multigrid's hinges.cpp.
+template <int S>
+__device__ bool is_hinge(const double* b, const double* d_i, const double* inverse_i, const double* d_j,
+                         const double* inverse_j) {
+  constexpr double kFree = 1.0 / 500;
+  int rows[S], columns[S], row_count = 0, column_count = 0;
+  for (int p = 0; p < S; ++p) {
+    bool in_row = false, in_column = false;
+    for (int q = 0; q < S; ++q) in_row |= b[p * S + q] != 0, in_column |= b[q * S + p] != 0;
+    if (in_row) rows[row_count++] = p;
+    if (in_column) columns[column_count++] = p;
+  }
+  const bool turned = column_count < row_count;
+  const int count = turned ? column_count : row_count, along = turned ? 1 : S, down = turned ? S : 1;
+  const double *const d = turned ? d_j : d_i, *const inverse = turned ? inverse_i : inverse_j;
+  double factor[S][S], product[S];
+  for (int p = 0; p < count; ++p) {
+    const int own = turned ? columns[p] : rows[p];
+    for (int q = 0; q < S; ++q) product[q] = 0;
+    for (int e = 0; e < S; ++e)
+      for (int q = 0; q < S; ++q) product[q] += b[own * along + e * down] * inverse[e * S + q];
+    for (int q = 0; q <= p; ++q) {
+      const int other = turned ? columns[q] : rows[q];
+      double sum = -kFree * kFree * d[own * S + other];
+      for (int e = 0; e < S; ++e) sum += product[e] * b[other * along + e * down];
+      for (int e = 0; e < q; ++e) sum -= factor[p][e] * factor[q][e];
+      if (q == p && !(sum > 0)) return true;
+      factor[p][q] = q < p ? sum / factor[q][q] : sqrt(sum);
+    }
+  }
+  return false;
+}
+
+template <int S>
+__global__ void look_for_hinges(std::int64_t count, const std::int64_t* start, const std::int32_t* column,
+                                const double* value, const std::int64_t* diagonal, const double* inverse, char* hinge) {
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
+  if (i >= count) return;
+  constexpr std::int64_t kEntries = S * S;
+  for (std::int64_t k = start[i] + threadIdx.x % kLanes; k < start[i + 1]; k += kLanes) {
+    const std::int64_t j = column[k];
+    bool is = false;
+    if (j != i)
+      is = diagonal[i] < 0 || diagonal[j] < 0 ||
+           is_hinge<S>(value + k * kEntries, value + diagonal[i] * kEntries, inverse + i * kEntries,
+                       value + diagonal[j] * kEntries, inverse + j * kEntries);
+    hinge[k] = is ? 1 : 0;
+  }
+}
+
+struct Strength {
+  const std::int64_t* start;
+  const std::int32_t* column;
+  const double *square, *diagonal;
+  const char* left_out;  ///< null: none
+  double theta;
+
+  __device__ bool is_strong(std::int64_t i, std::int64_t k) const {
+    const std::int64_t j = column[k];
+    if (j == i || (left_out != nullptr && left_out[k] != 0)) return false;
+    return square[k] > 0 && square[k] >= theta * theta * diagonal[i] * diagonal[j];
+  }
+};
+
+/// A warp a row: counts, or writes if `node` is not null.
+__global__ void walk_couplings(Strength of, std::int64_t count, std::int64_t* start, std::int32_t* node, char* alone) {
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
+  if (i >= count) return;
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const std::int64_t end = of.start[i + 1];
+  std::int64_t found = 0;
+  bool coupled = false;
+  for (std::int64_t first = of.start[i]; first < end; first += kLanes) {
+    const std::int64_t k = first + lane;
+    const bool strong = k < end && of.is_strong(i, k);
+    coupled = coupled || (k < end && of.column[k] != i && of.square[k] > 0);
+    const unsigned votes = __ballot_sync(0xffffffffu, strong);
+    if (node != nullptr && strong) node[start[i] + found + __popc(votes & ((1u << lane) - 1))] = of.column[k];
+    found += __popc(votes);
+  }
+  const bool is_coupled = __any_sync(0xffffffffu, coupled);
+  if (lane != 0 || node != nullptr) return;
+  start[i] = found;
+  alone[i] = is_coupled ? 0 : 1;
+}
+
+}  // namespace
+
+Couplings coupling_norms(const BlockRows& a, const Buffer& diagonal, Stream& stream) {
+  Couplings out{array<double>(a.blocks, stream), array<double>(a.count, stream)};
+  cuda::launch(norms_of_blocks, a.count * kLanes, kThreads, stream, a.count, static_cast<int>(a.block_entries()),
+               a.start.as<std::int64_t>(), a.value.as<double>(), diagonal.as<std::int64_t>(), out.square.as<double>(),
+               out.diagonal.as<double>());
+  return out;
+}
+
+Buffer find_hinges(const BlockRows& a, const Buffer& diagonal, const Buffer& inverse, Stream& stream) {
+  Buffer hinges = array<char>(a.blocks, stream);
+  with_unknowns(a.row_size, [&]<int S>(std::integral_constant<int, S>) {
+    cuda::launch(look_for_hinges<S>, a.count * kLanes, 128, stream, a.count, a.start.as<std::int64_t>(),
+                 a.column.as<std::int32_t>(), a.value.as<double>(), diagonal.as<std::int64_t>(), inverse.as<double>(),
+                 hinges.as<char>());
+  });
+  return hinges;
+}
+
+StrongGraph strong_couplings(const BlockRows& a, const Couplings& couplings, double theta, const Buffer* hinges,
+                             Stream& stream) {
+  StrongGraph graph;
+  graph.count = a.count;
+  graph.start = array<std::int64_t>(a.count + 1, stream);
+  graph.alone = array<char>(a.count, stream);
+  const Strength of{a.start.as<std::int64_t>(),      a.column.as<std::int32_t>(),           couplings.square.as<double>(),
+                    couplings.diagonal.as<double>(), hinges ? hinges->as<char>() : nullptr, theta};
+  const auto walk = [&](std::int32_t* node) {
+    cuda::launch(walk_couplings, a.count * kLanes, kThreads, stream, of, a.count, graph.start.as<std::int64_t>(), node,
+                 graph.alone.as<char>());
+  };
+  walk(nullptr);
+  graph.edges = sum_before(graph.start.as<std::int64_t>(), a.count, stream);
+  graph.node = array<std::int32_t>(graph.edges, stream);
+  if (graph.edges > 0) walk(graph.node.as<std::int32_t>());
+  return graph;
+}
+
+}  // namespace shardmat::blocks

@@ -1,0 +1,150 @@
+// Products of rows of blocks, by rows: a team of lanes adds the terms of a row of A·B in shared memory.
+#include <algorithm>
+
+#include "kernels/blocks/row_patterns.h"
+#include "kernels/blocks/setup.h"
+#include "kernels/blocks/small_blocks.h"
+
+namespace shardmat::blocks {
+namespace {
+
+constexpr int kWide = 128;  ///< lanes of a large team; a small one is a warp
+
+struct RowsOfProduct {
+  const std::int64_t *a_start, *b_start;
+  const std::int32_t *a_column, *b_column;
+
+  template <class Insert>
+  __device__ void each(std::int64_t row, int lane, int lanes, const Insert& insert) const {
+    const std::int64_t end = a_start[row + 1];
+    for (std::int64_t k = a_start[row] + lane; k < end; k += lanes) {
+      const std::int64_t j = a_column[k], b_end = b_start[j + 1];
+      for (std::int64_t l = b_start[j]; l < b_end; ++l) insert(b_column[l]);
+    }
+  }
+};
+
+struct Operands {
+  std::int64_t count;
+  const std::int64_t *a_start, *b_start, *start;
+  const std::int32_t *a_column, *b_column, *column;
+  const double *a, *b;
+  double* value;
+  int row_size, inner, col_size;
+  int longest;    ///< row of the product
+  bool in_place;  ///< terms are added where they stay
+};
+
+/// kR, kT, kM: row_size, inner and col_size, or 0. Terms are added in the order of the blocks of A's row.
+template <int kR, int kT, int kM, int kTeam>
+__global__ void multiply_rows(Operands p) {
+  extern __shared__ double shared[];
+  constexpr int kAtOnce = kTeam == kLanes ? kLanes : kWide;  // blocks of a row of B whose places are looked up together
+  const int size = kR > 0 ? kR : p.row_size, inner = kT > 0 ? kT : p.inner, m = kM > 0 ? kM : p.col_size, entries = size * m;
+  const int team = static_cast<int>(threadIdx.x) / kTeam, lane = static_cast<int>(threadIdx.x) % kTeam,
+            teams = static_cast<int>(blockDim.x) / kTeam;
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * teams + team;
+  if (i >= p.count) return;  // a whole warp, or the whole thread block
+  const auto wait = [] {
+    if constexpr (kTeam == kLanes) __syncwarp();
+    else __syncthreads();
+  };
+  const std::int64_t begin = p.start[i];
+  const int length = static_cast<int>(p.start[i + 1] - begin);
+  const int sums_of_team = p.in_place ? 0 : p.longest * entries;
+  double* const sum = p.in_place ? p.value + begin * entries : shared + static_cast<std::size_t>(team) * sums_of_team;
+  int* const ints = reinterpret_cast<int*>(shared + static_cast<std::size_t>(teams) * sums_of_team);
+  int* const place = ints + team * kAtOnce;
+  const std::int32_t* const column = p.column + begin;
+  for (int at = lane; at < length * entries; at += kTeam) sum[at] = 0;
+  const std::int64_t end = p.a_start[i + 1];
+  for (std::int64_t k = p.a_start[i]; k < end; ++k) {
+    const std::int64_t j = p.a_column[k], first = p.b_start[j], last = p.b_start[j + 1];
+    const double* const of_a = p.a + k * (size * inner);
+    for (std::int64_t from = first; from < last; from += kAtOnce) {
+      const int blocks = static_cast<int>(last - from < kAtOnce ? last - from : kAtOnce);
+      wait();  // for those who still read places, and for sums
+      for (int l = lane; l < blocks; l += kTeam) place[l] = static_cast<int>(place_of(column, length, p.b_column[from + l]));
+      wait();
+      for (int at = lane; at < blocks * entries; at += kTeam) {
+        const int l = at / entries, e = at - l * entries, r = e / m, c = e - r * m;
+        const double* const of_b = p.b + (from + l) * (inner * m) + c;
+        double term = 0;
+#pragma unroll
+        for (int q = 0; q < inner; ++q) term += of_a[r * inner + q] * of_b[q * m];
+        sum[place[l] * entries + e] += term;
+      }
+    }
+  }
+  if (p.in_place) return;
+  wait();
+  double* const to = p.value + begin * entries;
+  for (int at = lane; at < length * entries; at += kTeam) to[at] = sum[at];
+}
+
+template <int kR, int kT, int kM>
+void run(Operands p, std::int64_t mean_terms, Stream& stream) {
+  const std::size_t most = cuda::most_shared_memory(stream.device());
+  const std::size_t sums =
+      sizeof(double) * static_cast<std::size_t>(p.longest) * static_cast<std::size_t>(p.row_size * p.col_size);
+  const auto launch = [&](auto kernel, int lanes, int teams, std::size_t bytes) {
+    cuda::allow_shared_memory(kernel, bytes, stream.device());
+    cuda::launch_blocks(kernel, (p.count + teams - 1) / teams, lanes * teams, bytes, stream, p);
+  };
+  const std::size_t of_warp = sums + kLanes * sizeof(int), of_block = sums + kWide * sizeof(int);
+  // Several thread blocks should fit beside each other.
+  constexpr std::size_t kComfortable = 48 << 10;
+  if (mean_terms < 2 * kWide && of_warp <= kComfortable) {
+    const int teams = static_cast<int>(std::clamp<std::size_t>(kComfortable / of_warp, 1, 8));
+    return launch(multiply_rows<kR, kT, kM, kLanes>, kLanes, teams, of_warp * static_cast<std::size_t>(teams));
+  }
+  p.in_place = of_block > most;
+  launch(multiply_rows<kR, kT, kM, kWide>, kWide, 1, p.in_place ? kWide * sizeof(int) : of_block);
+}
+
+}  // namespace
+
+BlockRows product_pattern(const BlockRows& a, const BlockRows& b, std::int64_t most, int& longest, Stream& stream) {
+  BlockRows out;
+  out.row_size = a.row_size, out.col_size = b.col_size;
+  out.count = a.count, out.cols = b.cols;
+  const RowsOfProduct source{a.start.as<std::int64_t>(), b.start.as<std::int64_t>(), a.column.as<std::int32_t>(),
+                             b.column.as<std::int32_t>()};
+  longest = form_pattern(source, out, stream, [&](std::int64_t blocks) { return blocks <= most; });
+  return out;
+}
+
+void multiply_values(const BlockRows& a, const BlockRows& b, int longest, BlockRows& out, Stream& stream) {
+  if (out.value.bytes() == 0) {
+    const std::int64_t values = out.blocks * out.block_entries();
+    require_memory(stream.device(), 8 * values, "a product of multigrid's set-up");
+    out.value = array<double>(values, stream);
+  }
+  const Operands p{a.count,
+                   a.start.as<std::int64_t>(),
+                   b.start.as<std::int64_t>(),
+                   out.start.as<std::int64_t>(),
+                   a.column.as<std::int32_t>(),
+                   b.column.as<std::int32_t>(),
+                   out.column.as<std::int32_t>(),
+                   a.value.as<double>(),
+                   b.value.as<double>(),
+                   out.value.as<double>(),
+                   a.row_size,
+                   a.col_size,
+                   b.col_size,
+                   longest,
+                   false};
+  const std::int64_t mean_terms = b.blocks / std::max<std::int64_t>(1, b.count) * out.block_entries();
+  const auto is = [&](int r, int t, int m) { return p.row_size == r && p.inner == t && p.col_size == m; };
+  if (is(1, 1, 1)) run<1, 1, 1>(p, mean_terms, stream);
+  else if (is(2, 2, 3)) run<2, 2, 3>(p, mean_terms, stream);
+  else if (is(3, 2, 3)) run<3, 2, 3>(p, mean_terms, stream);
+  else if (is(3, 3, 3)) run<3, 3, 3>(p, mean_terms, stream);
+  else if (is(3, 3, 6)) run<3, 3, 6>(p, mean_terms, stream);
+  else if (is(6, 3, 6)) run<6, 3, 6>(p, mean_terms, stream);
+  else if (is(6, 6, 6)) run<6, 6, 6>(p, mean_terms, stream);
+  else run<0, 0, 0>(p, mean_terms, stream);
+}
+
+}  // namespace shardmat::blocks

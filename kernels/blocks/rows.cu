@@ -1,0 +1,276 @@
+// From rows of single entries to rows of blocks; blocks on the diagonal; the transpose.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/blocks/row_patterns.h"
+#include "kernels/blocks/setup.h"
+#include "kernels/blocks/small_blocks.h"
+
+namespace shardmat::blocks {
+namespace {
+
+struct NodesOfEntries {
+  EntryRows rows;
+  int size;
+  const std::int64_t* row_of;
+  const std::int32_t* source_of;
+
+  __device__ std::int64_t row(std::int64_t source) const { return row_of == nullptr ? source : row_of[source]; }
+  __device__ int source(std::int64_t k) const {
+    const int column = rows.column[k];
+    return source_of == nullptr ? column : source_of[column];
+  }
+  template <class Insert>
+  __device__ void each(std::int64_t node, int lane, int lanes, const Insert& insert) const {
+    if (lane == 0) insert(static_cast<int>(node));
+    for (int r = 0; r < size; ++r) {
+      const std::int64_t i = row(node * size + r), end = rows.row_ptr[i + 1];
+      for (std::int64_t k = rows.row_ptr[i] + lane; k < end; k += lanes) insert(source(k) / size);
+    }
+  }
+};
+
+/// A warp a node.
+__global__ void take_values(NodesOfEntries from, std::int64_t nodes, const std::int64_t* start, const std::int32_t* column,
+                            double* value) {
+  const std::int64_t node = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
+  if (node >= nodes) return;
+  const int lane = static_cast<int>(threadIdx.x) % kLanes, s = from.size;
+  const std::int64_t begin = start[node], length = start[node + 1] - begin;
+  for (int r = 0; r < s; ++r) {
+    const std::int64_t i = from.row(node * s + r), end = from.rows.row_ptr[i + 1];
+    for (std::int64_t k = from.rows.row_ptr[i] + lane; k < end; k += kLanes) {
+      const int source = from.source(k);
+      const std::int64_t block = begin + place_of(column + begin, length, source / s);
+      atomicAdd(value + (block * s + r) * s + source % s, from.rows.value[k]);  // a column may come twice
+    }
+  }
+}
+
+__global__ void find_diagonal(std::int64_t count, const std::int64_t* start, const std::int32_t* column,
+                              std::int64_t* diagonal) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const std::int64_t begin = start[i], length = start[i + 1] - begin,
+                     place = place_of(column + begin, length, static_cast<std::int32_t>(i));
+  diagonal[i] = place < length && column[begin + place] == i ? begin + place : -1;
+}
+
+template <int S>
+__global__ void invert_diagonal(std::int64_t count, const std::int64_t* diagonal, const double* value, double* inverse) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  double block[S * S] = {}, result[S * S];
+  if (diagonal[i] >= 0)
+    for (int e = 0; e < S * S; ++e) block[e] = value[diagonal[i] * (S * S) + e];
+  invert_symmetric<S>(block, result);
+  for (int e = 0; e < S * S; ++e) inverse[i * (S * S) + e] = result[e];
+}
+
+__global__ void row_of_blocks(std::int64_t count, const std::int64_t* start, std::int32_t* row) {
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
+  if (i >= count) return;
+  for (std::int64_t k = start[i] + threadIdx.x % kLanes; k < start[i + 1]; k += kLanes)
+    row[k] = static_cast<std::int32_t>(i);
+}
+
+__global__ void starts_of_sorted(std::int64_t blocks, std::int64_t rows, const std::int32_t* sorted, std::int64_t* start) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i <= rows) start[i] = place_of(sorted, blocks, static_cast<std::int32_t>(i));
+}
+
+__global__ void rows_by_block(std::int64_t blocks, const std::int32_t* row, const std::int32_t* block_of,
+                              std::int32_t* column) {
+  const std::int64_t k = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (k < blocks) column[k] = row[block_of[k]];
+}
+
+__global__ void transpose_blocks(std::int64_t values, const double* from, const std::int32_t* block_of, int row_size,
+                                 int col_size, double* to) {
+  const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (at >= values) return;
+  const int entries = row_size * col_size;
+  const std::int64_t k = at / entries;
+  const int e = static_cast<int>(at - k * entries), r = e / row_size, c = e - r * row_size;  // of the transpose
+  to[at] = from[std::int64_t{block_of[k]} * entries + c * col_size + r];
+}
+
+template <class T>
+__global__ void compare(std::int64_t count, const T* a, const T* b, unsigned* differ) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < count && a[i] != b[i]) *differ = 1;
+}
+
+/// Signs of two random vectors for eight pairs: bits of an unknown (S. Vigna's splitmix64).
+__device__ unsigned signs_of(std::uint64_t unknown) {
+  std::uint64_t z = (unknown + 1) * 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return static_cast<unsigned>((z ^ (z >> 31)) >> 40);
+}
+
+constexpr int kPairs = 8, kSumBlocks = 512;
+
+/// x·A·y − y·A·x of each pair, then the square of the norm: a part for each thread block.
+__global__ void __launch_bounds__(kThreads) add_differences(std::int64_t count, int size, const std::int64_t* start,
+                                                            const std::int32_t* column, const double* value, double* parts) {
+  double sums[kPairs + 1] = {};
+  const int lane = static_cast<int>(threadIdx.x) % kLanes, entries = size * size;
+  const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * (kThreads / kLanes);
+  for (std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kLanes; i < count; i += warps) {
+    const std::int64_t begin = start[i] * entries, end = start[i + 1] * entries;
+    for (std::int64_t at = begin + lane; at < end; at += kLanes) {
+      const std::int64_t k = at / entries;
+      const int e = static_cast<int>(at - k * entries), r = e / size, c = e - r * size;
+      const unsigned row = signs_of(static_cast<std::uint64_t>(i) * size + r),
+                     col = signs_of(static_cast<std::uint64_t>(column[k]) * size + c);
+      const double v = value[at];
+      const unsigned xy = row ^ (col >> kPairs), yx = (row >> kPairs) ^ col;  // a 1: the product of the signs is negative
+      for (int p = 0; p < kPairs; ++p) sums[p] += ((xy >> p & 1) != 0 ? -v : v) - ((yx >> p & 1) != 0 ? -v : v);
+      sums[kPairs] += v * v;
+    }
+  }
+  add_over_block<kPairs + 1, kThreads>(sums, parts + std::int64_t{blockIdx.x} * (kPairs + 1));
+}
+
+/// One warp an aggregate: the terms that diagonal entries of its coarse node are sums of.
+__global__ void diagonal_scales(std::int64_t count, const std::int64_t* start, const std::int32_t* member,
+                                const std::int64_t* t_start, const double* t, int s, int m, const std::int64_t* diagonal,
+                                const double* a, double* scale) {
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
+  if (i >= count) return;
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  for (int c = lane; c < m; c += kLanes) {
+    double sum = 0;
+    for (std::int64_t at = start[i]; at < start[i + 1]; ++at) {
+      const std::int64_t node = member[at], k = t_start[node];
+      if (diagonal[node] < 0) continue;
+      for (int r = 0; r < s; ++r) {
+        const double of_t = t[(k * s + r) * m + c];
+        sum += of_t * of_t * fabs(a[(diagonal[node] * s + r) * s + r]);
+      }
+    }
+    scale[i * m + c] = sum;
+  }
+}
+
+__global__ void mend(std::int64_t count, const std::int64_t* start, const std::int32_t* column, const double* scale, int m,
+                     double* value) {
+  constexpr double kNoise = 1e-13;
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const std::int64_t begin = start[i], length = start[i + 1] - begin,
+                     place = place_of(column + begin, length, static_cast<std::int32_t>(i));
+  if (place >= length || column[begin + place] != i) return;
+  double* const d = value + (begin + place) * m * m;
+  double trace = 0;
+  for (int r = 0; r < m; ++r) {
+    if (fabs(d[r * m + r]) > kNoise * scale[i * m + r]) {
+      trace += d[r * m + r];
+      continue;
+    }
+    for (int c = 0; c < m; ++c) d[r * m + c] = d[c * m + r] = 0;
+  }
+  for (int r = 0; r < m; ++r)
+    if (d[r * m + r] == 0) d[r * m + r] = trace > 0 ? trace / m : 1;
+}
+
+}  // namespace
+
+BlockRows take_rows(const EntryRows& rows, int size, const std::int64_t* row_of, const std::int32_t* source_of,
+                    Stream& stream) {
+  BlockRows out;
+  out.row_size = out.col_size = size;
+  out.count = out.cols = rows.rows / size;
+  const NodesOfEntries source{rows, size, row_of, source_of};
+  form_pattern(source, out, stream);
+  const std::int64_t values = out.blocks * out.block_entries();
+  require_memory(stream.device(), 8 * values, "the rows of multigrid's finest level");
+  out.value = array<double>(values, stream);
+  fill_bytes(out.value.data(), 0, out.value.bytes(), stream);
+  cuda::launch(take_values, out.count * kLanes, kThreads, stream, source, out.count, out.start.as<std::int64_t>(),
+               out.column.as<std::int32_t>(), out.value.as<double>());
+  return out;
+}
+
+bool same_pattern(const BlockRows& a, const BlockRows& b, Stream& stream) {
+  if (a.count != b.count || a.blocks != b.blocks) return false;
+  const Buffer differ = array<unsigned>(1, stream);
+  fill_bytes(differ.data(), 0, differ.bytes(), stream);
+  cuda::launch(compare<std::int64_t>, a.count + 1, kThreads, stream, a.count + 1, a.start.as<std::int64_t>(),
+               b.start.as<std::int64_t>(), differ.as<unsigned>());
+  cuda::launch(compare<std::int32_t>, a.blocks, kThreads, stream, a.blocks, a.column.as<std::int32_t>(),
+               b.column.as<std::int32_t>(), differ.as<unsigned>());
+  unsigned found = 0;
+  copy_to_host(&found, differ.data(), sizeof found, stream);
+  return found == 0;
+}
+
+double asymmetry(const BlockRows& a, Stream& stream) {
+  constexpr int kSums = kPairs + 1;
+  const Buffer parts = array<double>(kSumBlocks * kSums, stream);
+  cuda::launch_blocks(add_differences, kSumBlocks, kThreads, 0, stream, a.count, a.row_size, a.start.as<std::int64_t>(),
+                      a.column.as<std::int32_t>(), a.value.as<double>(), parts.as<double>());
+  double sums[kSums] = {};
+  sum_parts(parts, kSumBlocks, kSums, sums, stream);
+  double squares = 0;
+  for (int p = 0; p < kPairs; ++p) squares += sums[p] * sums[p] / kPairs;
+  return sums[kPairs] > 0 ? std::sqrt(squares / sums[kPairs]) : 0;
+}
+
+Buffer diagonal_places(const BlockRows& a, Stream& stream) {
+  Buffer diagonal = array<std::int64_t>(a.count, stream);
+  cuda::launch(find_diagonal, a.count, kThreads, stream, a.count, a.start.as<std::int64_t>(), a.column.as<std::int32_t>(),
+               diagonal.as<std::int64_t>());
+  return diagonal;
+}
+
+Buffer inverse_diagonal(const BlockRows& a, const Buffer& diagonal, Stream& stream) {
+  Buffer inverse = array<double>(a.count * a.block_entries(), stream);
+  with_unknowns(a.row_size, [&]<int S>(std::integral_constant<int, S>) {
+    cuda::launch(invert_diagonal<S>, a.count, 128, stream, a.count, diagonal.as<std::int64_t>(), a.value.as<double>(),
+                 inverse.as<double>());
+  });
+  return inverse;
+}
+
+BlockRows transposed(const BlockRows& a, Buffer& block_of, Stream& stream) {
+  BlockRows out;
+  out.row_size = a.col_size, out.col_size = a.row_size;
+  out.count = a.cols, out.cols = a.count, out.blocks = a.blocks;
+  out.start = array<std::int64_t>(out.count + 1, stream);
+  out.column = array<std::int32_t>(out.blocks, stream);
+  out.value = array<double>(out.blocks * out.block_entries(), stream);
+  block_of = array<std::int32_t>(out.blocks, stream);
+  const Buffer row = array<std::int32_t>(a.blocks, stream), sorted = array<std::int32_t>(a.blocks, stream);
+  cuda::launch(row_of_blocks, a.count * kLanes, kThreads, stream, a.count, a.start.as<std::int64_t>(),
+               row.as<std::int32_t>());
+  sort_by_key(a.column.as<std::int32_t>(), a.blocks, a.cols, sorted.as<std::int32_t>(), block_of.as<std::int32_t>(), stream);
+  cuda::launch(starts_of_sorted, out.count + 1, kThreads, stream, a.blocks, out.count, sorted.as<std::int32_t>(),
+               out.start.as<std::int64_t>());
+  cuda::launch(rows_by_block, a.blocks, kThreads, stream, a.blocks, row.as<std::int32_t>(), block_of.as<std::int32_t>(),
+               out.column.as<std::int32_t>());
+  transpose_values(a, block_of, out, stream);
+  stream.synchronize();
+  return out;
+}
+
+void transpose_values(const BlockRows& a, const Buffer& block_of, BlockRows& out, Stream& stream) {
+  const std::int64_t values = a.blocks * a.block_entries();
+  cuda::launch(transpose_blocks, values, kThreads, stream, values, a.value.as<double>(), block_of.as<std::int32_t>(),
+               a.row_size, a.col_size, out.value.as<double>());
+}
+
+void mend_diagonal(BlockRows& coarse, const BlockRows& t, const Aggregates& aggregates, const BlockRows& a,
+                   const Buffer& diagonal, Stream& stream) {
+  const int m = t.col_size;
+  const Buffer scale = array<double>(coarse.count * m, stream);
+  cuda::launch(diagonal_scales, coarse.count * kLanes, kThreads, stream, coarse.count, aggregates.start.as<std::int64_t>(),
+               aggregates.member.as<std::int32_t>(), t.start.as<std::int64_t>(), t.value.as<double>(), t.row_size, m,
+               diagonal.as<std::int64_t>(), a.value.as<double>(), scale.as<double>());
+  cuda::launch(mend, coarse.count, kThreads, stream, coarse.count, coarse.start.as<std::int64_t>(),
+               coarse.column.as<std::int32_t>(), scale.as<double>(), m, coarse.value.as<double>());
+  stream.synchronize();
+}
+
+}  // namespace shardmat::blocks

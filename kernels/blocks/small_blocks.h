@@ -1,0 +1,93 @@
+// What passes over blocks share on a GPU: places of columns, inverses of small blocks, sums in a fixed order.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/blocks/block_rows.h"
+#include "kernels/blocks/scans.h"
+#include "kernels/cuda/launch.h"
+
+namespace shardmat::blocks {
+
+constexpr int kThreads = 256, kLanes = 32;  ///< of a thread block, of a warp
+
+/// Calls f(std::integral_constant<int, size>) for 1 … kMostUnknowns.
+template <int kSize = 1, class F>
+void with_unknowns(int size, const F& f) {
+  if constexpr (kSize < kMostUnknowns)
+    if (size != kSize) return with_unknowns<kSize + 1>(size, f);
+  f(std::integral_constant<int, kSize>());
+}
+
+/// The first of `count` ascending numbers that is not below `wanted`.
+__device__ inline std::int64_t place_of(const std::int32_t* numbers, std::int64_t count, std::int32_t wanted) {
+  std::int64_t low = 0, high = count;
+  while (low < high) {
+    const std::int64_t middle = (low + high) / 2;
+    if (numbers[middle] < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/// As multigrid::invert_symmetric().
+template <int S>
+__device__ void invert_symmetric(const double* a, double* inverse) {
+  constexpr double kSingular = 1e-13;
+  double m[S][2 * S];
+  bool left_out[S] = {}, done[S] = {};
+  for (int i = 0; i < S; ++i)
+    for (int j = 0; j < S; ++j) m[i][j] = a[i * S + j], m[i][S + j] = i == j ? 1 : 0;
+  for (int step = 0; step < S; ++step) {
+    const auto left = [&](int i) { return a[i * S + i] == 0 ? 0 : fabs(m[i][i] / a[i * S + i]); };
+    int pivot = -1;
+    for (int i = 0; i < S; ++i)
+      if (!done[i] && (pivot < 0 || left(i) > left(pivot))) pivot = i;
+    done[pivot] = true;
+    if (!(left(pivot) > kSingular)) {
+      left_out[pivot] = true;
+      continue;
+    }
+    const double factor = 1 / m[pivot][pivot];
+    for (int j = 0; j < 2 * S; ++j) m[pivot][j] *= factor;
+    for (int i = 0; i < S; ++i) {
+      const double times = m[i][pivot];
+      if (i == pivot || times == 0) continue;
+      for (int j = 0; j < 2 * S; ++j) m[i][j] -= times * m[pivot][j];
+    }
+  }
+  for (int i = 0; i < S; ++i)
+    for (int j = 0; j < S; ++j) inverse[i * S + j] = left_out[i] || left_out[j] ? 0 : m[i][S + j];
+}
+
+/// Sums of N values of each thread over the thread block, in a fixed order; thread 0 writes them to `to`.
+template <int N, int kThreadsOfBlock>
+__device__ void add_over_block(const double (&mine)[N], double* to) {
+  __shared__ double of_warp[kThreadsOfBlock / 32];
+  for (int n = 0; n < N; ++n) {
+    double sum = mine[n];
+    for (int other = 16; other > 0; other /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, other);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      sum = 0;
+      for (int w = 0; w < kThreadsOfBlock / 32; ++w) sum += of_warp[w];
+      to[n] = sum;
+    }
+  }
+}
+
+/// The sums over `count` parts of `each` values, in host memory. Waits for the stream.
+inline void sum_parts(const Buffer& parts, std::int64_t count, std::int64_t each, double* sums, Stream& stream) {
+  std::vector<double> all(static_cast<std::size_t>(count * each));
+  copy_to_host(all.data(), parts.data(), all.size() * sizeof(double), stream);
+  for (std::int64_t n = 0; n < each; ++n) {
+    sums[n] = 0;
+    for (std::int64_t part = 0; part < count; ++part) sums[n] += all[static_cast<std::size_t>(part * each + n)];
+  }
+}
+
+}  // namespace shardmat::blocks

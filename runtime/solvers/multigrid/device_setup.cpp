@@ -1,0 +1,364 @@
+// The set-up on a GPU: the large levels there (kernels/blocks), the small ones in host memory.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "comm/communicator.h"
+#include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
+#include "kernels/blocks/setup.h"
+#include "runtime/context/context.h"
+#include "runtime/solvers/multigrid/free_modes.h"
+#include "runtime/solvers/multigrid/hierarchy.h"
+#include "runtime/solvers/multigrid/near_null_space.h"
+#include "runtime/solvers/multigrid/set_up_rules.h"
+#include "runtime/solvers/multigrid/take_nodes.h"
+
+namespace shardmat::multigrid {
+namespace {
+
+using blocks::BlockRows;
+
+/// Levels of fewer unknowns are made in host memory.
+constexpr std::int64_t kLeastOnDevice = 5000;
+
+/// The device cannot go on; the host can. Why, for the report.
+struct LeaveDevice {
+  std::string why;
+};
+
+template <class T>
+Buffer uploaded(const T* from, std::int64_t count, Stream& stream) {
+  Buffer to(stream.device(), at(count) * sizeof(T));
+  copy_to_device(to.data(), from, to.bytes(), stream);
+  return to;
+}
+
+/// The same for values of any type.
+template <class T, class Values>
+Buffer uploaded_as(const Values& from, std::int64_t count, Stream& stream) {
+  if constexpr (std::is_same_v<std::decay_t<decltype(from[0])>, T>) {
+    if (count > 0) return uploaded<T>(&from[0], count, stream);
+  }
+  HostVector<T> converted(at(count));
+  parallel_ranges(count, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k) converted[at(k)] = static_cast<T>(from[at(k)]);
+  });
+  return uploaded<T>(converted.data(), count, stream);
+}
+
+/// The rows of the matrix by nodes.
+BlockRows rows_on_device(DistributedMatrix& matrix, int size, Stream& stream) {
+  const CsrView csr = matrix.host_rows(stream);
+  const RowMap& map = *matrix.y_rows();
+  Buffer row_of, source_of;
+  if (!map.in_source_order()) {
+    const HostVector<std::int64_t> rows = map.rows_by_place(), sources = rows_of_columns(matrix);
+    row_of = uploaded(rows.data(), std::ssize(rows), stream);
+    source_of = uploaded_as<std::int32_t>(sources, std::ssize(sources), stream);
+  }
+  require_memory(stream.device(), 8 * (csr.rows + 1) + 12 * csr.nnz(), "the rows of multigrid's finest level");
+  const Buffer row_ptr = [&] {
+    if (csr.row_ptr[0] == 0) return uploaded(csr.row_ptr.data(), csr.rows + 1, stream);
+    HostVector<std::int64_t> offsets(csr.row_ptr.begin(), csr.row_ptr.begin() + csr.rows + 1);
+    for (std::int64_t& offset : offsets) offset -= csr.row_ptr[0];
+    return uploaded(offsets.data(), csr.rows + 1, stream);
+  }();
+  const Buffer column =
+      csr.col_idx.visit([&](const auto& from) { return uploaded_as<std::int32_t>(from, csr.nnz(), stream); });
+  const Buffer value = csr.values.visit([&](const auto& from) { return uploaded_as<double>(from, csr.nnz(), stream); });
+  return blocks::take_rows({csr.rows, row_ptr.as<std::int64_t>(), column.as<std::int32_t>(), value.as<double>()}, size,
+                           row_of.bytes() > 0 ? row_of.as<std::int64_t>() : nullptr,
+                           source_of.bytes() > 0 ? source_of.as<std::int32_t>() : nullptr, stream);
+}
+
+/// A copy without values.
+BlockRows pattern_of(const BlockRows& a, Stream& stream) {
+  BlockRows out;
+  out.row_size = a.row_size, out.col_size = a.col_size;
+  out.count = a.count, out.cols = a.cols, out.blocks = a.blocks;
+  for (const auto& [from, to] : {std::pair{&a.start, &out.start}, std::pair{&a.column, &out.column}}) {
+    *to = Buffer(stream.device(), from->bytes());
+    copy_on_device(to->data(), from->data(), from->bytes(), stream);
+  }
+  return out;
+}
+
+template <class T>
+HostVector<T> downloaded(const Buffer& from, Stream& stream) {
+  HostVector<T> to(from.bytes() / sizeof(T));
+  copy_to_host(to.data(), from.data(), from.bytes(), stream);
+  return to;
+}
+
+NodeRows downloaded(const BlockRows& a, std::shared_ptr<const Nodes> rows, std::shared_ptr<const Nodes> cols,
+                    Stream& stream) {
+  return {a.row_size,
+          a.col_size,
+          std::move(rows),
+          std::move(cols),
+          downloaded<std::int64_t>(a.start, stream),
+          downloaded<std::int32_t>(a.column, stream),
+          downloaded<double>(a.value, stream)};
+}
+
+/// The modes of the finest level, and why these.
+DeviceModes find_modes(const BlockRows& a, const MultigridOptions& options, Communicator& ranks, Stream& stream) {
+  const int s = a.row_size;
+  const auto nodes = nodes_of_one_rank(a.count, ranks);
+  WantedModes wanted = wanted_modes(*nodes, s, options);
+  if (wanted.kind == WantedModes::given) throw LeaveDevice{"vectors are given"};
+  if (wanted.kind == WantedModes::rigid) {
+    const NodeCoordinates& coordinates = *options.coordinates;
+    const Centre centre = centre_of(coordinates, *nodes);
+    const Buffer on_device = uploaded(coordinates.of_own.data(), std::ssize(coordinates.of_own), stream);
+    DeviceModes found{
+        coordinates.dimensions == 2 ? 3 : 6,
+        blocks::rigid_body_modes(on_device, coordinates.dimensions, a.count, s, centre.at.data(), centre.reach, stream),
+        wanted.why};
+    blocks::clear_alone(a, found.value, found.count, stream);
+    if (options.near_null_space == "rigid") return found;
+    const std::int64_t step = std::max<std::int64_t>(1, a.count / kSampledNodes);
+    const blocks::RowCounts counts = blocks::count_small_rows(a, found.value, found.count, step, kSmallInRow, stream);
+    const double share = counts.coupled == 0 ? 0 : static_cast<double>(counts.small) / static_cast<double>(counts.coupled);
+    const std::optional<std::string> unfit = unfit_rigid_modes(share, s);
+    if (!unfit) return found;
+    wanted.why = *unfit;
+  }
+  DeviceModes found{s, blocks::constant_modes(a.count, s, stream), wanted.why};
+  blocks::clear_alone(a, found.value, found.count, stream);
+  return found;
+}
+
+/// Throws LeaveDevice if a body may be free to move: the host finds out how.
+void require_held_bodies(const BlockRows& a, const Buffer& diagonal, const blocks::Couplings& couplings,
+                         const DeviceModes& modes, Stream& stream) {
+  const blocks::Bodies bodies = blocks::find_bodies(a, couplings, modes.value, modes.count, stream);
+  if (bodies.count > blocks::Bodies::kListed) throw LeaveDevice{"the system falls into many bodies"};
+  std::vector<double> sums(at(2 * modes.count * modes.count + 1));
+  for (const std::int32_t body : bodies.listed) {
+    blocks::body_sums(a, diagonal, modes.value, modes.count, bodies, body, sums.data(), stream);
+    if (may_move_freely(sums.data(), modes.count, sums.back())) throw LeaveDevice{"a body may be free to move"};
+  }
+}
+
+}  // namespace
+
+std::string Hierarchy::why_not_on_device(const HeldRows* held) const {
+  if (context_.device().backend != Backend::cuda) return "the backend is host";
+  if (context_.communicator().size() > 1) return "there are several ranks";
+  if (columns_ > 1) return "there are several right-hand sides";
+  if (held != nullptr && !held->rows().empty()) return "penalty rows are held";
+  if (mid_edges_.any) return "nodes in the middle of edges are left out";
+  if (options_.near_null_space == "adaptive") return "cycles find vectors";
+  if (options_.near_null_vectors) return "vectors are given";
+  if (options_.smoother != "auto" && !find_smoother(options_.smoother).takes_blocks)
+    return "the smoother needs the rows of each level";
+  return {};
+}
+
+void Hierarchy::took_on_device(const char* part) {
+  context_.stream().synchronize();
+  took(part);
+}
+
+bool Hierarchy::build_on_device(DistributedMatrix& matrix, const HeldRows* held, int size) {
+  Stream& stream = context_.stream();
+  const auto give_up = [&](std::string why) {
+    clear_levels();
+    report_.why_on_host = std::move(why);
+    return false;
+  };
+  clear_levels();
+  report_.why_on_host = why_not_on_device(held);
+  if (!report_.why_on_host.empty()) return false;
+  const std::int64_t least = std::max(kLeastOnDevice, options_.coarse_size);
+  if (matrix.rows() <= least) return give_up("the matrix is small");
+  try {
+    BlockRows a = rows_on_device(matrix, size, stream);
+    took_on_device("rows");
+    take_kind(blocks::asymmetry(a, stream));
+    if (!symmetric_) return give_up("the matrix is not symmetric");
+    DeviceModes modes = find_modes(a, options_, context_.communicator(), stream);
+    took_on_device("near null space");
+    report_.modes = modes.why;
+    null_vectors_ = {};
+    null_vectors_.constants = size == 1 && modes.count == 1;
+    Growth growth;
+    growth.first = static_cast<double>(a.blocks * a.block_entries());
+    growth.most = most_complexity(size, modes.count);
+    while (a.count * a.row_size > least) {
+      std::optional<BlockRows> next = add_level_on_device(a, modes, growth);
+      if (levels_.size() == 1) device_pattern_ = std::move(a), device_pattern_.value = {};
+      if (!next) {
+        finish(growth);
+        return true;
+      }
+      a = std::move(*next);
+    }
+    const auto nodes = nodes_of_one_rank(a.count, context_.communicator());
+    Modes of_host{a.row_size, modes.count, downloaded<double>(modes.value, stream)};
+    NodeRows rest = downloaded(a, nodes, nodes, stream);
+    a = {}, modes = {};
+    took("copies to the host");
+    add_levels(std::move(rest), of_host, growth);
+    return true;
+  } catch (const LeaveDevice& leave) {
+    return give_up(leave.why);
+  } catch (const blocks::TooWide&) {
+    return give_up("a row of a level has too many blocks");
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::resources) throw;
+    return give_up("device memory does not suffice");
+  }
+}
+
+std::optional<BlockRows> Hierarchy::add_level_on_device(const BlockRows& a, DeviceModes& modes, Growth& growth) {
+  Stream& stream = context_.stream();
+  const Buffer diagonal = blocks::diagonal_places(a, stream), inverse = blocks::inverse_diagonal(a, diagonal, stream);
+  const blocks::Couplings couplings = blocks::coupling_norms(a, diagonal, stream);
+  if (levels_.empty()) {
+    require_held_bodies(a, diagonal, couplings, modes, stream);
+    took_on_device("near null space");
+  }
+  levels_.push_back(std::make_unique<Level>(a, context_, options_.inner));
+  Level& here = *levels_.back();
+  const auto nonzeros = static_cast<double>(a.blocks * a.block_entries());
+  growth.all += nonzeros;
+  report_.levels.push_back({a.count * a.row_size, static_cast<std::int64_t>(nonzeros), 0, false, 1});
+  took_on_device("stored matrices");
+  const double radius = here.find_radius(inverse, kLanczosSteps, stream);
+  report_.levels.back().radius = radius;
+  here.set_smoother(*smoother_, options_.smoother_degree, inverse, radius);
+  took_on_device("smoothers");
+  if (std::ssize(levels_) >= options_.levels) return std::nullopt;
+  std::optional<BlockRows> next = coarsen_on_device(a, diagonal, inverse, couplings, radius, modes, growth);
+  if (!next) return next;
+  // Two visits of a level may take as long as one of the first level.
+  if (levels_.size() > 1 && cycle_ != "V" && 2 * growth.visits * nonzeros <= growth.first)
+    here.set_second_visit(combination()), growth.visits *= 2;
+  here.set_transfer(on_device_.back().p, on_device_.back().transposed_p);
+  took_on_device("stored matrices");
+  return next;
+}
+
+std::optional<BlockRows> Hierarchy::coarsen_on_device(const BlockRows& a, const Buffer& diagonal, const Buffer& inverse,
+                                                      const blocks::Couplings& couplings, double radius, DeviceModes& modes,
+                                                      const Growth& growth) {
+  Stream& stream = context_.stream();
+  const int m = modes.count;
+  const double left = growth.most * growth.first - growth.all;
+  bool heed_hinges = a.row_size > 1, was_too_dense = false;
+  const Buffer hinges = heed_hinges ? blocks::find_hinges(a, diagonal, inverse, stream) : Buffer();
+  const double first = first_strength();
+  for (double strength = first;; strength = next_strength(strength)) {
+    if (strength == 0 && heed_hinges) heed_hinges = false, strength = first;
+    else if (strength == 0 && was_too_dense) throw LeaveDevice{"aggregates must reach farther"};
+    const bool last = strength == 0;
+    const blocks::StrongGraph strong =
+        blocks::strong_couplings(a, couplings, strength, heed_hinges ? &hinges : nullptr, stream);
+    blocks::Aggregates aggregates = blocks::make_aggregates(strong, stream);
+    took_on_device("aggregates");
+    if (aggregates.count == 0) return std::nullopt;
+    const auto count = static_cast<double>(aggregates.count), taken = static_cast<double>(aggregates.taken);
+    const bool too_many = count * m > kLeastCoarsening * taken * a.row_size;
+    if ((too_many || 2 * aggregates.single > aggregates.taken) && !last) continue;
+    if (too_many) return std::nullopt;
+    DeviceCoarsening way;
+    Buffer next_modes;
+    way.t = blocks::tentative(aggregates, modes.value, a.row_size, m, next_modes, stream);
+    int longest = 0;
+    const std::int64_t any = std::numeric_limits<std::int64_t>::max();
+    way.p = blocks::product_pattern(a, way.t, any, longest, stream);
+    blocks::multiply_values(a, way.t, longest, way.p, stream);
+    blocks::smooth(way.p, way.t, aggregates, inverse, kDamping / radius, stream);
+    way.longest_p = longest;
+    way.transposed_p = blocks::transposed(way.p, way.block_of, stream);
+    took_on_device("prolongations");
+    way.ap = blocks::product_pattern(a, way.p, any, way.longest_ap, stream);
+    const std::int64_t most = last ? any : static_cast<std::int64_t>(std::max(0.0, left / (m * m)));
+    BlockRows next = blocks::product_pattern(way.transposed_p, way.ap, most, way.longest_next, stream);
+    if (next.blocks > most) {
+      was_too_dense = true;
+      took_on_device("coarse matrices");
+      continue;
+    }
+    way.aggregates = std::move(aggregates);
+    way.next = pattern_of(next, stream);
+    way.multiply(a, diagonal, next, stream);
+    took_on_device("coarse matrices");
+    modes.value = std::move(next_modes);
+    on_device_.push_back(std::move(way));
+    return next;
+  }
+}
+
+void DeviceCoarsening::multiply(const BlockRows& a, const Buffer& diagonal, BlockRows& to, Stream& stream) {
+  blocks::multiply_values(a, p, longest_ap, ap, stream);
+  blocks::multiply_values(transposed_p, ap, longest_next, to, stream);
+  blocks::mend_diagonal(to, t, aggregates, a, diagonal, stream);
+  ap.value = {};
+}
+
+std::int64_t DeviceCoarsening::device_bytes() const {
+  std::int64_t bytes = static_cast<std::int64_t>(block_of.bytes());
+  for (const BlockRows* const rows : {&t, &p, &transposed_p, &ap, &next})
+    bytes += static_cast<std::int64_t>(rows->start.bytes() + rows->column.bytes() + rows->value.bytes());
+  for (const Buffer* const one : {&aggregates.of_node, &aggregates.start, &aggregates.member})
+    bytes += static_cast<std::int64_t>(one->bytes());
+  return bytes;
+}
+
+std::optional<NodeRows> Hierarchy::refresh_on_device(DistributedMatrix& matrix, const HeldRows* held) {
+  Stream& stream = context_.stream();
+  if (on_device_.empty() || !why_not_on_device(held).empty() || options_.refresh == "anew") return std::nullopt;
+  BlockRows a = rows_on_device(matrix, device_pattern_.row_size, stream);
+  took_on_device("rows");
+  if (!blocks::same_pattern(a, device_pattern_, stream) || blocks::asymmetry(a, stream) > kMostAsymmetry)
+    return std::nullopt;
+  for (std::size_t l = 0; l < on_device_.size(); ++l) {
+    DeviceCoarsening& way = on_device_[l];
+    const Buffer diagonal = blocks::diagonal_places(a, stream), inverse = blocks::inverse_diagonal(a, diagonal, stream);
+    Level& here = *levels_[l];
+    here.update(a);
+    took_on_device("stored matrices");
+    // As refresh() does in host memory.
+    const bool keeps = options_.refresh == "keep";
+    double& radius = report_.levels[l].radius;
+    radius = std::max(keeps ? radius : 0, here.find_radius(inverse, keeps ? kStepsOfRefresh : kLanczosSteps, stream));
+    here.update_smoother(inverse, radius);
+    took_on_device("smoothers");
+    if (!keeps) {
+      blocks::multiply_values(a, way.t, way.longest_p, way.p, stream);
+      blocks::smooth(way.p, way.t, way.aggregates, inverse, kDamping / radius, stream);
+      blocks::transpose_values(way.p, way.block_of, way.transposed_p, stream);
+      took_on_device("prolongations");
+      here.update_transfer(way.p, way.transposed_p);
+      took_on_device("stored matrices");
+    }
+    BlockRows next = pattern_of(way.next, stream);
+    way.multiply(a, diagonal, next, stream);
+    took_on_device("coarse matrices");
+    a = std::move(next);
+  }
+  const auto nodes = nodes_of_one_rank(a.count, context_.communicator());
+  NodeRows rest = downloaded(a, nodes, nodes, stream);
+  took("copies to the host");
+  return rest;
+}
+
+const NodeRows& Hierarchy::prolongation(std::int64_t level) const {
+  if (level >= std::ssize(on_device_)) return coarsenings_[at(level - std::ssize(on_device_))].p;
+  std::optional<NodeRows>& copy = on_device_[at(level)].copy_of_p;
+  if (!copy) {
+    const BlockRows& p = on_device_[at(level)].p;
+    Communicator& ranks = context_.communicator();
+    copy = downloaded(p, nodes_of_one_rank(p.count, ranks), nodes_of_one_rank(p.cols, ranks), context_.stream());
+  }
+  return *copy;
+}
+
+}  // namespace shardmat::multigrid

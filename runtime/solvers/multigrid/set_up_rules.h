@@ -1,0 +1,28 @@
+// What the set-up in host memory and the one on a GPU have in common: limits and steps, measured or from papers.
+#pragma once
+
+namespace shardmat::multigrid {
+
+/// A level that keeps more of the unknowns is not worth having.
+inline constexpr double kLeastCoarsening = 0.8;
+/// P is smoothed by 4/(3·radius), Vaněk, Mandel and Brezina.
+inline constexpr double kDamping = 4.0 / 3;
+inline constexpr int kLanczosSteps = 10, kStepsOfRefresh = 3;
+/// Matrices that are less symmetric get a hierarchy of their own. Measured on convection and diffusion: from 0.04 on (cell
+/// Peclet number 0.1) the smoothed one takes more iterations.
+inline constexpr double kMostAsymmetry = 0.03;
+
+/// More modes for a node's unknowns need more: within 2, nine of tetrahedra take 1.5 times the time and 1.4 to 1.8 times the
+/// iterations, and two for one unknown take nine times the iterations where coefficients jump.
+constexpr double most_complexity(int unknowns, int modes) {
+  if (unknowns == 1 && modes > 1) return 8;
+  return modes > 6 ? 3 : 2;
+}
+
+/// The next strength to try; 0 is the last one.
+constexpr double next_strength(double strength) {
+  constexpr double kLeastStrength = 0.01;
+  return strength > kLeastStrength ? strength / 2 : 0;
+}
+
+}  // namespace shardmat::multigrid

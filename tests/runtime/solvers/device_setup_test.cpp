@@ -1,0 +1,327 @@
+// Each pass of multigrid's set-up on a GPU against its twin in host memory.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/blocks/setup.h"
+#include "partition/source/row_source.h"
+#include "runtime/solvers/multigrid/aggregate.h"
+#include "runtime/solvers/multigrid/asymmetry.h"
+#include "runtime/solvers/multigrid/free_modes.h"
+#include "runtime/solvers/multigrid/galerkin.h"
+#include "runtime/solvers/multigrid/hinges.h"
+#include "runtime/solvers/multigrid/near_null_space.h"
+#include "runtime/solvers/multigrid/prolong.h"
+#include "runtime/solvers/multigrid/report.h"
+#include "runtime/solvers/multigrid/take_nodes.h"
+#include "runtime/source/matrix_source.h"
+#include "tests/runtime/solvers/test_system.h"
+
+namespace shardmat {
+namespace {
+
+using namespace multigrid;
+using blocks::BlockRows;
+using test::coordinates_of;
+using test::System;
+
+template <class T>
+HostVector<T> taken(const Buffer& from, Stream& stream) {
+  HostVector<T> to(from.bytes() / sizeof(T));
+  copy_to_host(to.data(), from.data(), from.bytes(), stream);
+  return to;
+}
+
+template <class T>
+Buffer given(const HostVector<T>& from, Stream& stream) {
+  Buffer to(stream.device(), from.size() * sizeof(T));
+  copy_to_device(to.data(), from.data(), to.bytes(), stream);
+  return to;
+}
+
+void expect_near(const HostVector<double>& found, const HostVector<double>& wanted, double share, const char* what) {
+  ASSERT_EQ(found.size(), wanted.size()) << what;
+  double largest = 0, apart = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    largest = std::max(largest, std::abs(wanted[i]));
+    ASSERT_TRUE(std::isfinite(found[i])) << what << " " << i;
+    apart = std::max(apart, std::abs(found[i] - wanted[i]));
+  }
+  EXPECT_LE(apart, share * largest) << what;
+}
+
+void expect_same_pattern(const BlockRows& found, const NodeRows& wanted, Stream& stream, const char* what) {
+  EXPECT_EQ(found.row_size, wanted.row_size) << what;
+  EXPECT_EQ(found.col_size, wanted.col_size) << what;
+  EXPECT_EQ(taken<std::int64_t>(found.start, stream), wanted.start) << what;
+  EXPECT_EQ(taken<std::int32_t>(found.column, stream), wanted.column) << what;
+}
+
+void expect_same(const BlockRows& found, const NodeRows& wanted, double share, Stream& stream, const char* what) {
+  expect_same_pattern(found, wanted, stream, what);
+  expect_near(taken<double>(found.value, stream), wanted.value, share, what);
+}
+
+BlockRows on_device(const NodeRows& a, Stream& stream) {
+  BlockRows out;
+  out.row_size = a.row_size, out.col_size = a.col_size;
+  out.count = a.count(), out.cols = a.cols->own(), out.blocks = a.blocks();
+  out.start = given(a.start, stream), out.column = given(a.column, stream), out.value = given(a.value, stream);
+  return out;
+}
+
+BlockRows product(const BlockRows& a, const BlockRows& b, Stream& stream) {
+  int longest = 0;
+  BlockRows out = blocks::product_pattern(a, b, std::numeric_limits<std::int64_t>::max(), longest, stream);
+  blocks::multiply_values(a, b, longest, out, stream);
+  return out;
+}
+
+void passes_are_those_of_the_host(const Case& c, const std::string& specification, int size, LocalSort sort) {
+  SCOPED_TRACE(specification);
+  System system(c, specification, 1, sort);
+  DistributedMatrix& matrix = system.at.matrix;
+  Stream& stream = system.stream();
+  NodeRows a = take_nodes(matrix, size, nullptr, stream);
+
+  // The rows.
+  const CsrView csr = matrix.host_rows(stream);
+  HostVector<std::int64_t> row_ptr(csr.row_ptr.begin(), csr.row_ptr.end());
+  const std::int64_t begin = row_ptr[0];
+  for (std::int64_t& offset : row_ptr) offset -= begin;
+  HostVector<std::int32_t> column(static_cast<std::size_t>(csr.nnz()));
+  HostVector<double> value(column.size());
+  csr.col_idx.visit([&](const auto& from) {
+    for (std::size_t k = 0; k < column.size(); ++k) column[k] = static_cast<std::int32_t>(from[k]);
+  });
+  csr.values.visit([&](const auto& from) {
+    for (std::size_t k = 0; k < value.size(); ++k) value[k] = static_cast<double>(from[k]);
+  });
+  const HostVector<std::int64_t> rows = matrix.y_rows()->rows_by_place();
+  HostVector<std::int32_t> sources;
+  for (const std::int64_t row : rows_of_columns(matrix)) sources.push_back(static_cast<std::int32_t>(row));
+  const Buffer starts = given(row_ptr, stream), columns = given(column, stream), values = given(value, stream),
+               row_of = given(rows, stream), source_of = given(sources, stream);
+  BlockRows of_device =
+      blocks::take_rows({csr.rows, starts.as<std::int64_t>(), columns.as<std::int32_t>(), values.as<double>()}, size,
+                        row_of.as<std::int64_t>(), source_of.as<std::int32_t>(), stream);
+  expect_same(of_device, a, 0, stream, "rows");
+  EXPECT_TRUE(blocks::same_pattern(of_device, on_device(a, stream), stream));
+  EXPECT_NEAR(blocks::asymmetry(of_device, stream), asymmetry(a), 1e-12);
+
+  // Modes.
+  MultigridOptions options;
+  const auto source = open_matrix(specification, world()).rows;
+  if (size == 3) options.coordinates = coordinates_of(*source, matrix, 3);
+  NearNullSpace space = near_null_space(a, options);
+  const int m = space.modes.count;
+  Buffer modes = blocks::constant_modes(a.count(), size, stream);
+  if (size == 3) {
+    const Centre centre = centre_of(*options.coordinates, *a.rows);
+    const Buffer coordinates = given(options.coordinates->of_own, stream);
+    modes = blocks::rigid_body_modes(coordinates, 3, a.count(), size, centre.at.data(), centre.reach, stream);
+  }
+  blocks::clear_alone(of_device, modes, m, stream);
+  expect_near(taken<double>(modes, stream), space.modes.value, 1e-14, "modes");
+
+  // Couplings.
+  const Buffer diagonal = blocks::diagonal_places(of_device, stream),
+               inverse = blocks::inverse_diagonal(of_device, diagonal, stream);
+  const HostVector<double> host_inverse = inverse_diagonal(a);
+  expect_near(taken<double>(inverse, stream), host_inverse, 1e-11, "inverse");
+  const blocks::Couplings couplings = blocks::coupling_norms(of_device, diagonal, stream);
+  const CouplingNorms norms(a);
+  expect_near(taken<double>(couplings.square, stream), norms.square, 1e-14, "squares");
+  expect_near(taken<double>(couplings.diagonal, stream), norms.diagonal, 1e-14, "diagonal");
+  HostVector<char> host_hinges;
+  Buffer hinges;
+  if (size > 1) {
+    host_hinges = find_hinges(a, host_inverse), hinges = blocks::find_hinges(of_device, diagonal, inverse, stream);
+    const HostVector<char> found = taken<char>(hinges, stream);
+    std::int64_t apart = 0;
+    for (std::size_t k = 0; k < found.size(); ++k) apart += found[k] != host_hinges[k] ? 1 : 0;
+    EXPECT_LE(apart, a.blocks() / 1000) << "hinges";  // a pivot may be 0 but for rounding
+    copy_to_device(hinges.data(), host_hinges.data(), host_hinges.size(), stream);
+  }
+  const StrongGraph graph = strong_couplings(a, norms, 0.05, host_hinges);
+  const blocks::StrongGraph strong =
+      blocks::strong_couplings(of_device, couplings, 0.05, size > 1 ? &hinges : nullptr, stream);
+  EXPECT_EQ(taken<std::int64_t>(strong.start, stream), graph.start);
+  EXPECT_EQ(taken<std::int32_t>(strong.node, stream), graph.node);
+  EXPECT_EQ(taken<char>(strong.alone, stream), graph.alone);
+
+  // Aggregates.
+  const Aggregates wanted = make_aggregates(graph);
+  const blocks::Aggregates aggregates = blocks::make_aggregates(strong, stream);
+  EXPECT_EQ(taken<std::int32_t>(aggregates.of_node, stream), wanted.of_node);
+  ASSERT_EQ(aggregates.count, wanted.count);
+  EXPECT_EQ(aggregates.single, wanted.single);
+  EXPECT_EQ(aggregates.taken, a.count() - std::count(wanted.of_node.begin(), wanted.of_node.end(), -1));
+
+  // Prolongation and the next level.
+  Modes coarse;
+  const NodeRows t = tentative(wanted, space.modes, a.rows, coarse);
+  Buffer device_coarse;
+  const BlockRows device_t = blocks::tentative(aggregates, modes, size, m, device_coarse, stream);
+  expect_same(device_t, t, 1e-9, stream, "T");
+  expect_near(taken<double>(device_coarse, stream), coarse.value, 1e-11, "coarse modes");
+  const double omega = 0.4;
+  const NodeRows p = smoothed(t, a, host_inverse, omega);
+  BlockRows device_p = product(of_device, device_t, stream);
+  blocks::smooth(device_p, device_t, aggregates, inverse, omega, stream);
+  expect_same(device_p, p, 1e-9, stream, "P");
+  Buffer block_of;
+  const BlockRows transposed_p = blocks::transposed(device_p, block_of, stream);
+  const ByColumn by = by_column(p);
+  NodeRows host_transposed = transposed(p, by);
+  expect_same(transposed_p, host_transposed, 1e-9, stream, "P transposed");
+  BlockRows again = blocks::transposed(device_p, block_of, stream);
+  blocks::transpose_values(device_p, block_of, again, stream);
+  expect_same(again, host_transposed, 1e-9, stream, "P transposed again");
+  Galerkin galerkin(p);
+  NodeRows next = galerkin(a, p, WithGhostRows(p, a.cols));
+  mend_diagonal(next, t, a);
+  BlockRows device_next = product(transposed_p, product(of_device, device_p, stream), stream);
+  blocks::mend_diagonal(device_next, device_t, aggregates, of_device, diagonal, stream);
+  expect_same(device_next, next, 1e-10, stream, "the next level");
+  // With terms that are added in place, as rows take them that shared memory cannot hold.
+  BlockRows in_place = product(transposed_p, product(of_device, device_p, stream), stream);
+  blocks::multiply_values(transposed_p, product(of_device, device_p, stream), 1'000'000, in_place, stream);
+  blocks::mend_diagonal(in_place, device_t, aggregates, of_device, diagonal, stream);
+  EXPECT_EQ(taken<double>(in_place.value, stream), taken<double>(device_next.value, stream));
+
+  // Bodies.
+  const blocks::Bodies bodies = blocks::find_bodies(of_device, couplings, modes, m, stream);
+  EXPECT_EQ(bodies.count, 1);
+  ASSERT_EQ(bodies.listed.size(), 1u);
+  const HostVector<std::int32_t> of_node = taken<std::int32_t>(bodies.of_node, stream);
+  std::vector<double> sums(static_cast<std::size_t>(2 * m * m + 1));
+  blocks::body_sums(of_device, diagonal, modes, m, bodies, bodies.listed[0], sums.data(), stream);
+  std::vector<double> energy(static_cast<std::size_t>(m * m)), square(energy);
+  for (std::int64_t i = 0; i < a.count(); ++i) {
+    for (int v = 0; v < m; ++v)
+      for (int r = 0; r < size; ++r) {
+        double force = 0;
+        for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k)
+          for (int d = 0; d < size; ++d)
+            force += a.block(k)[r * size + d] * space.modes.value[at((std::int64_t{a.column[at(k)]} * size + d) * m + v)];
+        for (int u = 0; u < m; ++u) {
+          const double mine = space.modes.value[at((i * size + r) * m + u)];
+          if (of_node[at(i)] < 0) continue;
+          energy[at(u * m + v)] += mine * force,
+              square[at(u * m + v)] += mine * space.modes.value[at((i * size + r) * m + v)];
+        }
+      }
+  }
+  const auto largest = [](const std::vector<double>& of) {
+    double most = 0;
+    for (const double one : of) most = std::max(most, std::abs(one));
+    return most;
+  };
+  for (int n = 0; n < m * m; ++n) {
+    EXPECT_NEAR(sums[at(n)], energy[at(n)], 1e-10 * sums.back() * static_cast<double>(a.count()));
+    EXPECT_NEAR(sums[at(m * m + n)], square[at(n)], 1e-11 * largest(square));
+  }
+  EXPECT_GT(sums.back(), 0);
+}
+
+void passes(const Case& c) {
+  if (world().size() > 1) GTEST_SKIP() << "the set-up is on the device where one rank has all rows";
+  passes_are_those_of_the_host(c, "elasticity:n=11,clamp=0.1", 3, LocalSort::none);
+  passes_are_those_of_the_host(c, "elasticity:n=9,inclusions=1e4,clamp=0.1", 3, LocalSort::by_length);
+  passes_are_those_of_the_host(c, "poisson7:n=17,inclusions=1e4", 1, LocalSort::none);
+  passes_are_those_of_the_host(c, "poisson27:n=15,uniform", 1, LocalSort::none);
+}
+TEST(GpuMultigridSetup, PassesAreThoseOfTheHost) { on_gpus(passes, kCuda64); }
+
+/// Long rows take a thread block; longer ones are refused.
+void long_rows(const Case& c) {
+  Context& context = context_of(c);
+  Stream& stream = context.stream();
+  const auto square = [&](std::int64_t wide) {  // row 0 and column 0 are full
+    NodeRows a;
+    a.rows = a.cols = nodes_of_one_rank(wide, context.communicator());
+    a.start.clear(), a.start.push_back(0);
+    for (std::int64_t i = 0; i < wide; ++i) {
+      for (std::int64_t j = 0; j < wide; ++j)
+        if (i == 0 || j == 0 || i == j) {
+          a.column.push_back(static_cast<std::int32_t>(j));
+          a.value.push_back(1.0 / static_cast<double>(1 + i + 2 * j));
+        }
+      a.start.push_back(std::ssize(a.column));
+    }
+    return a;
+  };
+  if (world().size() > 1) GTEST_SKIP();
+  const NodeRows a = square(900);
+  const BlockRows of_device = on_device(a, stream);
+  expect_same(product(of_device, of_device, stream), multiply(a, WithGhostRows(a, a.cols)), 1e-13, stream, "a long row");
+  const BlockRows too_wide = on_device(square(13'000), stream);
+  int longest = 0;
+  EXPECT_THROW(blocks::product_pattern(too_wide, too_wide, 1 << 30, longest, stream), blocks::TooWide);
+}
+TEST(GpuMultigridSetup, LongRows) { on_gpus(long_rows, kCuda64); }
+
+/// Iterations and levels with the set-up on the device are those with the set-up in host memory.
+void solves_as_the_host(const Case& c) {
+  struct One {
+    const char* specification;
+    int size;
+  };
+  for (const One& one : {One{"elasticity:n=16,uniform,clamp=0.05", 3}, One{"poisson7:n=24", 1},
+                         One{"poisson27:n=20,uniform", 1}, One{"elasticity:n=14,inclusions=1e4,clamp=0.1", 3}}) {
+    SCOPED_TRACE(one.specification);
+    std::int64_t iterations[2];
+    MultigridReport reports[2];
+    for (const bool device : {true, false}) {
+      System system(device ? c : kHost64, one.specification, 1);
+      SolverOptions options;
+      options.solver = "cg", options.preconditioner = "multigrid", options.rtol = 1e-8, options.max_iterations = 100;
+      if (one.size == 3)
+        options.preconditioning.multigrid.coordinates =
+            coordinates_of(*open_matrix(one.specification, world()).rows, system.at.matrix, 3);
+      Solver solver(system.at.matrix, options);
+      const SolveResult result = solver.solve(system.b, system.x);
+      EXPECT_TRUE(result.converged());
+      iterations[device ? 1 : 0] = result.iterations, reports[device ? 1 : 0] = *solver.preconditioner().multigrid();
+      if (device && world().size() == 1) {
+        EXPECT_EQ(reports[1].why_on_host, "");
+        // New values: twice the matrix needs half of x.
+        const HostVector<double> before = system.x.own(system.stream());
+        HostVector<double> values;
+        const CsrView rows = system.at.matrix.host_rows(system.stream());
+        rows.values.visit([&](const auto& from) {
+          for (std::int64_t k = 0; k < rows.nnz(); ++k) values.push_back(2 * static_cast<double>(from[k]));
+        });
+        system.at.matrix.update_values(std::span<const double>(values), system.stream());
+        solver.refresh();
+        EXPECT_EQ(solver.preconditioner().multigrid()->why_on_host, "");
+        system.x.fill(0, system.stream());
+        const SolveResult second = solver.solve(system.b, system.x);
+        EXPECT_TRUE(second.converged());
+        EXPECT_NEAR(static_cast<double>(second.iterations), static_cast<double>(result.iterations), 1);
+        HostVector<double> after = system.x.own(system.stream());
+        for (double& entry : after) entry *= 2;
+        expect_near(after, before, 1e-5, "x of new values");
+      }
+    }
+    EXPECT_NEAR(static_cast<double>(iterations[1]), static_cast<double>(iterations[0]), 1);
+    ASSERT_EQ(reports[1].levels.size(), reports[0].levels.size());
+    if (world().size() == 1)
+      for (std::size_t l = 0; l < reports[0].levels.size(); ++l) {
+        EXPECT_EQ(reports[1].levels[l].unknowns, reports[0].levels[l].unknowns);
+        EXPECT_EQ(reports[1].levels[l].nonzeros, reports[0].levels[l].nonzeros);
+        EXPECT_NEAR(reports[1].levels[l].radius, reports[0].levels[l].radius, 0.02 * reports[0].levels[l].radius);
+      }
+  }
+}
+TEST(GpuMultigridSetup, SolvesAsTheHost) { on_gpus(solves_as_the_host, kCuda64); }
+
+}  // namespace
+}  // namespace shardmat
