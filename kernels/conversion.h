@@ -27,7 +27,12 @@ class ConversionInput {
   /// renumbering. Matrix and stream outlive this object. Throws as require_rows().
   ConversionInput(const CsrView& matrix, ValueType type, Stream& stream);
 
+  /// A matrix that is on the device alone: for conversions that read csr() there, with a layout that is chosen without
+  /// looking at the rows.
+  ConversionInput(std::shared_ptr<CsrStorage> on_device, Stream& stream);
+
   const CsrView& matrix() const { return matrix_; }
+  std::int64_t nnz() const;
   /// The matrix with ascending columns in each row, for formats that search or merge rows. Returns matrix() if its columns
   /// ascend, else a copy that the first call makes. Parallel.
   const CsrView& ascending();

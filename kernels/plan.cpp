@@ -14,7 +14,7 @@ void Storage::describe(const ConversionInput& input, std::int64_t exact_bytes) {
   type = input.type();
   rows = matrix.rows;
   cols = matrix.cols;
-  nnz = matrix.nnz();
+  nnz = input.nnz();
   bytes = exact_bytes;
 }
 

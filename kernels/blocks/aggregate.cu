@@ -17,39 +17,55 @@ struct Graph {
   const char* alone;
 };
 
-/// A node is a root if no node before it is one that takes it or a node that it would take. Blocks number themselves as they
-/// start: those before them run or have run, so that waiting for nodes before one's own ends.
-__global__ void __launch_bounds__(kThreads) find_roots(Graph g, int* state, unsigned* started) {
-  __shared__ unsigned block;
-  if (threadIdx.x == 0) block = atomicAdd(started, 1u);
-  __syncthreads();
-  const std::int64_t i = static_cast<std::int64_t>(block) * kThreads + threadIdx.x;
-  if (i >= g.count) return;
+constexpr int kBlocksOfSm = 4;  ///< of kThreads; more would poll what others wait for
+
+/// A node is a root if no node before it is one that takes it or a node that it would take. kTeam lanes have a node. Teams
+/// take nodes in order, so that those before a node run or have run, and waiting for them ends.
+template <int kTeam>
+__global__ void __launch_bounds__(kThreads) find_roots(Graph g, int* state, unsigned long long* next) {
+  constexpr int kAhead = 4;
+  const int lane = static_cast<int>(threadIdx.x) % kTeam;
+  const unsigned mask = kTeam == kLanes ? 0xffffffffu : ((1u << kTeam) - 1) << (threadIdx.x % kLanes / kTeam * kTeam);
   volatile int* const states = state;
-  if (g.alone[i] != 0) {
-    states[i] = kNoRoot;
-    return;
-  }
-  const std::int64_t begin = g.start[i], end = g.start[i + 1];
-  // First what is known already; then wait for what is not.
-  bool taken = false;
-  for (int pass = 0; pass < 2 && !taken; ++pass)
-    for (std::int64_t k = begin - 1; k < end && !taken; ++k) {
-      const std::int64_t u = k < begin ? i : g.node[k], u_end = g.start[u + 1];
-      for (std::int64_t l = g.start[u] - 1; l < u_end && !taken; ++l) {
-        const std::int64_t j = l < g.start[u] ? u : g.node[l];
-        if (j >= i) continue;
-        int other = states[j];
-        while (pass == 1 && other == kOpen) {
-#if __CUDA_ARCH__ >= 700
-          __nanosleep(40);
-#endif
-          other = states[j];
+  while (true) {
+    unsigned long long taken = 0;
+    if (lane == 0) taken = atomicAdd(next, 1ull);
+    const auto i = static_cast<std::int64_t>(__shfl_sync(mask, taken, 0, kTeam));
+    if (i >= g.count) return;
+    int mine = kNoRoot;
+    if (g.alone[i] == 0) {
+      const std::int64_t begin = g.start[i], end = g.start[i + 1];
+      while (true) {
+        bool root = false, open = false;
+        for (std::int64_t k = begin - 1 + lane; k < end; k += kTeam) {
+          const std::int64_t u = k < begin ? i : __ldg(g.node + k), last = __ldg(g.start + u + 1);
+          if (u < i) {
+            const int other = states[u];
+            root = root || other == kRoot, open = open || other == kOpen;
+          }
+          for (std::int64_t l = __ldg(g.start + u); l < last; l += kAhead) {
+            int other[kAhead];
+            bool before = false;
+#pragma unroll
+            for (int a = 0; a < kAhead; ++a) {
+              const std::int64_t j = l + a < last ? __ldg(g.node + l + a) : i;
+              before = j < i;
+              other[a] = before ? states[j] : kNoRoot;
+            }
+#pragma unroll
+            for (int a = 0; a < kAhead; ++a) root = root || other[a] == kRoot, open = open || other[a] == kOpen;
+            if (!before) break;  // neighbours ascend
+          }
         }
-        taken = other == kRoot;
+        if (__any_sync(mask, root)) break;
+        if (!__any_sync(mask, open)) {
+          mine = kRoot;
+          break;
+        }
       }
     }
-  states[i] = taken ? kNoRoot : kRoot;
+    if (lane == 0) states[i] = mine;
+  }
 }
 
 __global__ void mark_roots(std::int64_t count, const int* state, std::int64_t* number) {
@@ -107,13 +123,18 @@ __global__ void find_starts(std::int64_t count, std::int64_t aggregates, const s
 Aggregates make_aggregates(const StrongGraph& graph, Stream& stream) {
   const std::int64_t n = graph.count;
   const Graph g{n, graph.start.as<std::int64_t>(), graph.node.as<std::int32_t>(), graph.alone.as<char>()};
-  const Buffer state = array<int>(n, stream), started = array<unsigned>(1, stream),
+  const Buffer state = array<int>(n, stream), next = array<unsigned long long>(1, stream),
                number = array<std::int64_t>(n + 1, stream), of_root = array<std::int32_t>(n, stream),
                counts = array<Members>(1, stream);
   fill_bytes(state.data(), 0, state.bytes(), stream);
-  fill_bytes(started.data(), 0, started.bytes(), stream);
+  fill_bytes(next.data(), 0, next.bytes(), stream);
   fill_bytes(counts.data(), 0, counts.bytes(), stream);
-  cuda::launch(find_roots, n, kThreads, stream, g, state.as<int>(), started.as<unsigned>());
+  const std::int64_t blocks = std::int64_t{kBlocksOfSm} * cuda::multiprocessors(stream.device());
+  const auto look = [&](auto kernel) {
+    cuda::launch_blocks(kernel, blocks, kThreads, 0, stream, g, state.as<int>(), next.as<unsigned long long>());
+  };
+  if (graph.edges < 12 * n) look(find_roots<8>);
+  else look(find_roots<kLanes>);
   cuda::launch(mark_roots, n, kThreads, stream, n, state.as<int>(), number.as<std::int64_t>());
   Aggregates out;
   out.count = sum_before(number.as<std::int64_t>(), n, stream);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/base/error.h"
+#include "kernels/blocks/product_end.h"
 #include "kernels/cuda/launch.h"
 
 namespace shardmat::blocks {
@@ -10,6 +11,8 @@ namespace {
 
 constexpr int kThreads = 128;  ///< of a thread block
 constexpr int kWarp = 32;
+/// From so many rows of blocks on, a lane has one: an H200 needs some hundred thousand lanes to be busy.
+constexpr std::int64_t kManyRows = 100'000;
 
 template <class T>
 struct Arguments {
@@ -23,25 +26,10 @@ struct Arguments {
   int team;             ///< lanes that have a row of blocks; kThreads: the thread block
 };
 
-template <class T>
-struct Plain {
-  T alpha, beta;
-  T* y;
-};
-template <class T>
-struct Step {
-  const T* inverse;
-  T *r, *x, *e;
-  T a, b;
-  bool x_lacks_d;
-};
-
-/// What is done with the sums of R rows, by all lanes of a warp. Lane l of a team has that of row l, if l < R.
+/// By all lanes of a warp: lane l of a team has the sum of row l of the blocks, if l < R.
 template <int R, class T>
 __device__ void end_row(const Plain<T>& to, const Arguments<T>& a, std::int64_t i, int lane, int, T sum) {
-  if (lane >= R || i >= a.count) return;
-  const std::int64_t row = i * R + lane;
-  to.y[row] = to.beta == T(0) ? to.alpha * sum : to.alpha * sum + to.beta * to.y[row];
+  if (lane < R && i < a.count) end_entry(to, i * R + lane, sum);
 }
 template <int R, class T>
 __device__ void end_row(const Step<T>& to, const Arguments<T>& a, std::int64_t i, int lane, int width, T sum) {
@@ -51,11 +39,7 @@ __device__ void end_row(const Step<T>& to, const Arguments<T>& a, std::int64_t i
   T step = 0;
 #pragma unroll
   for (int c = 0; c < R; ++c) step += __ldg(to.inverse + row * R + c) * __shfl_sync(0xffffffffu, left, c, width);
-  if (!real) return;
-  const T before = a.x[row], e = to.a * step + to.b * before;
-  to.r[row] = left;
-  to.e[row] = e;
-  to.x[row] += to.x_lacks_d ? before + e : e;
+  if (real) end_entry(to, row, left, step, a.x[row]);
 }
 
 template <class T, int R, bool kWide, class End>
@@ -164,6 +148,10 @@ BlockProduct::BlockProduct(const BlockRows& rows, ValueType type, Stream& stream
       col_size_(rows.col_size),
       team_(team_of(rows, stream.device())),
       count_(rows.count) {
+  if (count_ >= kManyRows && SlicedProduct::takes(row_size_, col_size_)) {
+    sliced_.emplace(rows, type, stream);
+    return;
+  }
   const std::int64_t values = rows.blocks * rows.block_entries() * static_cast<std::int64_t>(size_of(type));
   require_memory(stream.device(), values + 8 * (count_ + 1) + 4 * rows.blocks, "a level of multigrid");
   start_ = Buffer(stream.device(), static_cast<std::size_t>(count_ + 1) * sizeof(std::int64_t));
@@ -175,6 +163,7 @@ BlockProduct::BlockProduct(const BlockRows& rows, ValueType type, Stream& stream
 }
 
 void BlockProduct::update(const BlockRows& rows, Stream& stream) {
+  if (sliced_) return sliced_->update(rows, stream);
   dispatch(type_, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
     cuda::launch(store_values<T>, count_ * kWarp, 256, stream, start_.as<std::int64_t>(), rows.value.as<double>(), count_,
@@ -202,24 +191,23 @@ Arguments<T> arguments(const Buffer& start, const Buffer& column, const Buffer& 
 }  // namespace
 
 void BlockProduct::multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const {
+  if (sliced_) return sliced_->multiply(alpha, x, beta, y, stream);
   dispatch(type_, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
-    run(arguments<T>(start_, column_, value_, x, count_, col_size_, team_),
-        Plain<T>{static_cast<T>(alpha), static_cast<T>(beta), static_cast<T*>(y)}, row_size_, stream);
+    run(arguments<T>(start_, column_, value_, x, count_, col_size_, team_), plain_end<T>(alpha, beta, y), row_size_, stream);
   });
 }
 
 void BlockProduct::multiply(const void* d, const SmootherStep& step, Stream& stream) const {
+  if (sliced_) return sliced_->multiply(d, step, stream);
   dispatch(type_, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
-    run(arguments<T>(start_, column_, value_, d, count_, col_size_, team_),
-        Step<T>{static_cast<const T*>(step.inverse), static_cast<T*>(step.r), static_cast<T*>(step.x),
-                static_cast<T*>(step.e), static_cast<T>(step.a), static_cast<T>(step.b), step.x_lacks_d},
-        row_size_, stream);
+    run(arguments<T>(start_, column_, value_, d, count_, col_size_, team_), step_end<T>(step), row_size_, stream);
   });
 }
 
 std::int64_t BlockProduct::bytes() const {
+  if (sliced_) return sliced_->bytes();
   return static_cast<std::int64_t>(start_.bytes() + column_.bytes() + value_.bytes());
 }
 

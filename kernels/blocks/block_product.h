@@ -2,17 +2,20 @@
 //
 //   row i of blocks has R rows of C·n entries, which lie one after another: values[r][k][c] of its n blocks k
 //
-// A team of 4, 8, 16 or 32 lanes has a row of blocks, or four warps do where there are few; each entry of x is read once for
-// R rows. So rows of few unknowns stream as long ones do, and a level of some hundred nodes is done in microseconds.
+// Where there are many rows of blocks, a lane has one (sliced_product.h). Else a team of 4, 8, 16 or 32 lanes has a row of
+// blocks, or four warps do where there are few; each entry of x is read once for R rows. So rows of few unknowns stream as
+// long ones do, and a level of some hundred nodes is done in microseconds.
 //
 // Threads: as Plan.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "kernels/base/device.h"
 #include "kernels/base/types.h"
 #include "kernels/blocks/block_rows.h"
+#include "kernels/blocks/sliced_product.h"
 
 namespace shardmat::blocks {
 
@@ -44,6 +47,7 @@ class BlockProduct {
   ValueType type_;
   int row_size_, col_size_, team_;
   std::int64_t count_;
+  std::optional<SlicedProduct> sliced_;  ///< then the buffers are empty
   Buffer start_, column_, value_;
 };
 

@@ -101,13 +101,31 @@ __global__ void compare(std::int64_t count, const T* a, const T* b, unsigned* di
   if (i < count && a[i] != b[i]) *differ = 1;
 }
 
-/// Signs of two random vectors for eight pairs: bits of an unknown (S. Vigna's splitmix64).
-__device__ unsigned signs_of(std::uint64_t unknown) {
-  std::uint64_t z = (unknown + 1) * 0x9e3779b97f4a7c15u;
+/// Random bits (S. Vigna's splitmix64).
+__device__ std::uint64_t bits_of(std::uint64_t number) {
+  std::uint64_t z = (number + 1) * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return static_cast<unsigned>((z ^ (z >> 31)) >> 40);
+  return z ^ (z >> 31);
 }
+
+template <class T>
+__global__ void convert(std::int64_t count, const double* from, T* to) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < count) to[i] = static_cast<T>(from[i]);
+}
+
+template <class T>
+__global__ void make_fractions(std::int64_t count, T* to) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const std::uint64_t bits = bits_of(static_cast<std::uint64_t>(i));
+  const double fraction = 0.5 + static_cast<double>(bits >> 12) * 0x1p-53;
+  to[i] = static_cast<T>((bits & 1) != 0 ? fraction : -fraction);
+}
+
+/// Signs of two random vectors for eight pairs.
+__device__ unsigned signs_of(std::uint64_t unknown) { return static_cast<unsigned>(bits_of(unknown) >> 40); }
 
 constexpr int kPairs = 8, kSumBlocks = 512;
 
@@ -191,6 +209,23 @@ BlockRows take_rows(const EntryRows& rows, int size, const std::int64_t* row_of,
   cuda::launch(take_values, out.count * kLanes, kThreads, stream, source, out.count, out.start.as<std::int64_t>(),
                out.column.as<std::int32_t>(), out.value.as<double>());
   return out;
+}
+
+Buffer values_in(const BlockRows& a, ValueType type, Stream& stream) {
+  const std::int64_t values = a.blocks * a.block_entries();
+  Buffer to(stream.device(), static_cast<std::size_t>(values) * size_of(type));
+  dispatch(type, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    cuda::launch(convert<T>, values, kThreads, stream, values, a.value.as<double>(), to.as<T>());
+  });
+  return to;
+}
+
+void fill_fractions(ValueType type, std::int64_t count, void* to, Stream& stream) {
+  dispatch(type, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    cuda::launch(make_fractions<T>, count, kThreads, stream, count, static_cast<T*>(to));
+  });
 }
 
 bool same_pattern(const BlockRows& a, const BlockRows& b, Stream& stream) {

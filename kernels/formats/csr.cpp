@@ -139,6 +139,13 @@ void ConversionInput::replace_values(const ValueView& values) {
   if (csr_) update_csr(*csr_, *this);
 }
 
+ConversionInput::ConversionInput(std::shared_ptr<CsrStorage> on_device, Stream& stream)
+    : type_(on_device->type), stream_(stream), csr_(std::move(on_device)) {
+  matrix_.rows = csr_->rows, matrix_.cols = csr_->cols;
+}
+
+std::int64_t ConversionInput::nnz() const { return matrix_.row_ptr.empty() && csr_ ? csr_->nnz : matrix_.nnz(); }
+
 std::shared_ptr<CsrStorage> ConversionInput::csr() {
   if (!csr_) {
     require_memory(stream_.device(), csr_bytes_to_allocate(*this), "the matrix in format csr");

@@ -26,12 +26,24 @@ void fill_ranges(const Buffer& buffer, std::int64_t count, Stream& stream, const
     convert(0, count, buffer.as<To>());
     return;
   }
-  HostVector<To> chunk(static_cast<std::size_t>(std::min(count, kChunk)));
-  for (std::int64_t first = 0; first < count; first += kChunk) {
-    const std::int64_t length = std::min(kChunk, count - first);
-    convert(first, length, chunk.data());
-    copy_to_device(buffer.as<To>() + first, chunk.data(), static_cast<std::size_t>(length) * sizeof(To), stream);
+  // Two page-locked buffers in turn: threads write one while the device reads the other.
+  constexpr std::int64_t kLockedChunk = (std::int64_t{16} << 20) / static_cast<std::int64_t>(sizeof(To));
+  const bool locks = count >= 4 * kLockedChunk;
+  const std::int64_t room = std::min(count, locks ? kLockedChunk : kChunk);
+  HostBuffer chunk[2];
+  Event read[2] = {Event(stream.device()), Event(stream.device())};
+  for (HostBuffer& one : chunk)
+    if (locks || &one == chunk) one.reserve(static_cast<std::size_t>(room) * sizeof(To), stream.device(), locks);
+  int turn = 0;
+  for (std::int64_t first = 0; first < count; first += room, turn ^= locks ? 1 : 0) {
+    const std::int64_t length = std::min(room, count - first);
+    if (first >= 2 * room) read[turn].synchronize();
+    convert(first, length, chunk[turn].as<To>());
+    const auto copy = locks ? copy_to_device_async : copy_to_device;
+    copy(buffer.as<To>() + first, chunk[turn].data(), static_cast<std::size_t>(length) * sizeof(To), stream);
+    read[turn].record(stream);
   }
+  if (locks) stream.synchronize();
 }
 
 /// Writes entry(k), k = 0 … count - 1, as To into `buffer`.

@@ -290,6 +290,8 @@ void write_levels(Table& t, const MultigridReport& r) {
   for (const SetupPart& part : r.parts)
     parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", part.name, human_seconds(part.seconds));
   t.row("set-up", parts);
+  if (r.set_up_on_gpu) t.row("set up on", "the GPU, levels below 5,000 unknowns in host memory");
+  else if (!r.why_on_host.empty()) t.row("set up on", fmt::format("the host: {}", r.why_on_host));
   t.row("coarse space", r.modes + (r.smoothed ? "" : ", not smoothed: the matrix is far from symmetric"));
   t.row("cycle", fmt::format("{}, smoother {}", r.cycle, r.smoother));
 }
@@ -302,11 +304,18 @@ ordered_json json_of(const MultigridReport& r) {
   }
   ordered_json parts = ordered_json::array();
   for (const SetupPart& part : r.parts) parts.push_back({{"name", part.name}, {"seconds", part.seconds}});
-  return {{"levels", levels},           {"operator_complexity", r.operator_complexity},
-          {"near_null_space", r.modes}, {"cycle", r.cycle},
-          {"smoother", r.smoother},     {"smoothed", r.smoothed},
-          {"setup_seconds", r.seconds}, {"setup_parts", parts},
-          {"memory_bytes", r.bytes}};
+  ordered_json all = {{"levels", levels},
+                      {"operator_complexity", r.operator_complexity},
+                      {"near_null_space", r.modes},
+                      {"cycle", r.cycle},
+                      {"smoother", r.smoother},
+                      {"smoothed", r.smoothed},
+                      {"setup_seconds", r.seconds},
+                      {"setup_parts", parts},
+                      {"setup_on_gpu", r.set_up_on_gpu},
+                      {"memory_bytes", r.bytes}};
+  if (!r.why_on_host.empty()) all["why_setup_on_host"] = r.why_on_host;
+  return all;
 }
 
 ordered_json json_of(const DirectReport& r) {

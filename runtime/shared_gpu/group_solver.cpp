@@ -100,6 +100,7 @@ std::string GroupSolver::answer() const {
   if (multigrid_) {
     made.put(multigrid_->levels), made.put(multigrid_->operator_complexity), made.put(multigrid_->modes);
     made.put(multigrid_->cycle), made.put(multigrid_->smoother), made.put(multigrid_->seconds), made.put(multigrid_->bytes);
+    made.put(multigrid_->set_up_on_gpu), made.put(multigrid_->why_on_host);
   }
   return made.text();
 }
@@ -112,6 +113,7 @@ void GroupSolver::take_answer(const std::string& text) {
   MultigridReport& report = multigrid_.emplace();
   from.get(report.levels), from.get(report.operator_complexity), from.get(report.modes);
   from.get(report.cycle), from.get(report.smoother), from.get(report.seconds), from.get(report.bytes);
+  from.get(report.set_up_on_gpu), from.get(report.why_on_host);
 }
 
 void GroupSolver::refresh() {

@@ -25,7 +25,7 @@ namespace {
 
 using krylov::Reason;
 
-constexpr std::int64_t kIterationsAGraph = 8;
+constexpr std::int64_t kIterationsAGraph = 8, kFewIterations = 32;
 constexpr std::int64_t kHostIterationsBetweenLooks = 16;  // a look costs a message between ranks
 /// Seconds between looks; later a share of the time so far. During a look the device is idle; after the last iteration it
 /// works in vain until the next one.
@@ -435,7 +435,10 @@ void SolveLoop::iterate() {
   look();
   const bool records = !looks_often && options_.graph && product_.exchange().capturable() && preconditioner_.capturable();
   std::optional<Graph> graph;
-  const std::int64_t cycles = records && goes_on() ? std::max<std::int64_t>(1, kIterationsAGraph / cycle) : 1;
+  // Iterations behind the last one that is needed are for nothing; where few are needed, each has many kernels.
+  const std::int64_t usual = preconditioner_.usual_iterations();
+  const std::int64_t at_once = usual > 0 && usual <= kFewIterations ? 1 : kIterationsAGraph;
+  const std::int64_t cycles = records && goes_on() ? std::max<std::int64_t>(1, at_once / cycle) : 1;
   if (records && goes_on()) {
     graph.emplace(stream_, [&] {
       for (std::int64_t i = 0; i < cycles; ++i) run_cycle();

@@ -9,6 +9,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
+#include "kernels/vector.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/vector_operations.h"
@@ -175,12 +176,66 @@ std::optional<Spectrum> RitzValues::extremes() const {
   return all;
 }
 
+namespace {
+
+/// What the steps need of vectors, whoever has them: r is random at first.
+struct LanczosParts {
+  std::function<void()> multiply, precondition;                 ///< q = A·p, z = M·r
+  std::function<double()> pq, pp, rz;                           ///< dot products
+  std::function<void()> take_z;                                 ///< p = z
+  std::function<void(double alpha)> reduce;                     ///< r = r − alpha·q
+  std::function<void(double beta)> turn;                        ///< p = z + beta·p
+  std::function<void(double value, const char* what)> require;  ///< throws unless the value is positive
+};
+
+Spectrum run_lanczos(const LanczosParts& on, std::int64_t rows, ValueType type, int steps) {
+  on.precondition();
+  on.take_z();
+  std::vector<double> diagonal, beside;
+  double rz = on.rz(), beta = 0, alpha_before = 1;
+  on.require(rz, "the preconditioner");
+  const double noise = type == ValueType::f64 ? 1e-13 : 1e-5;
+  double largest = 0;
+  const double least = (type == ValueType::f64 ? 1e-24 : 1e-10) * rz;  // below it, rounding errors are left
+  for (int i = 0; i < steps && i < rows && rz > least; ++i) {
+    on.multiply();
+    const double pq = on.pq();
+    const double quotient = pq / on.pp();  // of Rayleigh
+    largest = std::max(largest, quotient);
+    if (std::abs(quotient) < noise * largest) break;  // what is left lies in the null space
+    on.require(pq, "the matrix");
+    const double alpha = rz / pq;
+    diagonal.push_back(1 / alpha + (i == 0 ? 0 : beta / alpha_before));
+    on.reduce(alpha);
+    on.precondition();
+    const double next = on.rz();
+    beta = next / rz;
+    beside.push_back(std::sqrt(std::max(0.0, beta)) / alpha);
+    alpha_before = alpha;
+    rz = next;
+    on.turn(beta);
+  }
+  if (diagonal.empty()) return {1, 1};  // no rows
+  const std::vector<double> values = tridiagonal_eigenvalues(diagonal, beside);
+  return {values.front(), values.back()};
+}
+
+void require_positive(double value, const char* what, std::string_view setting) {
+  if (value > 0) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("{} is not positive definite, so its eigenvalues cannot be bounded as {} needs it. Take "
+                          "another {}, as {}",
+                          what, fmt::format("the {} chebyshev", setting), setting, setting == "solver" ? "gmres" : "jacobi"),
+              std::string(setting));
+}
+
+}  // namespace
+
 Spectrum estimate_spectrum(const SpectrumParts& parts, int steps, std::string_view setting, Stream& stream) {
   if (parts.rows->size() == 0) return {1, 1};
   Context& context = parts.rows->context();
-  const ValueType type = parts.type;
   const std::int64_t columns = parts.columns;
-  const auto vector = [&] { return DistributedVector(parts.rows, type, columns); };
+  const auto vector = [&] { return DistributedVector(parts.rows, parts.type, columns); };
   DistributedVector r = vector(), z = vector(), p = vector(), q = vector();
   VectorSums sums(context, columns);
   Buffer on_device;
@@ -193,48 +248,54 @@ Spectrum estimate_spectrum(const SpectrumParts& parts, int steps, std::string_vi
     copy_to_host(&value, on_device.data(), sizeof value, stream);
     return value;
   };
-  const auto require_positive = [&](double value, const char* what) {
-    context.communicator().run_agreed([&] {
-      if (!(value > 0))
-        throw Error(
-            ErrorKind::usage,
-            fmt::format("{} is not positive definite, so its eigenvalues cannot be bounded as {} needs it. Take "
-                        "another {}, as {}",
-                        what, fmt::format("the {} chebyshev", setting), setting, setting == "solver" ? "gmres" : "jacobi"),
-            std::string(setting));
-    });
-  };
   fill_random(r, 11, Entries::fractions, stream);
   parts.project(r.view());
-  parts.precondition(r.view(), z.view());
-  copy(z, p, stream);
-  std::vector<double> diagonal, beside;
-  double rz = dot(r, z), beta = 0, alpha_before = 1;
-  require_positive(rz, "the preconditioner");
-  const double noise = type == ValueType::f64 ? 1e-13 : 1e-5;
-  double largest = 0;
-  const double least = (type == ValueType::f64 ? 1e-24 : 1e-10) * rz;  // below it, rounding errors are left
-  for (int i = 0; i < steps && i < parts.rows->size() && rz > least; ++i) {
-    parts.multiply(p.view(), q.view());
-    const double pq = dot(p, q);
-    const double quotient = pq / dot(p, p);  // of Rayleigh
-    largest = std::max(largest, quotient);
-    if (std::abs(quotient) < noise * largest) break;  // what is left lies in the null space
-    require_positive(pq, "the matrix");
-    const double alpha = rz / pq;
-    diagonal.push_back(1 / alpha + (i == 0 ? 0 : beta / alpha_before));
-    axpy({-alpha}, q, r, stream);
-    parts.precondition(r.view(), z.view());
-    const double next = dot(r, z);
-    beta = next / rz;
-    beside.push_back(std::sqrt(std::max(0.0, beta)) / alpha);
-    alpha_before = alpha;
-    rz = next;
-    xpay(z, {beta}, p, stream);
-  }
-  if (diagonal.empty()) return {1, 1};  // no rows
-  const std::vector<double> values = tridiagonal_eigenvalues(diagonal, beside);
-  return {values.front(), values.back()};
+  LanczosParts on;
+  on.multiply = [&] { parts.multiply(p.view(), q.view()); };
+  on.precondition = [&] { parts.precondition(r.view(), z.view()); };
+  on.pq = [&] { return dot(p, q); };
+  on.pp = [&] { return dot(p, p); };
+  on.rz = [&] { return dot(r, z); };
+  on.take_z = [&] { copy(z, p, stream); };
+  on.reduce = [&](double alpha) { axpy({-alpha}, q, r, stream); };
+  on.turn = [&](double beta) { xpay(z, {beta}, p, stream); };
+  on.require = [&](double value, const char* what) {
+    context.communicator().run_agreed([&] { require_positive(value, what, setting); });
+  };
+  return run_lanczos(on, parts.rows->size(), parts.type, steps);
+}
+
+double estimate_largest(std::int64_t rows, ValueType type, const std::function<void(void* r)>& begin,
+                        const std::function<void(const void* x, void* y)>& multiply,
+                        const std::function<void(const void* r, void* z)>& precondition, int steps, std::string_view setting,
+                        Stream& stream) {
+  if (rows == 0) return 1;
+  const auto bytes = static_cast<std::size_t>(rows) * size_of(type);
+  const Device device = stream.device();
+  require_memory(device, 4 * static_cast<std::int64_t>(bytes), "the vectors of an estimate of eigenvalues");
+  const Buffer r(device, bytes), z(device, bytes), p(device, bytes), q(device, bytes), sums(device, 2 * sizeof(double));
+  DotProducts dots(device);
+  const auto dot = [&](const Buffer& a, const Buffer& b) {
+    dots.compute(type, rows, a.data(), b.data(), sums.as<double>(), stream);
+    double value = 0;
+    copy_to_host(&value, sums.data(), sizeof value, stream);
+    return value;
+  };
+  const auto add = [&](double a, const Buffer& x, double b, const Buffer& y) {
+    combine(type, rows, 1, {a}, x.data(), {b}, y.data(), stream);
+  };
+  begin(r.data());
+  LanczosParts on;
+  on.multiply = [&] { multiply(p.data(), q.data()); };
+  on.precondition = [&] { precondition(r.data(), z.data()); };
+  on.pq = [&] { return dot(p, q); };
+  on.pp = [&] { return dot(p, p); };
+  on.rz = [&] { return dot(r, z); };
+  on.take_z = [&] { add(1, z, 0, p); };
+  on.reduce = [&](double alpha) { add(-alpha, q, 1, r); };
+  on.turn = [&](double beta) { add(1, z, beta, p); };
+  on.require = [&](double value, const char* what) { require_positive(value, what, setting); };
+  return run_lanczos(on, rows, type, steps).largest;
 }
 
 Spectrum estimate_spectrum(const Product& product, const Preconditioner& preconditioner, int steps, std::string_view setting,

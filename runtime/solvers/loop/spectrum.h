@@ -74,6 +74,12 @@ struct SpectrumParts {
 /// Error(usage) where it finds that they are not; the error names `setting`, which is "solver" or "preconditioner".
 /// Collective; the same on all ranks.
 Spectrum estimate_spectrum(const SpectrumParts& parts, int steps, std::string_view setting, Stream& stream);
+/// The same on a device that has all rows, for the largest one alone, and from the r that begin() writes: no row map is
+/// needed. `multiply` and `precondition` take vectors of `type` with `rows` entries. Not collective.
+double estimate_largest(std::int64_t rows, ValueType type, const std::function<void(void* r)>& begin,
+                        const std::function<void(const void* x, void* y)>& multiply,
+                        const std::function<void(const void* r, void* z)>& precondition, int steps, std::string_view setting,
+                        Stream& stream);
 /// The same for a product. Overwrites its x().
 Spectrum estimate_spectrum(const Product& product, const Preconditioner& preconditioner, int steps, std::string_view setting,
                            Stream& stream);

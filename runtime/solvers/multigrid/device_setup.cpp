@@ -3,13 +3,13 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "kernels/blocks/setup.h"
+#include "kernels/formats/upload.h"
 #include "runtime/context/context.h"
 #include "runtime/solvers/multigrid/free_modes.h"
 #include "runtime/solvers/multigrid/hierarchy.h"
@@ -30,24 +30,9 @@ struct LeaveDevice {
   std::string why;
 };
 
-template <class T>
-Buffer uploaded(const T* from, std::int64_t count, Stream& stream) {
-  Buffer to(stream.device(), at(count) * sizeof(T));
-  copy_to_device(to.data(), from, to.bytes(), stream);
-  return to;
-}
-
-/// The same for values of any type.
 template <class T, class Values>
-Buffer uploaded_as(const Values& from, std::int64_t count, Stream& stream) {
-  if constexpr (std::is_same_v<std::decay_t<decltype(from[0])>, T>) {
-    if (count > 0) return uploaded<T>(&from[0], count, stream);
-  }
-  HostVector<T> converted(at(count));
-  parallel_ranges(count, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t k = begin; k < end; ++k) converted[at(k)] = static_cast<T>(from[at(k)]);
-  });
-  return uploaded<T>(converted.data(), count, stream);
+Buffer uploaded(const Values& from, std::int64_t count, Stream& stream) {
+  return upload<T>(count, stream, [&](std::int64_t k) { return static_cast<T>(from[static_cast<std::size_t>(k)]); });
 }
 
 /// The rows of the matrix by nodes.
@@ -57,19 +42,15 @@ BlockRows rows_on_device(DistributedMatrix& matrix, int size, Stream& stream) {
   Buffer row_of, source_of;
   if (!map.in_source_order()) {
     const HostVector<std::int64_t> rows = map.rows_by_place(), sources = rows_of_columns(matrix);
-    row_of = uploaded(rows.data(), std::ssize(rows), stream);
-    source_of = uploaded_as<std::int32_t>(sources, std::ssize(sources), stream);
+    row_of = uploaded<std::int64_t>(rows, std::ssize(rows), stream);
+    source_of = uploaded<std::int32_t>(sources, std::ssize(sources), stream);
   }
   require_memory(stream.device(), 8 * (csr.rows + 1) + 12 * csr.nnz(), "the rows of multigrid's finest level");
-  const Buffer row_ptr = [&] {
-    if (csr.row_ptr[0] == 0) return uploaded(csr.row_ptr.data(), csr.rows + 1, stream);
-    HostVector<std::int64_t> offsets(csr.row_ptr.begin(), csr.row_ptr.begin() + csr.rows + 1);
-    for (std::int64_t& offset : offsets) offset -= csr.row_ptr[0];
-    return uploaded(offsets.data(), csr.rows + 1, stream);
-  }();
-  const Buffer column =
-      csr.col_idx.visit([&](const auto& from) { return uploaded_as<std::int32_t>(from, csr.nnz(), stream); });
-  const Buffer value = csr.values.visit([&](const auto& from) { return uploaded_as<double>(from, csr.nnz(), stream); });
+  const std::int64_t begin = csr.row_ptr[0];
+  const Buffer row_ptr =
+      upload<std::int64_t>(csr.rows + 1, stream, [&](std::int64_t i) { return csr.row_ptr[at(i)] - begin; });
+  const Buffer column = csr.col_idx.visit([&](auto from) { return uploaded<std::int32_t>(from, csr.nnz(), stream); });
+  const Buffer value = csr.values.visit([&](auto from) { return uploaded<double>(from, csr.nnz(), stream); });
   return blocks::take_rows({csr.rows, row_ptr.as<std::int64_t>(), column.as<std::int32_t>(), value.as<double>()}, size,
                            row_of.bytes() > 0 ? row_of.as<std::int64_t>() : nullptr,
                            source_of.bytes() > 0 ? source_of.as<std::int32_t>() : nullptr, stream);
@@ -114,7 +95,7 @@ DeviceModes find_modes(const BlockRows& a, const MultigridOptions& options, Comm
   if (wanted.kind == WantedModes::rigid) {
     const NodeCoordinates& coordinates = *options.coordinates;
     const Centre centre = centre_of(coordinates, *nodes);
-    const Buffer on_device = uploaded(coordinates.of_own.data(), std::ssize(coordinates.of_own), stream);
+    const Buffer on_device = uploaded<double>(coordinates.of_own, std::ssize(coordinates.of_own), stream);
     DeviceModes found{
         coordinates.dimensions == 2 ? 3 : 6,
         blocks::rigid_body_modes(on_device, coordinates.dimensions, a.count, s, centre.at.data(), centre.reach, stream),
@@ -148,7 +129,6 @@ void require_held_bodies(const BlockRows& a, const Buffer& diagonal, const block
 }  // namespace
 
 std::string Hierarchy::why_not_on_device(const HeldRows* held) const {
-  if (context_.device().backend != Backend::cuda) return "the backend is host";
   if (context_.communicator().size() > 1) return "there are several ranks";
   if (columns_ > 1) return "there are several right-hand sides";
   if (held != nullptr && !held->rows().empty()) return "penalty rows are held";
@@ -169,10 +149,12 @@ bool Hierarchy::build_on_device(DistributedMatrix& matrix, const HeldRows* held,
   Stream& stream = context_.stream();
   const auto give_up = [&](std::string why) {
     clear_levels();
-    report_.why_on_host = std::move(why);
+    report_.set_up_on_gpu = false, report_.why_on_host = std::move(why);
     return false;
   };
   clear_levels();
+  report_.set_up_on_gpu = false, report_.why_on_host.clear();
+  if (context_.device().backend != Backend::cuda) return false;
   report_.why_on_host = why_not_on_device(held);
   if (!report_.why_on_host.empty()) return false;
   const std::int64_t least = std::max(kLeastOnDevice, options_.coarse_size);
@@ -185,6 +167,7 @@ bool Hierarchy::build_on_device(DistributedMatrix& matrix, const HeldRows* held,
     DeviceModes modes = find_modes(a, options_, context_.communicator(), stream);
     took_on_device("near null space");
     report_.modes = modes.why;
+    report_.set_up_on_gpu = true;
     null_vectors_ = {};
     null_vectors_.constants = size == 1 && modes.count == 1;
     Growth growth;

@@ -8,6 +8,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/memory_limits.h"
+#include "kernels/blocks/setup.h"
 #include "runtime/solvers/loop/spectrum.h"
 #include "runtime/solvers/multigrid/block_steps.h"
 
@@ -58,8 +59,7 @@ SmootherInputs Level::smoother_inputs(int degree) const {
   return {a_, *passes_, context_.device(), type_, size_, nodes_->own(), degree, r(), x()};
 }
 
-template <class Inverse>
-double Level::find_radius_by(const Inverse& inverse, int steps, Stream& stream) const {
+double Level::find_radius(const HostVector<double>& inverse, int steps, Stream& stream) const {
   Buffer scratch;
   std::optional<BlockSteps> jacobi;
   context_.communicator().run_agreed([&] {
@@ -79,12 +79,18 @@ double Level::find_radius_by(const Inverse& inverse, int steps, Stream& stream) 
   return kAbove * estimate_spectrum(parts, steps, "preconditioner", stream).largest;
 }
 
-double Level::find_radius(const HostVector<double>& inverse, int steps, Stream& stream) const {
-  return find_radius_by(inverse, steps, stream);
-}
-
 double Level::find_radius(const Buffer& inverse, int steps, Stream& stream) const {
-  return find_radius_by(inverse, steps, stream);
+  BlockSteps jacobi(smoother_inputs(1));
+  jacobi.put(inverse, stream);
+  const Buffer scratch(context_.device(), at(a_.x_bytes()));
+  return kAbove * estimate_largest(
+                      nodes_->own() * size_, type_,
+                      [&](void* r) { blocks::fill_fractions(type_, nodes_->own() * size_, r, stream); },
+                      [&](const void* x, void* y) { a_.multiply(1, x, 0, y, stream); },
+                      [&](const void* r, void* z) {
+                        jacobi.step(r, scratch.data(), z, {1, 0}, krylov::Before::nothing, stream);
+                      },
+                      steps, "preconditioner", stream);
 }
 
 void Level::set_smoother(const SmootherEntry& entry, int degree, const Buffer& inverse, double radius) {

@@ -79,8 +79,6 @@ class Level {
   void take_smoother(const NodeRows& a, const HostVector<double>& inverse, double radius);
   /// By how much power steps of M·A make a vector longer in the end: about the largest magnitude of its eigenvalues.
   double find_growth(Stream& stream) const;
-  template <class Inverse>
-  double find_radius_by(const Inverse& inverse, int steps, Stream& stream) const;
 
   Context& context_;
   ValueType type_;

@@ -11,11 +11,13 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "kernels/blocks/setup.h"
 #include "kernels/choose/registry.h"
 #include "kernels/choose/spmm_registry.h"
 #include "kernels/conversion.h"
 #include "kernels/formats/bcsr.h"
 #include "kernels/formats/csr.h"
+#include "kernels/formats/packed.h"
 
 namespace shardmat::multigrid {
 namespace {
@@ -211,6 +213,39 @@ blocks::BlockRows uploaded(const NodeRows& m, std::int64_t cols, const Place& pl
   return out;
 }
 
+/// From so many rows on, the packed format streams single entries with shorter indices than rows of blocks.
+constexpr std::int64_t kManyOfSingleRows = 100'000;
+
+/// Single entries as CSR, which shares nothing with `rows`.
+std::shared_ptr<CsrStorage> csr_of(const blocks::BlockRows& rows, ValueType type, Stream& stream) {
+  auto csr = std::make_shared<CsrStorage>();
+  csr->device = stream.device(), csr->type = type, csr->format = "csr";
+  csr->rows = rows.count, csr->cols = rows.cols, csr->nnz = rows.blocks;
+  csr->wide_offsets = true;
+  csr->row_ptr = Buffer(stream.device(), rows.start.bytes());
+  csr->col_idx = Buffer(stream.device(), rows.column.bytes());
+  copy_on_device(csr->row_ptr.data(), rows.start.data(), rows.start.bytes(), stream);
+  copy_on_device(csr->col_idx.data(), rows.column.data(), rows.column.bytes(), stream);
+  csr->values = blocks::values_in(rows, type, stream);
+  return csr;
+}
+
+/// Rows as they come, or sorted by their length within windows where they differ.
+std::shared_ptr<Storage> packed(const blocks::BlockRows& rows, ValueType type, Stream& stream) {
+  const Format& format = find_format("packed");
+  ConversionInput input(csr_of(rows, type, stream), stream);
+  const auto layout = [](int window) { return Policy{{"block", 1}, {"lanes", 1}, {"shift", 0}, {"window", window}}; };
+  const Policy plain = layout(1), sorted = layout(1024);
+  const std::int64_t padding = rows.blocks * static_cast<std::int64_t>(size_of(type)) / 8;
+  const bool sorts = format.bytes(input, plain) > format.bytes(input, sorted) + padding;
+  const Policy& taken = sorts ? sorted : plain;
+  require_memory(stream.device(), format.bytes(input, taken), "a level of multigrid");
+  std::shared_ptr<Storage> storage = format.convert(input, taken);
+  storage->format = format.name, storage->layout = taken;
+  stream.synchronize();
+  return storage;
+}
+
 /// The first kernel in the list that runs on the format: no measuring.
 template <class Kernels>
 const auto& kernel_on(const Kernels& list, const Storage& storage) {
@@ -220,6 +255,18 @@ const auto& kernel_on(const Kernels& list, const Storage& storage) {
   if (found == list.end())
     throw Error(ErrorKind::internal, fmt::format("no kernel multiplies {} on this backend", storage.format));
   return *found;
+}
+
+/// Most slots of stencils share their columns: then fewer bytes than indices alone would take come with the values.
+const Kernel& packed_kernel(const Storage& storage) {
+  const std::int64_t indices = storage.bytes - storage.nnz * static_cast<std::int64_t>(size_of(storage.type));
+  const bool is_stencil = indices < storage.nnz;
+  const auto taken = [&](const Kernel& kernel) {
+    return kernel.name == (is_stencil ? "packed_stencil" : "packed") && kernel.backend == storage.device.backend &&
+           (kernel.supports == nullptr || kernel.supports(storage));
+  };
+  const auto found = std::find_if(kernels().begin(), kernels().end(), taken);
+  return found != kernels().end() ? *found : kernel_on(kernels(), storage);
 }
 
 }  // namespace
@@ -279,10 +326,24 @@ Operator::Operator(const blocks::BlockRows& rows, const Nodes& cols, bool square
 }
 
 void Operator::keep(const blocks::BlockRows& rows, bool square, Context& context, ValueType type) {
-  on_gpu_.emplace(rows, type, context.stream());
+  Stream& stream = context.stream();
+  if (square && rows.block_entries() == 1 && rows.count >= kManyOfSingleRows) {
+    storage_ = packed(rows, type, stream);
+    const auto& kernel = packed_kernel(*storage_);
+    one_ = make_plan(kernel, storage_, kernel.policies({})[0], stream);
+    return;
+  }
+  on_gpu_.emplace(rows, type, stream);
   if (!stays_here_ || !square) return;
   require_memory(context.device(), x_bytes_, "a level of multigrid");
   other_x_ = Buffer(context.device(), at(x_bytes_));
+}
+
+void Operator::update(const blocks::BlockRows& rows, Stream& stream) {
+  if (on_gpu_) return on_gpu_->update(rows, stream);
+  ConversionInput input(csr_of(rows, storage_->type, stream), stream);
+  update_packed(*storage_, input);
+  stream.synchronize();
 }
 
 void Operator::update(const NodeRows& rows, Stream& stream) {

@@ -28,7 +28,7 @@ class Operator {
 
   /// New values on the same pattern. Not collective.
   void update(const NodeRows& rows, Stream& stream);
-  void update(const blocks::BlockRows& rows, Stream& stream) { on_gpu_->update(rows, stream); }
+  void update(const blocks::BlockRows& rows, Stream& stream);
 
   /// Row-major vectors of sum_type(), nodes in the order of NodeRows: Y = alpha·A·X + beta·Y in stream order. Collective.
   void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const;
@@ -38,7 +38,7 @@ class Operator {
   /// collective. REQUIRES: takes_steps().
   void multiply(blocks::SmootherStep step, Stream& stream) const;
   /// A product may go together with what a smoother does behind it: no X moves, and there is one right-hand side on a GPU.
-  bool takes_steps() const { return other_x_.bytes() > 0; }
+  bool takes_steps() const { return on_gpu_ && other_x_.bytes() > 0; }
   /// Memory for this rank's entries of X.
   void* x() const { return takes_steps() && x_is_other_ ? other_x_.data() : exchange_->local_x(); }
   /// As Exchange::wait().

@@ -273,7 +273,7 @@ void refresh_takes_new_values(const Case& c) {
   load.values = Values::updatable;
   Context& context = context_of(c);
   for (const char* const refresh : {"keep", "smooth", "anew"}) {
-    DistributedMatrix matrix(open_matrix("poisson7:n=16,uniform", world()), context, load);
+    DistributedMatrix matrix(open_matrix("poisson7:n=20,uniform", world()), context, load);
     DistributedVector b(matrix, VectorLayout::rows, ValueType::f64), x(matrix, VectorLayout::rows, ValueType::f64);
     HostVector<double> of_b;
     for (const std::int64_t id : matrix.y_rows()->ids_by_place()) of_b.push_back(test::x_at(id, 0));
@@ -283,7 +283,7 @@ void refresh_takes_new_values(const Case& c) {
     options.preconditioning.multigrid.refresh = refresh;
     Solver solver(matrix, options);
     const std::int64_t before = solver.solve(b, x).iterations;
-    const auto source = open_matrix("poisson7:n=16,uniform", world()).rows;
+    const auto source = open_matrix("poisson7:n=20,uniform", world()).rows;
     std::vector<double> values;
     for (const std::int64_t id : matrix.y_rows()->ids_by_place()) {
       const auto row = source->read_rows(id, id + 1);
