@@ -32,38 +32,45 @@ __global__ void __launch_bounds__(kThreads) find_roots(Graph g, int* state, unsi
     if (lane == 0) taken = atomicAdd(next, 1ull);
     const auto i = static_cast<std::int64_t>(__shfl_sync(mask, taken, 0, kTeam));
     if (i >= g.count) return;
-    int mine = kNoRoot;
-    if (g.alone[i] == 0) {
-      const std::int64_t begin = g.start[i], end = g.start[i + 1];
+    bool is_root = g.alone[i] == 0;
+    const std::int64_t begin = g.start[i], end = g.start[i + 1];
+    // Each lane walks the nodes around one neighbour, and waits where one before i is open.
+    for (std::int64_t first = begin - 1; first < end && is_root; first += kTeam) {
+      const std::int64_t k = first + lane, u = k < begin ? i : k < end ? __ldg(g.node + k) : -1;
+      const std::int64_t last = u < 0 ? 0 : __ldg(g.start + u + 1);
+      std::int64_t l = u < 0 ? 0 : __ldg(g.start + u);
+      bool done = u < 0, self = u >= 0 && u < i;  // u itself is not among its neighbours
       while (true) {
-        bool root = false, open = false;
-        for (std::int64_t k = begin - 1 + lane; k < end; k += kTeam) {
-          const std::int64_t u = k < begin ? i : __ldg(g.node + k), last = __ldg(g.start + u + 1);
-          if (u < i) {
-            const int other = states[u];
-            root = root || other == kRoot, open = open || other == kOpen;
-          }
-          for (std::int64_t l = __ldg(g.start + u); l < last; l += kAhead) {
-            int other[kAhead];
-            bool before = false;
+        bool root = false;
+        if (!done) {
+          const int of_self = self ? states[u] : kNoRoot;
+          self = of_self == kOpen;
+          root = of_self == kRoot;
+          int other[kAhead];
+          bool before = true;
 #pragma unroll
-            for (int a = 0; a < kAhead; ++a) {
-              const std::int64_t j = l + a < last ? __ldg(g.node + l + a) : i;
-              before = j < i;
-              other[a] = before ? states[j] : kNoRoot;
-            }
-#pragma unroll
-            for (int a = 0; a < kAhead; ++a) root = root || other[a] == kRoot, open = open || other[a] == kOpen;
-            if (!before) break;  // neighbours ascend
+          for (int a = 0; a < kAhead; ++a) {
+            const std::int64_t j = l + a < last ? __ldg(g.node + l + a) : i;
+            before = before && j < i;  // neighbours ascend
+            other[a] = before ? states[j] : kNoRoot;
           }
+          bool passes = true;
+#pragma unroll
+          for (int a = 0; a < kAhead; ++a) {
+            root = root || other[a] == kRoot;
+            passes = passes && other[a] == kNoRoot;
+            l += passes ? 1 : 0;
+          }
+          done = passes && !before && !self;
         }
-        if (__any_sync(mask, root)) break;
-        if (!__any_sync(mask, open)) {
-          mine = kRoot;
+        if (__any_sync(mask, root)) {
+          is_root = false;
           break;
         }
+        if (__all_sync(mask, done)) break;
       }
     }
+    const int mine = is_root ? kRoot : kNoRoot;
     if (lane == 0) states[i] = mine;
   }
 }

@@ -27,7 +27,7 @@ void fill_ranges(const Buffer& buffer, std::int64_t count, Stream& stream, const
     return;
   }
   // Two page-locked buffers in turn: threads write one while the device reads the other.
-  constexpr std::int64_t kLockedChunk = (std::int64_t{16} << 20) / static_cast<std::int64_t>(sizeof(To));
+  constexpr std::int64_t kLockedChunk = (std::int64_t{4} << 20) / static_cast<std::int64_t>(sizeof(To));
   const bool locks = count >= 4 * kLockedChunk;
   const std::int64_t room = std::min(count, locks ? kLockedChunk : kChunk);
   HostBuffer chunk[2];

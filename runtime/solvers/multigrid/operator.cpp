@@ -291,9 +291,10 @@ Operator::Operator(const NodeRows& rows, Context& context, ValueType type, int c
     const auto to = [this](std::int32_t j) { return place(j); };
     x_bytes_ = nodes.own() * rows.col_size * columns * static_cast<std::int64_t>(size_of(type));
     const std::int64_t cols = moving.map->length() * rows.col_size;
+    const bool on_gpu = context.device().backend == Backend::cuda, square = rows.rows == rows.cols;
+    if (on_gpu && columns == 1) return keep(uploaded(rows, moving.map->length(), to, stream), square, context, type);
     const bool packs =
-        context.device().backend == Backend::cuda || (rows.block_entries() == 1 && rows.rows == rows.cols && columns == 1 &&
-                                                      rows.blocks() <= kLongestToPack * rows.count());
+        on_gpu || (rows.block_entries() == 1 && square && columns == 1 && rows.blocks() <= kLongestToPack * rows.count());
     storage_ = packs ? packed(SingleEntries(rows, cols, to), type, columns, stream)
                      : stored({rows, stored_block(rows)}, cols, to, type, stream);
     if (columns == 1) {
