@@ -66,10 +66,6 @@ std::int64_t preconditioner_bytes(const SolveForecast& f, const PreconditionerOp
   if (f.preconditioner == "multigrid" || f.preconditioner == "field_split")
     return multigrid_bytes(f.most_rows, f.most_nnz, f.node_block_size, options.multigrid);
   if (f.preconditioner == "ilu" || f.preconditioner == "ic") return factor_bytes(f, options);
-  if (f.preconditioner == "fsai")  // G and its transpose
-    return (1 + 3 * options.factor.levels) *
-               matrix_bytes(f.most_rows, f.most_nnz, f.node_block_size, size_of(ValueType::f64)) +
-           2 * vector;
   if (f.preconditioner == "block_jacobi") return f.node_block_size * vector / f.right_hand_sides;
   if (f.preconditioner == "jacobi") return vector / f.right_hand_sides;
   return f.preconditioner == "chebyshev" ? 3 * vector : 0;

@@ -9,7 +9,7 @@
 namespace shardmat {
 namespace {
 
-constexpr std::array<PreconditionerEntry, 10> kPreconditioners{{
+constexpr std::array<PreconditionerEntry, 9> kPreconditioners{{
     {"none", "no preconditioner", make_no_preconditioner},
     {"jacobi", "the diagonal of the matrix", make_jacobi},
     {"block_jacobi", "blocks around the diagonal, of the unknowns of a node", make_block_jacobi},
@@ -17,7 +17,6 @@ constexpr std::array<PreconditionerEntry, 10> kPreconditioners{{
      make_chebyshev_polynomial},
     {"ilu", "incomplete factors L·U of each rank's rows, on the host", make_ilu},
     {"ic", "incomplete factors L·D·Lᵀ of each rank's rows, on the host, for symmetric matrices", make_ic},
-    {"fsai", "a sparse approximate inverse Gᵀ·G, for positive definite matrices: two products, on GPUs, too", make_fsai},
     {"multigrid", "a cycle of smoothed aggregation, for positive definite matrices", make_multigrid},
     {"field_split", "for saddle points as of Stokes: multigrid for one field, the Schur complement for the other",
      make_field_split},

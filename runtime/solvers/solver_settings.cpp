@@ -134,7 +134,7 @@ SolverSetting relative_tolerance() {
 std::vector<SolverSetting> make_settings() {
   using O = SolverOptions;
   const std::string kAuto(kAutomaticPreconditioner);
-  const std::vector<std::string> factors{"ilu", "ic", kAuto}, patterned{"ilu", "ic", "fsai", kAuto};
+  const std::vector<std::string> factors{"ilu", "ic", kAuto};
   const std::vector<std::string> restarting{"gmres", "fgmres", std::string(kAutomaticMethod)};
   const std::vector<std::string> users_of_multigrid{"multigrid", "field_split", kAuto};
   std::vector<SolverSetting> all{
@@ -170,14 +170,13 @@ std::vector<SolverSetting> make_settings() {
       used_by(count("node_block_size", "unknowns a node; 0: as the matrix has them", 0, 1 << 20,
                     [](O& o) -> int& { return o.preconditioning.node_block_size; }),
               "preconditioner", {"block_jacobi", "ilu", "ic", kAuto}),
-      used_by(count("factor_levels", "levels of fill: 0 keeps the pattern of the matrix; of fsai 1 takes that of A·A", 0, 20,
+      used_by(count("factor_levels", "levels of fill: 0 keeps the pattern of the matrix", 0, 20,
                     [](O& o) -> int& { return o.preconditioning.factor.levels; }),
-              "preconditioner", patterned),
+              "preconditioner", factors),
       used_by(number("drop_tolerance",
-                     "above 0: fill is kept, in place of levels, where it is above X times the norm of its row; of fsai: "
-                     "couplings below X times the diagonals that they couple are left out of the pattern",
-                     0, false, [](O& o) -> double& { return o.preconditioning.factor.drop_tolerance; }),
-              "preconditioner", patterned),
+                     "above 0: fill is kept, in place of levels, where it is above X times the norm of its row", 0, false,
+                     [](O& o) -> double& { return o.preconditioning.factor.drop_tolerance; }),
+              "preconditioner", factors),
       used_by(number("factor_fill", "with a drop tolerance: at most X times the entries of the matrix", 0, true,
                      [](O& o) -> double& { return o.preconditioning.factor.fill; }),
               "preconditioner", factors),

@@ -70,8 +70,8 @@ class IncompleteSmoother final : public Smoother {
 
   void smooth(krylov::Before before, Stream& stream) const override {
     for (int i = 0; i < in_.degree; ++i) {
+      if (before != krylov::Before::nothing) in_.a.multiply(-1, 1, in_.r, stream);
       dispatch(in_.type, [&]<class Tag>(Tag) { step<typename Tag::type>(before); });
-      if (i + 1 < in_.degree) in_.a.multiply(-1, 1, in_.r, stream);
       before = krylov::Before::step;
     }
   }

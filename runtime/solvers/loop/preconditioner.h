@@ -105,7 +105,6 @@ std::unique_ptr<Preconditioner> make_block_jacobi(DistributedMatrix&, const Prec
 std::unique_ptr<Preconditioner> make_chebyshev_polynomial(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_direct(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_field_split(DistributedMatrix&, const PreconditionerOptions&);
-std::unique_ptr<Preconditioner> make_fsai(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_ic(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_ilu(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_jacobi(DistributedMatrix&, const PreconditionerOptions&);

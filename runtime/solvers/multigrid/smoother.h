@@ -53,6 +53,7 @@ struct SmootherEntry {
   bool needs_radius;           ///< an estimate of the largest eigenvalue of D⁻¹·A
   bool any_matrix;             ///< else: for symmetric matrices only
   bool takes_blocks = false;   ///< of the matrix it needs the inverses of the diagonal alone
+  bool on_host_only = false;   ///< it works in host memory
   bool needs_damping = false;  ///< damp() after each take(): steps x += M·r could overshoot
   std::unique_ptr<Smoother> (*make)(const SmootherInputs& inputs) = nullptr;
 };

@@ -10,7 +10,7 @@ from .handle import Handle
 
 _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", "direct" (by factors of the matrix), or
         "auto" (by the matrix).
-    preconditioner: "none", "jacobi", "block_jacobi", "chebyshev", "ilu", "ic" (incomplete factors), "fsai", "multigrid",
+    preconditioner: "none", "jacobi", "block_jacobi", "chebyshev", "ilu", "ic" (incomplete factors), "multigrid",
         "field_split" (saddle points), "direct", or "auto": multigrid for symmetric matrices of 5,000 rows and more with a positive diagonal, block_jacobi for smaller
         ones, field_split where the diagonal is 0 or negative in some rows, ilu if the matrix is not symmetric.
         Where a choice fails, the next one goes on. Or a preconditioner of the program: z = M(r) for arrays of NumPy with this
