@@ -26,7 +26,8 @@ class Case {
         factors_(static_cast<std::size_t>(columns * count)),
         memory_(stream_.device(), vectors_.size() * sizeof(T)),
         spread_(stream_.device(), static_cast<std::size_t>(apart_) * sizeof(T)),
-        scalars_(stream_.device(), static_cast<std::size_t>(2 * columns * (count + 1)) * sizeof(double)) {
+        scalars_(stream_.device(), static_cast<std::size_t>(2 * columns * (count + 1)) * sizeof(double)),
+        wanted_(stream_.device(), static_cast<std::size_t>(columns) * sizeof(double)) {
     for (std::size_t i = 0; i < vectors_.size(); ++i) vectors_[i] = static_cast<T>(test::value_of(i));
     for (std::size_t i = 0; i < factors_.size(); ++i) factors_[i] = test::value_of(i + 4711) / 8;
     copy_to_device(scalars_.data(), factors_.data(), factors_.size() * sizeof(double), stream_);
@@ -44,7 +45,11 @@ class Case {
       EXPECT_EQ(found_sums(self), first);
     }
     if (count_ == W) return;
-    run(GmresAddDots<T, W>{basis<W>(factors()), w(), sums()});
+    want(0);
+    run(GmresAddDots<T, W>{basis<W>(factors()), w(), sums(), wanted_.template as<double>()});
+    expect_w();  // as it was
+    want(1);
+    run(GmresAddDots<T, W>{basis<W>(factors()), w(), sums(), wanted_.template as<double>()});
     subtract();
     expect_w();
     expect_sums(true);
@@ -87,6 +92,11 @@ class Case {
     return static_cast<double>(vectors_[static_cast<std::size_t>(vector * apart_ + row * columns_ + column)]);
   }
 
+  /// Whether all columns want a second time.
+  void want(double which) {
+    const std::vector<double> all(static_cast<std::size_t>(columns_), which);
+    copy_to_device(wanted_.data(), all.data(), wanted_.bytes(), stream_);
+  }
   void reset() {
     copy_to_device(memory_.data(), vectors_.data(), memory_.bytes(), stream_);
     const auto first = vectors_.begin() + count_ * apart_;
@@ -139,7 +149,7 @@ class Case {
   std::int64_t apart_;
   std::vector<T> vectors_;
   std::vector<double> factors_, expected_;
-  Buffer memory_, spread_, scalars_;
+  Buffer memory_, spread_, scalars_, wanted_;
 };
 
 template <class T>
