@@ -225,17 +225,21 @@ __global__ void __launch_bounds__(kThreads) add_body_sums(Rows a, const std::int
             entries = s * m, pairs = m * m;
   double* const force = shared + warp * entries;
   double* const of_warps = shared + kWarpsOfBlock * entries;  // 2·m·m + 1 a warp
+  int share = 1;
+  while (2 * share * entries <= kLanes) share *= 2;
   double sums[kOfLane] = {}, largest = 0;
   for (std::int64_t i = std::int64_t{blockIdx.x} * kWarpsOfBlock + warp; i < a.count;
        i += static_cast<std::int64_t>(gridDim.x) * kWarpsOfBlock) {
     if (body[i] != wanted) continue;
     __syncwarp();
-    for (int e = lane; e < entries; e += kLanes) {
-      const int r = e / m, v = e - r * m;
+    // Where a row has few forces, several lanes share one.
+    for (int first = 0; first < entries; first += kLanes / share) {
+      const int e = first + lane / share, r = e / m, v = e - r * m;
       double sum = 0;
-      for (std::int64_t k = a.start[i]; k < a.start[i + 1]; ++k)
+      for (std::int64_t k = a.start[i] + lane % share; e < entries && k < a.start[i + 1]; k += share)
         for (int c = 0; c < s; ++c) sum += a.value[(k * s + r) * s + c] * mode[(std::int64_t{a.column[k]} * s + c) * m + v];
-      force[e] = sum;
+      for (int other = share / 2; other > 0; other /= 2) sum += __shfl_xor_sync(kAll, sum, other);
+      if (e < entries && lane % share == 0) force[e] = sum;
     }
     __syncwarp();
     int n = 0;

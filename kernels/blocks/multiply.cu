@@ -8,7 +8,10 @@
 namespace shardmat::blocks {
 namespace {
 
-constexpr int kWide = 128;  ///< lanes of a large team; a small one is a warp
+/// Lanes of the teams beside a warp: for rows of single entries, for long rows, and where few long rows fit beside each
+/// other.
+constexpr int kFew = 4, kMany = 128, kMost = 512;
+constexpr int kAtOnce = 128;  ///< blocks of a row of B whose places are looked up together
 
 struct RowsOfProduct {
   const std::int64_t *a_start, *b_start;
@@ -39,14 +42,14 @@ struct Operands {
 template <int kR, int kT, int kM, int kTeam>
 __global__ void multiply_rows(Operands p) {
   extern __shared__ double shared[];
-  constexpr int kAtOnce = kTeam == kLanes ? kLanes : kWide;  // blocks of a row of B whose places are looked up together
   const int size = kR > 0 ? kR : p.row_size, inner = kT > 0 ? kT : p.inner, m = kM > 0 ? kM : p.col_size, entries = size * m;
   const int team = static_cast<int>(threadIdx.x) / kTeam, lane = static_cast<int>(threadIdx.x) % kTeam,
             teams = static_cast<int>(blockDim.x) / kTeam;
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * teams + team;
-  if (i >= p.count) return;  // a whole warp, or the whole thread block
+  if (i >= p.count) return;  // the whole team
   const auto wait = [] {
-    if constexpr (kTeam == kLanes) __syncwarp();
+    if constexpr (kTeam < kLanes) __syncwarp(((1u << kTeam) - 1) << (threadIdx.x % kLanes / kTeam * kTeam));
+    else if constexpr (kTeam == kLanes) __syncwarp();
     else __syncthreads();
   };
   const std::int64_t begin = p.start[i];
@@ -87,19 +90,23 @@ void run(Operands p, std::int64_t mean_terms, Stream& stream) {
   const std::size_t most = cuda::most_shared_memory(stream.device());
   const std::size_t sums =
       sizeof(double) * static_cast<std::size_t>(p.longest) * static_cast<std::size_t>(p.row_size * p.col_size);
-  const auto launch = [&](auto kernel, int lanes, int teams, std::size_t bytes) {
+  const std::size_t of_team = sums + kAtOnce * sizeof(int);
+  // Several thread blocks should fit beside each other.
+  constexpr std::size_t kComfortable = 48 << 10;
+  const auto launch = [&](auto kernel, int lanes, int most_teams) {
+    const std::size_t each = p.in_place ? kAtOnce * sizeof(int) : of_team;
+    const int teams =
+        static_cast<int>(std::clamp<std::size_t>(kComfortable / each, 1, static_cast<std::size_t>(most_teams)));
+    const std::size_t bytes = each * static_cast<std::size_t>(teams);
     cuda::allow_shared_memory(kernel, bytes, stream.device());
     cuda::launch_blocks(kernel, (p.count + teams - 1) / teams, lanes * teams, bytes, stream, p);
   };
-  const std::size_t of_warp = sums + kLanes * sizeof(int), of_block = sums + kWide * sizeof(int);
-  // Several thread blocks should fit beside each other.
-  constexpr std::size_t kComfortable = 48 << 10;
-  if (mean_terms < 2 * kWide && of_warp <= kComfortable) {
-    const int teams = static_cast<int>(std::clamp<std::size_t>(kComfortable / of_warp, 1, 8));
-    return launch(multiply_rows<kR, kT, kM, kLanes>, kLanes, teams, of_warp * static_cast<std::size_t>(teams));
-  }
-  p.in_place = of_block > most;
-  launch(multiply_rows<kR, kT, kM, kWide>, kWide, 1, p.in_place ? kWide * sizeof(int) : of_block);
+  if (kR == 1 && mean_terms <= 2 * kFew && of_team <= kComfortable / 16)
+    return launch(multiply_rows<kR, kT, kM, kFew>, kFew, 64);
+  if (mean_terms < 2 * kMany && of_team <= kComfortable) return launch(multiply_rows<kR, kT, kM, kLanes>, kLanes, 8);
+  p.in_place = of_team > most;
+  if (of_team <= kComfortable) return launch(multiply_rows<kR, kT, kM, kMany>, kMany, 1);
+  launch(multiply_rows<kR, kT, kM, kMost>, kMost, 1);
 }
 
 }  // namespace
@@ -110,7 +117,8 @@ BlockRows product_pattern(const BlockRows& a, const BlockRows& b, std::int64_t m
   out.count = a.count, out.cols = b.cols;
   const RowsOfProduct source{a.start.as<std::int64_t>(), b.start.as<std::int64_t>(), a.column.as<std::int32_t>(),
                              b.column.as<std::int32_t>()};
-  longest = form_pattern(source, out, stream, [&](std::int64_t blocks) { return blocks <= most; });
+  const auto mean = [](const BlockRows& of) { return of.count == 0 ? 0 : (of.blocks + of.count - 1) / of.count; };
+  longest = form_pattern(source, out, mean(a) * mean(b), stream, [&](std::int64_t blocks) { return blocks <= most; });
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include "kernels/base/error.h"
 #include "kernels/blocks/block_product.h"
 #include "kernels/blocks/setup.h"
+#include "kernels/random_entries.h"
 
 namespace shardmat::blocks {
 namespace {
@@ -58,3 +59,8 @@ void body_sums(const BlockRows&, const Buffer&, const Buffer&, int, const Bodies
 }
 
 }  // namespace shardmat::blocks
+
+void shardmat::fill_random_entries(ValueType, std::uint64_t, std::int64_t, std::int64_t, std::int64_t, bool, void*,
+                                   Stream&) {
+  throw Error(ErrorKind::internal, "this build has no GPU kernels");
+}

@@ -17,8 +17,12 @@ namespace patterns {
 
 constexpr int kWarp = 32, kWarps = 8;  ///< warps of a thread block
 constexpr unsigned kAll = 0xffffffffu;
-/// Places for columns, and columns that they hold at most.
-constexpr int kPlaces = 512, kMost = 384, kWidePlaces = 16384, kWideMost = 12288, kWideThreads = 512;
+/// Places for the columns of a row of a thread block, and columns that they hold at most.
+constexpr int kWidePlaces = 16384, kWideMost = 12288, kWideThreads = 512;
+/// The same for a row of a warp: of few columns, or of more.
+constexpr int kFewPlaces = 128, kPlaces = 512;
+template <int kPlacesOfRow>
+constexpr int kMostOf = kPlacesOfRow / 4 * 3;
 constexpr int kEmpty = -1;
 
 /// Columns in shared memory, by open addressing.
@@ -72,18 +76,19 @@ __device__ inline void write_sorted(const Columns& set, int* list, int* taken, i
 }
 
 /// Counts columns if `columns` is null, else writes them to start[row] of it.
-template <class Source>
+template <int kPlacesOfRow, class Source>
 __global__ void __launch_bounds__(kWarp* kWarps) walk_rows(Source source, std::int64_t rows, std::int64_t* start,
                                                            std::int32_t* columns, std::int32_t* wide, Found* found) {
-  __shared__ int places[kWarps][kPlaces], lists[kWarps][kMost], counts[kWarps], taken[kWarps];
+  constexpr int kMost = kMostOf<kPlacesOfRow>;
+  __shared__ int places[kWarps][kPlacesOfRow], lists[kWarps][kMost], counts[kWarps], taken[kWarps];
   const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp;
   if (row >= rows) return;
   if (columns != nullptr && start[row + 1] - start[row] > kMost) return;
-  for (int at = lane; at < kPlaces; at += kWarp) places[warp][at] = kEmpty;
+  for (int at = lane; at < kPlacesOfRow; at += kWarp) places[warp][at] = kEmpty;
   if (lane == 0) counts[warp] = 0;
   __syncwarp();
-  const Columns set{places[warp], kPlaces - 1, kMost, &counts[warp]};
+  const Columns set{places[warp], kPlacesOfRow - 1, kMost, &counts[warp]};
   source.each(row, lane, kWarp, [&](int column) {
     if (*static_cast<volatile int*>(set.count) <= kMost) set.insert(column);
   });
@@ -124,9 +129,9 @@ __global__ void __launch_bounds__(kWideThreads)
 
 /// Sets start, column and blocks of `out`, which has its sizes and count. Returns the length of the longest row. Throws
 /// TooWide if a row has more than patterns::kWideMost blocks. `may_have(blocks)`: is asked before columns are written; the
-/// pattern stays without them if it is false.
+/// pattern stays without them if it is false. `about`: columns of a row on average, or more.
 template <class Source, class MayHave>
-int form_pattern(const Source& source, BlockRows& out, Stream& stream, const MayHave& may_have) {
+int form_pattern(const Source& source, BlockRows& out, std::int64_t about, Stream& stream, const MayHave& may_have) {
   using namespace patterns;
   out.start = array<std::int64_t>(out.count + 1, stream);
   const Buffer found = array<Found>(1, stream), wide = array<std::int32_t>(out.count, stream);
@@ -134,8 +139,9 @@ int form_pattern(const Source& source, BlockRows& out, Stream& stream, const May
   const std::int64_t grid = (out.count + kWarps - 1) / kWarps;
   constexpr std::size_t kWideBytes = sizeof(int) * (kWidePlaces + kWideMost);
   const auto walk = [&](std::int32_t* columns) {
-    cuda::launch_blocks(walk_rows<Source>, grid, kWarp * kWarps, 0, stream, source, out.count, out.start.as<std::int64_t>(),
-                        columns, wide.as<std::int32_t>(), found.as<Found>());
+    const auto kernel = 3 * about <= kMostOf<kFewPlaces> ? walk_rows<kFewPlaces, Source> : walk_rows<kPlaces, Source>;
+    cuda::launch_blocks(kernel, grid, kWarp * kWarps, 0, stream, source, out.count, out.start.as<std::int64_t>(), columns,
+                        wide.as<std::int32_t>(), found.as<Found>());
   };
   const auto walk_wide = [&](std::int32_t* columns, std::int64_t rows) {
     if (rows == 0) return;
@@ -144,26 +150,26 @@ int form_pattern(const Source& source, BlockRows& out, Stream& stream, const May
                         out.start.as<std::int64_t>(), columns, found.as<Found>());
   };
   walk(nullptr);
-  Found about{};
-  copy_to_host(&about, found.data(), sizeof about, stream);
-  const auto wide_rows = static_cast<std::int64_t>(about.wide);
+  Found all{};
+  copy_to_host(&all, found.data(), sizeof all, stream);
+  const auto wide_rows = static_cast<std::int64_t>(all.wide);
   if (wide_rows > 0) {
     walk_wide(nullptr, wide_rows);
-    copy_to_host(&about, found.data(), sizeof about, stream);
-    if (about.too_wide > 0) throw TooWide();
+    copy_to_host(&all, found.data(), sizeof all, stream);
+    if (all.too_wide > 0) throw TooWide();
   }
   out.blocks = sum_before(out.start.as<std::int64_t>(), out.count, stream);
-  if (!may_have(out.blocks)) return about.longest;
+  if (!may_have(out.blocks)) return all.longest;
   require_memory(stream.device(), out.blocks * static_cast<std::int64_t>(sizeof(std::int32_t)), "the rows of a level");
   out.column = array<std::int32_t>(out.blocks, stream);
   walk(out.column.as<std::int32_t>());
   walk_wide(out.column.as<std::int32_t>(), wide_rows);
-  return about.longest;
+  return all.longest;
 }
 
 template <class Source>
-int form_pattern(const Source& source, BlockRows& out, Stream& stream) {
-  return form_pattern(source, out, stream, [](std::int64_t) { return true; });
+int form_pattern(const Source& source, BlockRows& out, std::int64_t about, Stream& stream) {
+  return form_pattern(source, out, about, stream, [](std::int64_t) { return true; });
 }
 
 }  // namespace shardmat::blocks

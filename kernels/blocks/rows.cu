@@ -201,7 +201,8 @@ BlockRows take_rows(const EntryRows& rows, int size, const std::int64_t* row_of,
   out.row_size = out.col_size = size;
   out.count = out.cols = rows.rows / size;
   const NodesOfEntries source{rows, size, row_of, source_of};
-  form_pattern(source, out, stream);
+  const std::int64_t nnz_a_row = rows.rows == 0 ? 0 : rows.nnz / rows.rows;
+  form_pattern(source, out, nnz_a_row, stream);
   const std::int64_t values = out.blocks * out.block_entries();
   require_memory(stream.device(), 8 * values, "the rows of multigrid's finest level");
   out.value = array<double>(values, stream);

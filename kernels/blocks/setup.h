@@ -17,7 +17,7 @@ struct TooWide {};
 
 /// Rows of single entries on the device.
 struct EntryRows {
-  std::int64_t rows;
+  std::int64_t rows, nnz;
   const std::int64_t* row_ptr;
   const std::int32_t* column;
   const double* value;

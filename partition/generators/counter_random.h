@@ -17,6 +17,9 @@ class CounterRandom {
     return CounterRandom(mix(key_ + static_cast<std::uint64_t>(id) * kItemStep));
   }
 
+  /// What all numbers follow from: for generators on other devices.
+  constexpr std::uint64_t key() const { return key_; }
+
   constexpr std::uint64_t bits(std::int64_t index) const {
     return mix(key_ + (static_cast<std::uint64_t>(index) + 1) * kStep);
   }

@@ -4,14 +4,20 @@
 #include <cmath>
 
 #include "kernels/base/parallel.h"
+#include "kernels/random_entries.h"
 #include "partition/generators/counter_random.h"
 #include "runtime/matrix/vectors.h"
 
 namespace shardmat {
 void fill_random(DistributedVector& vector, std::uint64_t seed, Entries entries, Stream& stream) {
   const std::int64_t columns = vector.columns();
-  HostVector<double> values(static_cast<std::size_t>(vector.local_rows() * columns));
   const CounterRandom random(seed, 0);
+  const RowMap& map = *vector.map();
+  const bool consecutive = map.in_source_order() && vector.own_rows() == vector.local_rows();
+  if (stream.device().backend == Backend::cuda && consecutive && vector.local_rows() > 0 && !is_half(vector.type()))
+    return fill_random_entries(vector.type(), random.key(), map.ids().front(), vector.local_rows(), columns,
+                               entries == Entries::fractions, vector.view().data, stream);
+  HostVector<double> values(static_cast<std::size_t>(vector.local_rows() * columns));
   const auto& ids = vector.ids();
   parallel_ranges(vector.local_rows(), 1 << 12, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {

@@ -51,8 +51,8 @@ BlockRows rows_on_device(DistributedMatrix& matrix, int size, Stream& stream) {
       upload<std::int64_t>(csr.rows + 1, stream, [&](std::int64_t i) { return csr.row_ptr[at(i)] - begin; });
   const Buffer column = csr.col_idx.visit([&](auto from) { return uploaded<std::int32_t>(from, csr.nnz(), stream); });
   const Buffer value = csr.values.visit([&](auto from) { return uploaded<double>(from, csr.nnz(), stream); });
-  return blocks::take_rows({csr.rows, row_ptr.as<std::int64_t>(), column.as<std::int32_t>(), value.as<double>()}, size,
-                           row_of.bytes() > 0 ? row_of.as<std::int64_t>() : nullptr,
+  return blocks::take_rows({csr.rows, csr.nnz(), row_ptr.as<std::int64_t>(), column.as<std::int32_t>(), value.as<double>()},
+                           size, row_of.bytes() > 0 ? row_of.as<std::int64_t>() : nullptr,
                            source_of.bytes() > 0 ? source_of.as<std::int32_t>() : nullptr, stream);
 }
 

@@ -11,6 +11,7 @@
 
 #include "kernels/blocks/setup.h"
 #include "partition/source/row_source.h"
+#include "runtime/solvers/loop/random_entries.h"
 #include "runtime/solvers/multigrid/aggregate.h"
 #include "runtime/solvers/multigrid/asymmetry.h"
 #include "runtime/solvers/multigrid/free_modes.h"
@@ -109,8 +110,8 @@ void passes_are_those_of_the_host(const Case& c, const std::string& specificatio
   const Buffer starts = given(row_ptr, stream), columns = given(column, stream), values = given(value, stream),
                row_of = given(rows, stream), source_of = given(sources, stream);
   BlockRows of_device =
-      blocks::take_rows({csr.rows, starts.as<std::int64_t>(), columns.as<std::int32_t>(), values.as<double>()}, size,
-                        row_of.as<std::int64_t>(), source_of.as<std::int32_t>(), stream);
+      blocks::take_rows({csr.rows, csr.nnz(), starts.as<std::int64_t>(), columns.as<std::int32_t>(), values.as<double>()},
+                        size, row_of.as<std::int64_t>(), source_of.as<std::int32_t>(), stream);
   expect_same(of_device, a, 0, stream, "rows");
   EXPECT_TRUE(blocks::same_pattern(of_device, on_device(a, stream), stream));
   EXPECT_NEAR(blocks::asymmetry(of_device, stream), asymmetry(a), 1e-12);
@@ -239,6 +240,19 @@ void passes(const Case& c) {
   passes_are_those_of_the_host(c, "poisson27:n=15,uniform", 1, LocalSort::none);
 }
 TEST(GpuMultigridSetup, PassesAreThoseOfTheHost) { on_gpus(passes, kCuda64); }
+
+void random_entries_are_those_of_the_host(const Case& c) {
+  const test::TestMatrix here(c, "poisson7:n=7", LocalSort::none), there(kHost64, "poisson7:n=7", LocalSort::none);
+  for (const Entries entries : {Entries::signs, Entries::fractions})
+    for (const std::int64_t columns : {1, 3}) {
+      DistributedVector on_gpu(here.matrix, VectorLayout::rows, c.type, columns),
+          on_host(there.matrix, VectorLayout::rows, c.type, columns);
+      fill_random(on_gpu, 17, entries, here.context.stream());
+      fill_random(on_host, 17, entries, there.context.stream());
+      EXPECT_EQ(on_gpu.own(here.context.stream()), on_host.own(there.context.stream()));
+    }
+}
+TEST(GpuMultigridSetup, RandomEntriesAreThoseOfTheHost) { on_gpus(random_entries_are_those_of_the_host, kCuda64); }
 
 /// Long rows take a thread block; longer ones are refused.
 void long_rows(const Case& c) {
