@@ -298,6 +298,17 @@ struct GmresDecide : NoEntries {
   }
 };
 
+/// Before products of step j are summed over the ranks once more: those of columns that are not made orthogonal twice are
+/// sums already, which one rank alone may bring. For all other ranks.
+struct GmresLeaveSums : NoEntries {
+  GmresScalars s;
+  int j;
+  SHARDMAT_BOTH void finish(int column, const Sums<0>&) const {
+    if (s.second[column] != 0) return;
+    for (int i = 0; i <= j + 1; ++i) s.again[s.at(i, column)] = 0;
+  }
+};
+
 /// Step j ends: its column of the Hessenberg matrix is rotated, which gives the norm of the residual.
 struct GmresRotate : NoEntries {
   GmresScalars s;
@@ -402,6 +413,7 @@ struct GmresSolve : NoEntries {
 #define SHARDMAT_GMRES_SCALAR_STEPS(MAKE) \
   MAKE(GmresBegin)                        \
   MAKE(GmresDecide)                       \
+  MAKE(GmresLeaveSums)                    \
   MAKE(GmresRotate)                       \
   MAKE(GmresKeep)                         \
   MAKE(GmresSolve)

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "comm/exchange/sum_over_ranks.h"
 #include "kernels/krylov/gmres_steps.h"
 #include "runtime/context/context.h"
@@ -170,6 +171,7 @@ class Gmres : public Method {
     in_.run_scalars(GmresDecide{{}, s_, count - 1, unit_roundoff(in_.type())}, stream);
     const bool on_host = in_.context().device().backend == Backend::host;
     if (on_host && std::all_of(s_.second, s_.second + s_.columns, [](double second) { return second == 0; })) return;
+    if (in_.context().communicator().rank() > 0) in_.run_scalars(GmresLeaveSums{{}, s_, count - 1}, stream);
     if (count < passes_.widest()) {
       passes_.with_width(count + 1, [&]<int W>(std::integral_constant<int, W>) {
         in_.run(GmresAddDots<T, W>{passes_.template vectors<W>(basis(0), count, s_.h), w, s_.again, s_.second}, stream);

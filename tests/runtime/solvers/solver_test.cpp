@@ -259,17 +259,25 @@ void makes_a_dependent_basis_orthogonal(const Case& c) {
   for (const auto& [method, columns] : {std::pair{"gmres", 1}, {"gmres", 2}, {"fgmres", 1}}) {
     SCOPED_TRACE(method);
     System system(c, "convection_diffusion:nx=60,ny=60,nz=1,peclet=10", columns);
+    if (columns == 2) {  // the other column wants a second time in other steps
+      HostVector<double> values = system.b.own(system.stream());
+      const HostVector<std::int64_t> ids = system.at.matrix.y_rows()->ids_by_place();
+      for (std::size_t i = 0; i < ids.size(); ++i) values[2 * i + 1] = ids[i] == 1830 ? 1 : 0;
+      system.b.set_own(values, system.stream());
+    }
     std::vector<std::int64_t> iterations;
     for (const GramSchmidt way : {GramSchmidt::modified, GramSchmidt::classical}) {
       SolverOptions options = options_of(method, "ilu", c);
       options.gram_schmidt = way, options.restart = 60, options.columns = columns;
       options.rtol = c.type == ValueType::f64 ? 1e-10 : 1e-4;
       system.x.fill(0, system.stream());
-      const SolvedColumn column = Solver(system.at.matrix, options).solve(system.b, system.x).columns[0];
-      EXPECT_EQ(column.reason, SolveReason::converged_rtol);
-      EXPECT_EQ(column.replacements, 0);
-      EXPECT_NEAR(column.history.back(), column.true_residual, 0.02 * column.true_residual);
-      iterations.push_back(column.iterations);
+      const SolveResult result = Solver(system.at.matrix, options).solve(system.b, system.x);
+      for (const SolvedColumn& column : result.columns) {
+        EXPECT_EQ(column.reason, SolveReason::converged_rtol);
+        EXPECT_EQ(column.replacements, 0);
+        EXPECT_NEAR(column.history.back(), column.true_residual, 0.02 * column.true_residual);
+      }
+      iterations.push_back(result.columns[0].iterations);
     }
     EXPECT_NEAR(static_cast<double>(iterations[0]), static_cast<double>(iterations[1]), 1);
   }
