@@ -398,6 +398,10 @@ bool Hierarchy::varies() const {
          std::any_of(levels_.begin(), levels_.end(), [](const auto& level) { return level->second_visit() != nullptr; });
 }
 
+bool Hierarchy::capturable() const {
+  return std::all_of(levels_.begin(), levels_.end(), [](const auto& level) { return level->capturable(); });
+}
+
 std::int64_t Hierarchy::device_bytes() const {
   std::int64_t bytes = 0;
   for (const auto& level : levels_) bytes += level->device_bytes();

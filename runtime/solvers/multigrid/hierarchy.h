@@ -50,6 +50,7 @@ class Hierarchy {
   const NullVectors& null_vectors() const { return null_vectors_; }
   /// From level + 1 to a level with a next one; the first one's nodes are in the order of the source. Valid until refresh().
   const NodeRows& prolongation(std::int64_t level) const;
+  bool capturable() const;
   std::int64_t device_bytes() const;
   std::int64_t cycle_bytes() const;
   /// True if the cycle is not a linear map.

@@ -187,6 +187,11 @@ void Level::solve(Stream& stream) const {
   smoother_->smooth(krylov::Before::nothing, stream);
 }
 
+bool Level::capturable() const {
+  const auto can = [](const auto& part) { return !part || part->capturable(); };
+  return a_.capturable() && can(to_coarse_) && can(from_coarse_) && can(inverse_);
+}
+
 std::int64_t Level::device_bytes() const {
   auto bytes = static_cast<std::int64_t>(r_.bytes() + x_.bytes()) + a_.device_bytes();
   for (const std::optional<Operator>* const one : {&from_coarse_, &inverse_})

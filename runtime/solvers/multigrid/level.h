@@ -69,6 +69,8 @@ class Level {
   /// Row-major vectors of sum_type(type), nodes in the order of NodeRows.
   void* r() const { return r_.data(); }
   void* x() const { return x_.data(); }
+  /// Visits can be recorded in a Graph.
+  bool capturable() const;
   std::int64_t device_bytes() const;
   /// That a visit reads and writes at least on this level.
   std::int64_t visit_bytes() const;

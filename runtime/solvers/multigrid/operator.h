@@ -44,6 +44,9 @@ class Operator {
   /// As Exchange::wait().
   void wait(Stream& stream) const { exchange_->wait(stream); }
 
+  /// Products can be recorded in a Graph.
+  bool capturable() const { return stays_here_ || exchange_->capturable(); }
+
   std::int64_t x_bytes() const { return x_bytes_; }
   std::int64_t device_bytes() const;
   /// That a product moves at least on this rank.

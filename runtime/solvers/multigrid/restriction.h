@@ -26,6 +26,7 @@ class Restriction {
   /// Row-major vectors as those of Operator. Collective.
   void multiply(const void* fine, void* coarse, Stream& stream) const;
 
+  bool capturable() const { return here_.capturable() && (!sums_ || sums_->capturable()); }
   std::int64_t device_bytes() const;
   /// That a product moves at least on this rank.
   std::int64_t compulsory_bytes() const;

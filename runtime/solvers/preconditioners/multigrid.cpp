@@ -30,6 +30,7 @@ class Multigrid final : public Preconditioner {
   }
   void apply(const Dense& r, const Dense& z, Stream& stream) const override { hierarchy_->apply(r, z, scale_, stream); }
   bool varies() const override { return hierarchy_->varies(); }
+  bool capturable() const override { return hierarchy_->capturable(); }
   std::int64_t usual_iterations() const override { return 16; }
   std::int64_t apply_bytes() const override { return hierarchy_->cycle_bytes(); }
   std::int64_t device_bytes() const override { return hierarchy_->device_bytes(); }
