@@ -51,6 +51,11 @@ MethodChoice choose_method(const Product& product, const SolverOptions& options,
   if (options.own_preconditioner) return {&find_method("fgmres"), "the program's preconditioner may change"};
   if (options.preconditioner == "ilu")
     return {&find_method("bicgstab"), "ilu is not symmetric; of a symmetric matrix ic is, and cg takes it"};
+  if (options.preconditioner == "field_split") {
+    const bool varies = made != nullptr ? made->varies() : options.preconditioning.multigrid.cycle == "K";
+    return {&find_method(varies ? "fgmres" : "gmres"),
+            "a triangle of the fields is not symmetric; minres takes their diagonal, in twice the iterations"};
+  }
   std::string symmetric = "symmetric";
   if (!is_known_symmetric(product, options)) {
     const SymmetryProbe probe = probe_symmetry(product, product.matrix().context().stream());

@@ -75,7 +75,8 @@ std::int64_t solve(const Flow& flow, const SolverOptions& options, std::string* 
 }
 
 TEST(FieldSplit, TakesAsManyIterationsOnFinerMeshes) {
-  for (const auto& [solver, most] : {std::pair("gmres", 45), std::pair("fgmres", 45), std::pair("minres", 80)}) {
+  for (const auto& [solver, most] :
+       {std::pair("gmres", 45), std::pair("fgmres", 45), std::pair("auto", 45), std::pair("minres", 80)}) {
     const std::int64_t coarse = solve({24, 0.01}, split(solver)), fine = solve({48, 0.01}, split(solver));
     EXPECT_LE(fine, most) << solver;
     EXPECT_LE(fine, coarse * 5 / 4) << solver;
