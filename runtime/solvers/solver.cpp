@@ -137,7 +137,8 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
                         (held_->count() > 0 ? penalty_->positive_diagonal : has_positive_diagonal(matrix, stream));
   options_.preconditioning.held = held_.get();
   options_.preconditioning.columns = static_cast<int>(options.columns);
-  options_.preconditioning.absolute = chooses ? !positive : named->demands == Demands::symmetric;
+  options_.preconditioning.absolute =
+      chooses ? !positive && options_.preconditioner != "field_split" : named->demands == Demands::symmetric;
   options_.preconditioning.multigrid.may_vary = chooses || named->flexible;
   if (options.null_vectors) {
     null_space_ = human_count(options.null_vectors->count, "given vector");
