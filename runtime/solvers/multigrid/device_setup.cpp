@@ -317,6 +317,7 @@ std::optional<NodeRows> Hierarchy::refresh_on_device(DistributedMatrix& matrix, 
     if (!keeps) {
       blocks::multiply_values(a, way.t, way.longest_p, way.p, stream);
       blocks::smooth(way.p, way.t, way.aggregates, inverse, kDamping / radius, stream);
+      way.copy_of_p.reset();
       blocks::transpose_values(way.p, way.block_of, way.transposed_p, stream);
       took_on_device("prolongations");
       here.update_transfer(way.p, way.transposed_p);
