@@ -72,13 +72,13 @@ std::int64_t preconditioner_bytes(const SolveForecast& f, const PreconditionerOp
 }
 
 /// What is assumed in place of "auto".
-void assume_solver(const SolverOptions& given, bool on_host, SolveForecast& f) {
+void assume_solver(const SolverOptions& given, SolveForecast& f) {
   const SolverOptions options = paired(given);
   f.solver = options.solver, f.preconditioner = options.preconditioner;
   if (f.solver == kAutomaticMethod)
     f.solver = "cg", f.solver_why = "assumed, as if the matrix were symmetric and positive definite: its values choose";
   if (f.preconditioner != kAutomaticPreconditioner) return;
-  f.preconditioner = on_host && f.rows >= kFewRowsForMultigrid ? "multigrid" : "block_jacobi";
+  f.preconditioner = f.rows >= kFewRowsForMultigrid ? "multigrid" : "block_jacobi";
   f.preconditioner_why = "assumed from the number of rows: values choose";
 }
 
@@ -120,8 +120,8 @@ SolveForecast forecast_solve(Communicator& communicator, const SolveOptions& opt
   f.matrix = source.rows->name(), f.type = name(options.load.type), f.rows = source.rows->rows();
   f.ranks = communicator.size(), f.right_hand_sides = options.load.right_hand_sides;
   find_parts(source, options, communicator, f);
-  const bool on_host = place_ranks(communicator, options.backend).device.backend == Backend::host;
-  assume_solver(solver, on_host, f);
+  place_ranks(communicator, options.backend);  // refuses a backend that is not here
+  assume_solver(solver, f);
   const auto value = static_cast<std::int64_t>(size_of(options.load.type));
   const std::int64_t vector =
       f.most_rows * f.right_hand_sides * static_cast<std::int64_t>(size_of(sum_type(options.load.type)));
