@@ -62,8 +62,7 @@ void add_method_options(const CommandLine& command, Options& o) {
          "pivots count eigenvalues, so that none is missing. minres: iterations with multigrid, for pairs whose "
          "factors do not fit in memory; no eigenvalues are counted. auto: factors where they are to be had and fit")
       ->check(one_of({"auto", "factors", "minres"}))
-      ->capture_default_str()
-      ->common();
+      ->capture_default_str();
   app.add_option("--inner-tolerance", o.eigen.pair.inner_tolerance,
                  "minres: ends at residuals of X times the right-hand side (default: a tenth of --tolerance)")
       ->check(positive_number());
