@@ -180,7 +180,7 @@ class Solvers(unittest.TestCase):
             self.assertAlmostEqual(np.linalg.norm(b - a @ x), np.hypot(result["true_residual"], result["removed_from_b"]), places=12)
         plain = m.solver("gmres", rtol=1e-10)
         plain.solve(a @ b)
-        self.assertEqual(plain.results[0]["removed_from_b"], 0)
+        self.assertLess(plain.results[0]["removed_from_b"], 1e-15)
 
     def test_tolerance_that_no_one_gave(self):
         a = (tridiagonal(60) + tridiagonal(60).T).tocsr()
