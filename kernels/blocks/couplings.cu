@@ -1,6 +1,7 @@
 // Which nodes are coupled strongly: norms of blocks, hinges, and the graph that aggregates are made of.
 #include <cmath>
 
+#include "kernels/blocks/dense_blocks.h"
 #include "kernels/blocks/setup.h"
 #include "kernels/blocks/small_blocks.h"
 
@@ -22,39 +23,6 @@ __global__ void norms_of_blocks(std::int64_t count, int entries, const std::int6
   if (lane == 0 && diagonal[i] < 0) of_diagonal[i] = 0;
 }
 
-/// As is_hinge() of multigrid's hinges.cpp.
-template <int S>
-__device__ bool is_hinge(const double* b, const double* d_i, const double* inverse_i, const double* d_j,
-                         const double* inverse_j) {
-  constexpr double kFree = 1.0 / 500;
-  int rows[S], columns[S], row_count = 0, column_count = 0;
-  for (int p = 0; p < S; ++p) {
-    bool in_row = false, in_column = false;
-    for (int q = 0; q < S; ++q) in_row |= b[p * S + q] != 0, in_column |= b[q * S + p] != 0;
-    if (in_row) rows[row_count++] = p;
-    if (in_column) columns[column_count++] = p;
-  }
-  const bool turned = column_count < row_count;
-  const int count = turned ? column_count : row_count, along = turned ? 1 : S, down = turned ? S : 1;
-  const double *const d = turned ? d_j : d_i, *const inverse = turned ? inverse_i : inverse_j;
-  double factor[S][S], product[S];
-  for (int p = 0; p < count; ++p) {
-    const int own = turned ? columns[p] : rows[p];
-    for (int q = 0; q < S; ++q) product[q] = 0;
-    for (int e = 0; e < S; ++e)
-      for (int q = 0; q < S; ++q) product[q] += b[own * along + e * down] * inverse[e * S + q];
-    for (int q = 0; q <= p; ++q) {
-      const int other = turned ? columns[q] : rows[q];
-      double sum = -kFree * kFree * d[own * S + other];
-      for (int e = 0; e < S; ++e) sum += product[e] * b[other * along + e * down];
-      for (int e = 0; e < q; ++e) sum -= factor[p][e] * factor[q][e];
-      if (q == p && !(sum > 0)) return true;
-      factor[p][q] = q < p ? sum / factor[q][q] : sqrt(sum);
-    }
-  }
-  return false;
-}
-
 template <int S>
 __global__ void look_for_hinges(std::int64_t count, const std::int64_t* start, const std::int32_t* column,
                                 const double* value, const std::int64_t* diagonal, const double* inverse, char* hinge) {
@@ -66,7 +34,7 @@ __global__ void look_for_hinges(std::int64_t count, const std::int64_t* start, c
     bool is = false;
     if (j != i)
       is = diagonal[i] < 0 || diagonal[j] < 0 ||
-           is_hinge<S>(value + k * kEntries, value + diagonal[i] * kEntries, inverse + i * kEntries,
+           is_hinge<S>(kFree, value + k * kEntries, value + diagonal[i] * kEntries, inverse + i * kEntries,
                        value + diagonal[j] * kEntries, inverse + j * kEntries);
     hinge[k] = is ? 1 : 0;
   }

@@ -16,7 +16,6 @@ namespace shardmat::blocks {
 namespace patterns {
 
 constexpr int kWarp = 32, kWarps = 8;  ///< warps of a thread block
-constexpr unsigned kAll = 0xffffffffu;
 /// Places for the columns of a row of a thread block, and columns that they hold at most.
 constexpr int kWidePlaces = 16384, kWideMost = 12288, kWideThreads = 512;
 /// The same for a row of a warp: of few columns, or of more.
@@ -41,7 +40,7 @@ struct Columns {
       const int before = atomicCAS(place + at, kEmpty, column);
       if (before == column) return;
       if (before != kEmpty) continue;
-      if (atomicAdd(count, 1) >= most) return;
+      atomicAdd(count, 1);
       return;
     }
     atomicAdd(count, most + 1);  // no place is left

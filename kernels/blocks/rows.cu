@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/blocks/dense_blocks.h"
 #include "kernels/blocks/row_patterns.h"
 #include "kernels/blocks/setup.h"
 #include "kernels/blocks/small_blocks.h"

@@ -5,6 +5,7 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 
+#include "kernels/cuda/cub_scratch.h"
 #include "kernels/cuda/launch.h"
 
 namespace shardmat::blocks {
@@ -15,22 +16,11 @@ __global__ void number_items(std::int64_t count, std::int32_t* items) {
   if (i < count) items[i] = static_cast<std::int32_t>(i);
 }
 
-/// Scratch of a CUB algorithm: asked for its size, then run.
-template <class Algorithm>
-void with_scratch(Stream& stream, const Algorithm& algorithm) {
-  const DeviceGuard guard(stream.device());
-  std::size_t bytes = 0;
-  SHARDMAT_CUDA_CHECK(algorithm(nullptr, bytes));
-  const Buffer scratch(stream.device(), bytes + 1);
-  SHARDMAT_CUDA_CHECK(algorithm(scratch.data(), bytes));
-  stream.synchronize();
-}
-
 }  // namespace
 
 std::int64_t sum_before(std::int64_t* counts, std::int64_t count, Stream& stream) {
   fill_bytes(counts + count, 0, sizeof(std::int64_t), stream);
-  with_scratch(stream, [&](void* scratch, std::size_t& bytes) {
+  cuda::with_scratch(stream, [&](void* scratch, std::size_t& bytes) {
     return cub::DeviceScan::ExclusiveSum(scratch, bytes, counts, counts, count + 1, cuda::native(stream));
   });
   std::int64_t sum = 0;
@@ -43,7 +33,7 @@ void sort_by_key(const std::int32_t* keys, std::int64_t count, std::int64_t most
   const Buffer numbers = array<std::int32_t>(count, stream);
   cuda::launch(number_items, count, 256, stream, count, numbers.as<std::int32_t>());
   const int bits = std::bit_width(static_cast<std::uint64_t>(most));
-  with_scratch(stream, [&](void* scratch, std::size_t& bytes) {
+  cuda::with_scratch(stream, [&](void* scratch, std::size_t& bytes) {
     return cub::DeviceRadixSort::SortPairs(scratch, bytes, keys, sorted_keys, numbers.as<std::int32_t>(), items, count, 0,
                                            bits, cuda::native(stream));
   });

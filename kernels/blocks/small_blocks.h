@@ -1,4 +1,4 @@
-// What passes over blocks share on a GPU: places of columns, inverses of small blocks, sums in a fixed order.
+// What passes over blocks share on a GPU: places of columns, and sums in a fixed order.
 #pragma once
 
 #include <cstdint>
@@ -30,36 +30,6 @@ __device__ inline std::int64_t place_of(const std::int32_t* numbers, std::int64_
     else high = middle;
   }
   return low;
-}
-
-/// As multigrid::invert_symmetric().
-template <int S>
-__device__ void invert_symmetric(const double* a, double* inverse) {
-  constexpr double kSingular = 1e-13;
-  double m[S][2 * S];
-  bool left_out[S] = {}, done[S] = {};
-  for (int i = 0; i < S; ++i)
-    for (int j = 0; j < S; ++j) m[i][j] = a[i * S + j], m[i][S + j] = i == j ? 1 : 0;
-  for (int step = 0; step < S; ++step) {
-    const auto left = [&](int i) { return a[i * S + i] == 0 ? 0 : fabs(m[i][i] / a[i * S + i]); };
-    int pivot = -1;
-    for (int i = 0; i < S; ++i)
-      if (!done[i] && (pivot < 0 || left(i) > left(pivot))) pivot = i;
-    done[pivot] = true;
-    if (!(left(pivot) > kSingular)) {
-      left_out[pivot] = true;
-      continue;
-    }
-    const double factor = 1 / m[pivot][pivot];
-    for (int j = 0; j < 2 * S; ++j) m[pivot][j] *= factor;
-    for (int i = 0; i < S; ++i) {
-      const double times = m[i][pivot];
-      if (i == pivot || times == 0) continue;
-      for (int j = 0; j < 2 * S; ++j) m[i][j] -= times * m[pivot][j];
-    }
-  }
-  for (int i = 0; i < S; ++i)
-    for (int j = 0; j < S; ++j) inverse[i * S + j] = left_out[i] || left_out[j] ? 0 : m[i][S + j];
 }
 
 /// Sums of N values of each thread over the thread block, in a fixed order; thread 0 writes them to `to`.

@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include "kernels/cuda/cub_scratch.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/formats/csr.h"
 #include "kernels/formats/packed_build.h"
@@ -320,17 +321,6 @@ std::int64_t team_blocks(std::int64_t slices, const PackedShape& shape, const St
   return shape.block == 1 ? all : std::min(all, std::int64_t{6} / shape.block * properties(stream.device()).multiprocessors);
 }
 
-/// Scratch of a CUB algorithm: asked for its size, then run.
-template <class Algorithm>
-void with_scratch(Stream& stream, const Algorithm& algorithm) {
-  const DeviceGuard guard(stream.device());
-  std::size_t bytes = 0;
-  SHARDMAT_CUDA_CHECK(algorithm(nullptr, bytes));
-  const Buffer scratch(stream.device(), bytes + 1);
-  SHARDMAT_CUDA_CHECK(algorithm(scratch.data(), bytes));
-  stream.synchronize();
-}
-
 template <class T>
 Buffer array(std::int64_t count, Stream& stream) {
   return Buffer(stream.device(), static_cast<std::size_t>(count) * sizeof(T));
@@ -339,7 +329,7 @@ Buffer array(std::int64_t count, Stream& stream) {
 /// Sorts 64-bit keys of `bits` bits with their 32-bit items, stable.
 void sort_pairs(const Buffer& keys, const Buffer& sorted_keys, const Buffer& items, const Buffer& sorted_items,
                 std::int64_t count, int bits, Stream& stream) {
-  with_scratch(stream, [&](void* scratch, std::size_t& bytes) {
+  cuda::with_scratch(stream, [&](void* scratch, std::size_t& bytes) {
     return cub::DeviceRadixSort::SortPairs(scratch, bytes, keys.as<std::uint64_t>(), sorted_keys.as<std::uint64_t>(),
                                            items.as<std::uint32_t>(), sorted_items.as<std::uint32_t>(), count, 0, bits,
                                            cuda::native(stream));
@@ -349,7 +339,7 @@ void sort_pairs(const Buffer& keys, const Buffer& sorted_keys, const Buffer& ite
 /// Exclusive sums in place; returns the total. `sizes` has one entry more than is counted.
 std::uint64_t sum_up(const Buffer& sizes, std::int64_t count, Stream& stream) {
   fill_bytes(sizes.as<std::uint64_t>() + count, 0, sizeof(std::uint64_t), stream);
-  with_scratch(stream, [&](void* scratch, std::size_t& bytes) {
+  cuda::with_scratch(stream, [&](void* scratch, std::size_t& bytes) {
     return cub::DeviceScan::ExclusiveSum(scratch, bytes, sizes.as<std::uint64_t>(), sizes.as<std::uint64_t>(), count + 1,
                                          cuda::native(stream));
   });

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "kernels/cuda/cub_scratch.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/formats/csr.h"
 #include "kernels/formats/tiled_build.h"
@@ -114,16 +115,6 @@ struct IsPair {
   __device__ bool operator()(Pair pair) const { return pair != kNoPair; }
 };
 
-/// Calls a function of CUB twice: for the size of its workspace, and with it.
-template <class Call>
-void with_workspace(Stream& stream, const Call& call) {
-  const DeviceGuard guard(stream.device());
-  std::size_t bytes = 0;
-  SHARDMAT_CUDA_CHECK(call(nullptr, bytes));
-  const Buffer workspace(stream.device(), bytes + 1);
-  SHARDMAT_CUDA_CHECK(call(workspace.data(), bytes));
-}
-
 std::int32_t read(const Buffer& number, Stream& stream) {
   std::int32_t value = 0;
   copy_to_host(&value, number.data(), sizeof(value), stream);
@@ -147,12 +138,12 @@ std::vector<Pair> neighbours(const Matrix& a, std::int64_t nnz, const Buffer& of
       throw Error(ErrorKind::resources, "format tiled does not suit this matrix: too many of its rows are neighbours");
     }
     const Buffer found(stream.device(), table.bytes());
-    with_workspace(stream, [&](void* workspace, std::size_t& bytes) {
+    cuda::with_scratch(stream, [&](void* workspace, std::size_t& bytes) {
       return cub::DeviceSelect::If(workspace, bytes, table.as<Pair>(), found.as<Pair>(), number.as<std::int32_t>(),
                                    static_cast<std::int64_t>(places), IsPair{}, cuda::native(stream));
     });
     const std::int32_t count = read(number, stream);
-    with_workspace(stream, [&](void* workspace, std::size_t& bytes) {
+    cuda::with_scratch(stream, [&](void* workspace, std::size_t& bytes) {
       return cub::DeviceRadixSort::SortKeys(workspace, bytes, found.as<Pair>(), table.as<Pair>(), count, 0, 64,
                                             cuda::native(stream));
     });
@@ -183,7 +174,7 @@ RowGroups group(ConversionInput& input) {
   const Buffer number(device, bytes + sizeof(std::int32_t));
   fill_bytes(number.data(), 0, number.bytes(), stream);
   cuda::launch(mark_leaders, a.rows, kBlock, stream, a.rows, leader.as<std::int32_t>(), next.as<std::int32_t>());
-  with_workspace(stream, [&](void* workspace, std::size_t& size) {
+  cuda::with_scratch(stream, [&](void* workspace, std::size_t& size) {
     return cub::DeviceScan::InclusiveSum(workspace, size, next.as<std::int32_t>(), number.as<std::int32_t>() + 1, a.rows,
                                          cuda::native(stream));
   });

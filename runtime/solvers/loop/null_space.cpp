@@ -264,7 +264,7 @@ NullSpaceProjector::NullSpaceProjector(const DistributedMatrix& matrix, const Nu
       type_(sum_type(matrix.type())),
       count_(vectors.count),
       columns_(columns),
-      apart_((map_->local_rows() * columns + 3) / 4 * 4),  // 16 bytes, of f32: GPUs load as many at once
+      apart_((map_->local_rows() * columns + 3) / 4 * 4),  // GPUs load 16 bytes at once
       sum_(matrix.context().exchange_context(type_, 1), static_cast<int>((vectors.count + 1) * columns)) {
   Context& context = matrix.context();
   context.communicator().run_agreed([&] {

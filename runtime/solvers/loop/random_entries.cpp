@@ -9,6 +9,7 @@
 #include "runtime/matrix/vectors.h"
 
 namespace shardmat {
+
 void fill_random(DistributedVector& vector, std::uint64_t seed, Entries entries, Stream& stream) {
   const std::int64_t columns = vector.columns();
   const CounterRandom random(seed, 0);

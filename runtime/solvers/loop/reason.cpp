@@ -35,8 +35,7 @@ constexpr std::array<Text, 12> kTexts{{
     {"interrupted", "the solver was told to end; x is as far as it came"},
     {"least_squares",
      "no x solves the system: A is singular, or nearly so, and b is not consistent with it. x is a least-squares solution: "
-     "no x makes the "
-     "residual smaller (in the norm that the preconditioner makes)"},
+     "no x makes the residual smaller (in the norm that the preconditioner makes)"},
 }};
 
 /// The texts for all circumstances.

@@ -435,7 +435,8 @@ void SolveLoop::iterate() {
   look();
   const bool records = !looks_often && options_.graph && product_.exchange().capturable() && preconditioner_.capturable();
   std::optional<Graph> graph;
-  // Iterations behind the last one that is needed are for nothing; where few are needed, each has many kernels.
+  // A graph runs all its iterations, also those behind the last one that is needed. Where a solve needs few, each has so
+  // many kernels that a graph of one is long enough.
   const std::int64_t usual = preconditioner_.usual_iterations();
   const std::int64_t at_once = usual > 0 && usual <= kFewIterations ? 1 : kIterationsAGraph;
   const std::int64_t cycles = records && goes_on() ? std::max<std::int64_t>(1, at_once / cycle) : 1;

@@ -86,12 +86,11 @@ NodeRows downloaded(const BlockRows& a, std::shared_ptr<const Nodes> rows, std::
           downloaded<double>(a.value, stream)};
 }
 
-/// The modes of the finest level, and why these.
+/// The modes of the finest level, and why these. REQUIRES: no vectors are given.
 DeviceModes find_modes(const BlockRows& a, const MultigridOptions& options, Communicator& ranks, Stream& stream) {
   const int s = a.row_size;
   const auto nodes = nodes_of_one_rank(a.count, ranks);
   WantedModes wanted = wanted_modes(*nodes, s, options);
-  if (wanted.kind == WantedModes::given) throw LeaveDevice{"vectors are given"};
   if (wanted.kind == WantedModes::rigid) {
     const NodeCoordinates& coordinates = *options.coordinates;
     const Centre centre = centre_of(coordinates, *nodes);
@@ -145,7 +144,7 @@ void Hierarchy::took_on_device(const char* part) {
   took(part);
 }
 
-bool Hierarchy::build_on_device(DistributedMatrix& matrix, const HeldRows* held, int size) {
+bool Hierarchy::build_on_device(DistributedMatrix& matrix, const HeldRows* held) {
   Stream& stream = context_.stream();
   const auto give_up = [&](std::string why) {
     clear_levels();
@@ -160,7 +159,7 @@ bool Hierarchy::build_on_device(DistributedMatrix& matrix, const HeldRows* held,
   const std::int64_t least = std::max(kLeastOnDevice, options_.coarse_size);
   if (matrix.rows() <= least) return give_up("the matrix is small");
   try {
-    BlockRows a = rows_on_device(matrix, size, stream);
+    BlockRows a = rows_on_device(matrix, size_, stream);
     took_on_device("rows");
     take_kind(blocks::asymmetry(a, stream));
     if (!symmetric_) return give_up("the matrix is not symmetric");
@@ -169,14 +168,16 @@ bool Hierarchy::build_on_device(DistributedMatrix& matrix, const HeldRows* held,
     report_.modes = modes.why;
     report_.set_up_on_gpu = true;
     null_vectors_ = {};
-    null_vectors_.constants = size == 1 && modes.count == 1;
+    null_vectors_.constants = size_ == 1 && modes.count == 1;
+    BlockRows pattern;
     Growth growth;
     growth.first = static_cast<double>(a.blocks * a.block_entries());
-    growth.most = most_complexity(size, modes.count);
+    growth.most = most_complexity(size_, modes.count);
     while (a.count * a.row_size > least) {
       std::optional<BlockRows> next = add_level_on_device(a, modes, growth);
-      if (levels_.size() == 1) device_pattern_ = std::move(a), device_pattern_.value = {};
+      if (levels_.size() == 1) pattern = std::move(a), pattern.value = {};
       if (!next) {
+        device_pattern_ = std::move(pattern);
         finish(growth);
         return true;
       }
@@ -188,6 +189,7 @@ bool Hierarchy::build_on_device(DistributedMatrix& matrix, const HeldRows* held,
     a = {}, modes = {};
     took("copies to the host");
     add_levels(std::move(rest), of_host, growth);
+    device_pattern_ = std::move(pattern);
     return true;
   } catch (const LeaveDevice& leave) {
     return give_up(leave.why);
@@ -297,8 +299,8 @@ std::int64_t DeviceCoarsening::device_bytes() const {
 
 std::optional<NodeRows> Hierarchy::refresh_on_device(DistributedMatrix& matrix, const HeldRows* held) {
   Stream& stream = context_.stream();
-  if (on_device_.empty() || !why_not_on_device(held).empty() || options_.refresh == "anew") return std::nullopt;
-  BlockRows a = rows_on_device(matrix, device_pattern_.row_size, stream);
+  if (!report_.set_up_on_gpu || !why_not_on_device(held).empty() || options_.refresh == "anew") return std::nullopt;
+  BlockRows a = rows_on_device(matrix, size_, stream);
   took_on_device("rows");
   if (!blocks::same_pattern(a, device_pattern_, stream) || blocks::asymmetry(a, stream) > kMostAsymmetry)
     return std::nullopt;

@@ -51,10 +51,10 @@ Hierarchy::Hierarchy(DistributedMatrix& matrix, const MultigridOptions& options,
   context_.communicator().run_agreed([&] { passes_.emplace(context_.device(), columns); });
   map_ = matrix.y_rows();
   order_rows(*map_);
-  const auto size = static_cast<int>(block_jacobi_size(matrix));
-  mid_edges_ = number_mid_edges(options.mid_edges.get(), *map_, size, context_.communicator());
-  if (!build_on_device(matrix, held, size)) {
-    NodeRows a = take_nodes(matrix, size, held, context_.stream());
+  size_ = static_cast<int>(block_jacobi_size(matrix));
+  mid_edges_ = number_mid_edges(options.mid_edges.get(), *map_, size_, context_.communicator());
+  if (!build_on_device(matrix, held)) {
+    NodeRows a = take_nodes(matrix, size_, held, context_.stream());
     took("rows");
     build(std::move(a));
   }
@@ -225,6 +225,7 @@ void Hierarchy::adapt(const NodeRows& a, NearNullSpace& space) {
 
 void Hierarchy::clear_levels() {
   levels_.clear(), coarsenings_.clear(), on_device_.clear();
+  device_pattern_ = {};
   report_.levels.clear();
 }
 
@@ -292,13 +293,12 @@ void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
   since_part_ = Timer(), report_.parts.clear();
   std::optional<NodeRows> rest = refresh_on_device(matrix, held);
   if (!rest) {
-    const int size = on_device_.empty() ? first_pattern_.row_size : device_pattern_.row_size;
-    const bool was_on_device = !on_device_.empty();
-    if (was_on_device && build_on_device(matrix, held, size)) {
+    const bool was_on_device = report_.set_up_on_gpu;
+    if (was_on_device && build_on_device(matrix, held)) {
       report_.seconds = timer.seconds();
       return;
     }
-    NodeRows a = take_nodes(matrix, size, held, context_.stream());
+    NodeRows a = take_nodes(matrix, size_, held, context_.stream());
     took("rows");
     const bool same = !was_on_device && a.start == first_pattern_.start && a.column == first_pattern_.column &&
                       symmetric_ == (asymmetry(a) <= kMostAsymmetry);

@@ -82,7 +82,7 @@ class Hierarchy {
   /// Empty: the device can have the first levels.
   std::string why_not_on_device(const HeldRows* held) const;
   /// False: nothing was made, and report_.why_on_host says why.
-  bool build_on_device(DistributedMatrix& matrix, const HeldRows* held, int size);
+  bool build_on_device(DistributedMatrix& matrix, const HeldRows* held);
   /// The next level's matrix; nothing if there is none.
   std::optional<blocks::BlockRows> add_level_on_device(const blocks::BlockRows& a, DeviceModes& modes, Growth& growth);
   std::optional<blocks::BlockRows> coarsen_on_device(const blocks::BlockRows& a, const Buffer& diagonal,
@@ -119,6 +119,7 @@ class Hierarchy {
   MultigridOptions options_;
   ValueType type_;  ///< of the matrix
   int columns_;
+  int size_ = 1;  ///< unknowns of a node of the matrix
   std::vector<std::unique_ptr<Level>> levels_;
   std::vector<DeviceCoarsening> on_device_;  ///< of the first levels
   std::vector<Coarsening> coarsenings_;      ///< of those below

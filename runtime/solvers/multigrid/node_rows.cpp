@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/base/parallel.h"
+#include "kernels/blocks/dense_blocks.h"
 #include "runtime/solvers/multigrid/blocks.h"
 #include "runtime/solvers/multigrid/form_rows.h"
 
@@ -237,33 +238,6 @@ HostVector<double> inverse_diagonal(const NodeRows& m) {
   return inverse;
 }
 
-void invert_symmetric(const double* a, double* inverse, int s) {
-  constexpr double kSingular = 1e-13;
-  // Gauss-Jordan with pivots on the diagonal; those that vanish beside what stood there are left out.
-  double m[kMostUnknowns][2 * kMostUnknowns];
-  bool left_out[kMostUnknowns] = {}, done[kMostUnknowns] = {};
-  for (int i = 0; i < s; ++i)
-    for (int j = 0; j < s; ++j) m[i][j] = a[i * s + j], m[i][s + j] = i == j ? 1 : 0;
-  for (int step = 0; step < s; ++step) {
-    const auto left = [&](int i) { return a[i * s + i] == 0 ? 0 : std::abs(m[i][i] / a[i * s + i]); };
-    int pivot = -1;
-    for (int i = 0; i < s; ++i)
-      if (!done[i] && (pivot < 0 || left(i) > left(pivot))) pivot = i;
-    done[pivot] = true;
-    if (!(left(pivot) > kSingular)) {
-      left_out[pivot] = true;
-      continue;
-    }
-    const double factor = 1 / m[pivot][pivot];
-    for (int j = 0; j < 2 * s; ++j) m[pivot][j] *= factor;
-    for (int i = 0; i < s; ++i) {
-      const double times = m[i][pivot];
-      if (i == pivot || times == 0) continue;
-      for (int j = 0; j < 2 * s; ++j) m[i][j] -= times * m[pivot][j];
-    }
-  }
-  for (int i = 0; i < s; ++i)
-    for (int j = 0; j < s; ++j) inverse[i * s + j] = left_out[i] || left_out[j] ? 0 : m[i][s + j];
-}
+void invert_symmetric(const double* a, double* inverse, int s) { blocks::invert_symmetric<0>(a, inverse, s); }
 
 }  // namespace shardmat::multigrid
