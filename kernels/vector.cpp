@@ -1,6 +1,7 @@
 #include "kernels/vector.h"
 
 #include "kernels/base/error.h"
+#include "kernels/base/zeros.h"
 #include "kernels/scale_matrix.h"
 #include "kernels/vector_backends.h"
 
@@ -18,11 +19,7 @@ const VectorBackend& backend_of(const Stream& stream) {
 
 }  // namespace
 
-DotProducts::DotProducts(Device device) : partial_(device, (2 * kDotBlocks + 1) * sizeof(double)) {
-  Stream stream(device);
-  fill_bytes(partial_.data(), 0, partial_.bytes(), stream);
-  stream.synchronize();
-}
+DotProducts::DotProducts(Device device) : partial_(zeros(device, (2 * kDotBlocks + 1) * sizeof(double))) {}
 
 void DotProducts::compute(ValueType type, std::int64_t n, const void* x, const void* y, double* result, Stream& stream) {
   backend_of(stream).dots(type, n, x, y, partial_.as<double>(), result, stream);
@@ -36,10 +33,7 @@ ColumnDots::ColumnDots(Device device, std::int64_t columns) : columns_(columns) 
   const std::int64_t chunks = (columns + kDotColumns - 1) / kDotColumns,
                      bytes = (kDotBlocks * columns + chunks) * static_cast<std::int64_t>(sizeof(double));
   require_memory(device, bytes, "partial sums of dot products");
-  partial_ = Buffer(device, static_cast<std::size_t>(bytes));
-  Stream stream(device);
-  fill_bytes(partial_.data(), 0, partial_.bytes(), stream);
-  stream.synchronize();
+  partial_ = zeros(device, static_cast<std::size_t>(bytes));
 }
 
 void ColumnDots::compute(ValueType type, std::int64_t n, const void* x, const void* y, double* result, Stream& stream) {

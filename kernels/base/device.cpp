@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -15,10 +17,12 @@
 #include "kernels/base/host_vector.h"
 #include "kernels/base/huge_pages.h"
 #include "kernels/base/isa.h"
+#include "kernels/base/kept_memory.h"
 #include "kernels/base/memory_error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
+#include "kernels/base/zeros.h"
 
 namespace shardmat {
 namespace {
@@ -38,6 +42,43 @@ void free_on_host(void* memory, std::size_t bytes) noexcept {
   if (bytes < kLargeHostArray) free_pages(memory, bytes);
   else free_host_array(memory, bytes);
 }
+
+/// Of one GPU. Freeing it to the system would wait for the device, and so does using it again.
+class DeviceMemory final : public KeptMemory {
+ public:
+  explicit DeviceMemory(int ordinal) : ordinal_(ordinal) {}
+
+  static DeviceMemory& of(int ordinal) {
+    static std::mutex* const mutex = new std::mutex;  // never destroyed: static objects may hold buffers
+    static auto* const devices = new std::map<int, DeviceMemory>;
+    const std::lock_guard lock(*mutex);
+    return devices->try_emplace(ordinal, ordinal).first->second;
+  }
+
+ private:
+  std::size_t rounded(std::size_t bytes) const override { return (bytes + 511) / 512 * 512; }
+  void* fresh(std::size_t bytes, Block&) override { return cuda::allocate(bytes); }
+  void release(void* memory, Block&) noexcept override {
+    const DeviceGuard guard({Backend::cuda, ordinal_}, std::nothrow);
+    cuda::release(memory);
+  }
+  void settle() override { cuda::synchronize_device(); }
+
+  int ordinal_;
+};
+
+/// Page-locked memory of the host. Its owners wait for their copies.
+class PageLockedMemory final : public KeptMemory {
+ public:
+  static PageLockedMemory& all() {
+    static PageLockedMemory* const memory = new PageLockedMemory;
+    return *memory;
+  }
+
+ private:
+  void* fresh(std::size_t bytes, Block&) override { return cuda::allocate_page_locked(bytes); }
+  void release(void* memory, Block&) noexcept override { cuda::release_page_locked(memory); }
+};
 
 bool on_host(Device device) { return device.backend == Backend::host; }
 
@@ -70,7 +111,8 @@ DeviceProperties properties(Device device) {
 
 std::int64_t available_memory(Device device) {
   const DeviceGuard guard(device);
-  return on_host(device) ? share_of_host_memory() : cuda::available_memory();
+  if (on_host(device)) return share_of_host_memory();
+  return cuda::available_memory() + static_cast<std::int64_t>(DeviceMemory::of(device.ordinal).kept_bytes());
 }
 
 void require_memory(Device device, std::int64_t bytes, const std::string& what) {
@@ -152,7 +194,7 @@ Buffer::Buffer(Device device, std::size_t bytes) : device_(device), bytes_(bytes
   if (bytes == 0) return;
   const DeviceGuard guard(device);
   constexpr std::size_t kMost = std::size_t{1} << 62;  // more overflows where sizes are rounded up
-  if (bytes < kMost) data_ = on_host(device) ? allocate_on_host(bytes) : cuda::allocate(bytes);
+  if (bytes < kMost) data_ = on_host(device) ? allocate_on_host(bytes) : DeviceMemory::of(device.ordinal).allocate(bytes);
   if (data_ != nullptr) return;
   const std::int64_t available = available_memory(device);
   throw MemoryError(fmt::format("cannot allocate {} on the {}; {} is available", human_bytes(static_cast<double>(bytes)),
@@ -172,7 +214,7 @@ Buffer::~Buffer() {
   if (data_ == nullptr || owner_ != nullptr) return;
   const DeviceGuard guard(device_, std::nothrow);
   if (on_host(device_)) free_on_host(data_, bytes_);
-  else cuda::release(data_);
+  else DeviceMemory::of(device_.ordinal).free(data_);
 }
 Buffer::Buffer(Buffer&& other) noexcept
     : device_(other.device_),
@@ -185,6 +227,15 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(bytes_, other.bytes_);
   std::swap(owner_, other.owner_);
   return *this;
+}
+
+Buffer zeros(Device device, std::size_t bytes) {
+  Buffer buffer(device, bytes);
+  if (bytes == 0) return buffer;
+  const DeviceGuard guard(device);
+  if (on_host(device)) std::memset(buffer.data(), 0, bytes);
+  else cuda::fill_now(buffer.data(), 0, bytes);
+  return buffer;
 }
 
 HostBuffer::~HostBuffer() { release(); }
@@ -206,7 +257,7 @@ void HostBuffer::reserve(std::size_t bytes, Device device, bool page_locked) {
   page_locked_ = page_locked && !on_host(device);
   device_ = device;
   const DeviceGuard guard(device);
-  data_ = page_locked_ ? cuda::allocate_page_locked(bytes) : allocate_on_host(bytes);
+  data_ = page_locked_ ? PageLockedMemory::all().allocate(bytes) : allocate_on_host(bytes);
   if (data_ == nullptr)
     throw Error(ErrorKind::resources,
                 fmt::format("cannot allocate {} of {}host memory; {} is available", human_bytes(static_cast<double>(bytes)),
@@ -216,7 +267,7 @@ void HostBuffer::reserve(std::size_t bytes, Device device, bool page_locked) {
 void HostBuffer::release() noexcept {
   if (data_ == nullptr) return;
   const DeviceGuard guard(device_, std::nothrow);
-  if (page_locked_) cuda::release_page_locked(data_);
+  if (page_locked_) PageLockedMemory::all().free(data_);
   else free_on_host(data_, bytes_);
   data_ = nullptr;
   bytes_ = 0;

@@ -123,6 +123,7 @@ bool stream_finished(void* stream) {
   return true;
 }
 void synchronize_stream(void* stream) { SHARDMAT_CUDA_CHECK(cudaStreamSynchronize(as_stream(stream))); }
+void synchronize_device() { SHARDMAT_CUDA_CHECK(cudaDeviceSynchronize()); }
 
 void* create_event() {
   cudaEvent_t event = nullptr;
@@ -177,6 +178,10 @@ void copy(void* to, const void* from, std::size_t bytes, void* stream) {
 }
 void fill(void* memory, unsigned char byte, std::size_t bytes, void* stream) {
   SHARDMAT_CUDA_CHECK(cudaMemsetAsync(memory, byte, bytes, as_stream(stream)));
+}
+void fill_now(void* memory, unsigned char byte, std::size_t bytes) {
+  SHARDMAT_CUDA_CHECK(cudaMemsetAsync(memory, byte, bytes, cudaStreamPerThread));
+  SHARDMAT_CUDA_CHECK(cudaStreamSynchronize(cudaStreamPerThread));
 }
 
 void* record_graph(void* stream, const std::function<void()>& work) {

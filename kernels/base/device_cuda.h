@@ -26,6 +26,8 @@ void* create_stream(bool high_priority);
 void destroy_stream(void* stream) noexcept;
 bool stream_finished(void* stream);
 void synchronize_stream(void* stream);
+/// Waits for all streams of the current device.
+void synchronize_device();
 
 void* create_event();
 void destroy_event(void* event) noexcept;
@@ -45,6 +47,8 @@ std::string lock_pages(void* memory, std::size_t bytes);
 void unlock_pages(void* memory) noexcept;
 void copy(void* to, const void* from, std::size_t bytes, void* stream);
 void fill(void* memory, unsigned char byte, std::size_t bytes, void* stream);
+/// Returns when it is done, whatever other streams do.
+void fill_now(void* memory, unsigned char byte, std::size_t bytes);
 
 void* record_graph(void* stream, const std::function<void()>& work);
 void launch_graph(void* graph, void* stream);

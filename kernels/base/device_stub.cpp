@@ -25,6 +25,7 @@ void* create_stream(bool) { absent(); }
 void destroy_stream(void*) noexcept {}
 bool stream_finished(void*) { absent(); }
 void synchronize_stream(void*) { absent(); }
+void synchronize_device() { absent(); }
 void* create_event() { absent(); }
 void destroy_event(void*) noexcept {}
 void stream_waits(void*, void*) { absent(); }
@@ -39,6 +40,7 @@ std::string lock_pages(void*, std::size_t) { absent(); }
 void unlock_pages(void*) noexcept {}
 void copy(void*, const void*, std::size_t, void*) { absent(); }
 void fill(void*, unsigned char, std::size_t, void*) { absent(); }
+void fill_now(void*, unsigned char, std::size_t) { absent(); }
 void* record_graph(void*, const std::function<void()>&) { absent(); }
 void launch_graph(void*, void*) { absent(); }
 void destroy_graph(void*) noexcept {}

@@ -1,12 +1,13 @@
-// Memory of large host arrays that is used again.
+// Memory that is used again: of large host arrays, and of buffers on GPUs.
 //
 // Threads: any.
 #pragma once
 
 namespace shardmat {
 
-/// While one lives, large arrays (HostVector) that are freed are kept for the next ones: for work that makes many arrays, of
-/// which the system would clear every page. With those in use they are never more bytes than were in use at once.
+/// While one lives, memory that is freed is kept for the next allocation: large host arrays (HostVector, Buffer), of which
+/// the system would clear every page, and buffers on GPUs and of page-locked memory, for which the driver would wait and map
+/// pages. For work that makes many arrays. Of each kind, what is kept and in use is never more than was in use at once.
 class KeptArrays {
  public:
   KeptArrays();

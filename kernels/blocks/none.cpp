@@ -49,6 +49,7 @@ void multiply_values(const BlockRows&, const BlockRows&, int, BlockRows&, Stream
 BlockRows transposed(const BlockRows&, Buffer&, Stream&) { refuse(); }
 void transpose_values(const BlockRows&, const Buffer&, BlockRows&, Stream&) { refuse(); }
 void mend_diagonal(BlockRows&, const BlockRows&, const Aggregates&, const BlockRows&, const Buffer&, Stream&) { refuse(); }
+BlockRows dense_inverse(const BlockRows&, Stream&) { refuse(); }
 Buffer constant_modes(std::int64_t, int, Stream&) { refuse(); }
 Buffer rigid_body_modes(const Buffer&, int, std::int64_t, int, const double*, double, Stream&) { refuse(); }
 void clear_alone(const BlockRows&, Buffer&, int, Stream&) { refuse(); }

@@ -97,6 +97,9 @@ void transpose_values(const BlockRows& a, const Buffer& block_of, BlockRows& out
 void mend_diagonal(BlockRows& coarse, const BlockRows& t, const Aggregates& aggregates, const BlockRows& a,
                    const Buffer& diagonal, Stream& stream);
 
+/// A⁻¹, as multigrid::dense_inverse() of a symmetric matrix without free modes.
+BlockRows dense_inverse(const BlockRows& a, Stream& stream);
+
 /// Constants: unknown r of a node in mode r.
 Buffer constant_modes(std::int64_t nodes, int size, Stream& stream);
 /// As multigrid's rigid-body modes about `centre` (3 values); `coordinates`: double on the device.

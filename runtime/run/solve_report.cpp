@@ -290,7 +290,7 @@ void write_levels(Table& t, const MultigridReport& r) {
   for (const SetupPart& part : r.parts)
     parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", part.name, human_seconds(part.seconds));
   t.row("set-up", parts);
-  if (r.set_up_on_gpu) t.row("set up on", "the GPU, small levels in host memory");
+  if (r.set_up_on_gpu) t.row("set up on", "the GPU");
   else if (!r.why_on_host.empty()) t.row("set up on", fmt::format("the host: {}", r.why_on_host));
   t.row("coarse space", r.modes + (r.smoothed ? "" : ", not smoothed: the matrix is far from symmetric"));
   t.row("cycle", fmt::format("{}, smoother {}", r.cycle, r.smoother));

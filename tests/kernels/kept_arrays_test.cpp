@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <numeric>
 #include <vector>
 
+#include "kernels/base/device.h"
 #include "kernels/base/host_vector.h"
+#include "kernels/base/zeros.h"
 
 namespace shardmat {
 namespace {
@@ -98,6 +101,32 @@ TEST(KeptArrays, ArraysMayOutliveThemAndGrow) {
   EXPECT_EQ(grows[9], 9);
   EXPECT_EQ(grows[10], 7);
   EXPECT_EQ(grows.back(), 8);
+}
+
+/// Freed memory of a GPU may still be written to: its next owner waits for that.
+TEST(GpuKeptArrays, BuffersAreUsedAgainWhenTheDeviceIsDoneWithThem) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+  const Device device{Backend::cuda, 0};
+  constexpr std::size_t kBytes = std::size_t{256} << 20;
+  Stream one(device), other(device);
+  const Buffer lives(device, 4 * kBytes);
+  const KeptArrays reuse;
+  const void* before = nullptr;
+  {
+    const Buffer freed(device, kBytes);
+    before = freed.data();
+    for (unsigned char byte = 1; byte <= 20; ++byte) fill_bytes(freed.data(), byte, kBytes, one);
+  }
+  const Buffer next(device, kBytes / 4 * 3);
+  EXPECT_EQ(next.data(), before);
+  fill_bytes(next.data(), 77, next.bytes(), other);
+  other.synchronize(), one.synchronize();
+  std::vector<unsigned char> bytes(next.bytes());
+  copy_to_host(bytes.data(), next.data(), bytes.size(), other);
+  EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 77), std::ssize(bytes));
+  const Buffer clear = zeros(device, 1000);
+  copy_to_host(bytes.data(), clear.data(), clear.bytes(), other);
+  EXPECT_EQ(std::count(bytes.begin(), bytes.begin() + 1000, 0), 1000);
 }
 
 }  // namespace

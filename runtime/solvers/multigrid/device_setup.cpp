@@ -22,7 +22,7 @@ namespace {
 
 using blocks::BlockRows;
 
-/// Levels of fewer unknowns are made in host memory.
+/// Smaller matrices are set up in host memory.
 constexpr std::int64_t kLeastOnDevice = 5000;
 
 /// The device cannot go on; the host can. Why, for the report.
@@ -73,17 +73,6 @@ HostVector<T> downloaded(const Buffer& from, Stream& stream) {
   HostVector<T> to(from.bytes() / sizeof(T));
   copy_to_host(to.data(), from.data(), from.bytes(), stream);
   return to;
-}
-
-NodeRows downloaded(const BlockRows& a, std::shared_ptr<const Nodes> rows, std::shared_ptr<const Nodes> cols,
-                    Stream& stream) {
-  return {a.row_size,
-          a.col_size,
-          std::move(rows),
-          std::move(cols),
-          downloaded<std::int64_t>(a.start, stream),
-          downloaded<std::int32_t>(a.column, stream),
-          downloaded<double>(a.value, stream)};
 }
 
 /// The modes of the finest level, and why these. REQUIRES: no vectors are given.
@@ -156,8 +145,7 @@ bool Hierarchy::build_on_device(DistributedMatrix& matrix, const HeldRows* held)
   if (context_.device().backend != Backend::cuda) return false;
   report_.why_on_host = why_not_on_device(held);
   if (!report_.why_on_host.empty()) return false;
-  const std::int64_t least = std::max(kLeastOnDevice, options_.coarse_size);
-  if (matrix.rows() <= least) return give_up("the matrix is small");
+  if (matrix.rows() <= std::max(kLeastOnDevice, options_.coarse_size)) return give_up("the matrix is small");
   try {
     BlockRows a = rows_on_device(matrix, size_, stream);
     took_on_device("rows");
@@ -173,23 +161,14 @@ bool Hierarchy::build_on_device(DistributedMatrix& matrix, const HeldRows* held)
     Growth growth;
     growth.first = static_cast<double>(a.blocks * a.block_entries());
     growth.most = most_complexity(size_, modes.count);
-    while (a.count * a.row_size > least) {
+    while (true) {
       std::optional<BlockRows> next = add_level_on_device(a, modes, growth);
       if (levels_.size() == 1) pattern = std::move(a), pattern.value = {};
-      if (!next) {
-        device_pattern_ = std::move(pattern);
-        finish(growth);
-        return true;
-      }
+      if (!next) break;
       a = std::move(*next);
     }
-    const auto nodes = nodes_of_one_rank(a.count, context_.communicator());
-    Modes of_host{a.row_size, modes.count, downloaded<double>(modes.value, stream)};
-    NodeRows rest = downloaded(a, nodes, nodes, stream);
-    a = {}, modes = {};
-    took("copies to the host");
-    add_levels(std::move(rest), of_host, growth);
     device_pattern_ = std::move(pattern);
+    finish(growth);
     return true;
   } catch (const LeaveDevice& leave) {
     return give_up(leave.why);
@@ -203,18 +182,24 @@ bool Hierarchy::build_on_device(DistributedMatrix& matrix, const HeldRows* held)
 
 std::optional<BlockRows> Hierarchy::add_level_on_device(const BlockRows& a, DeviceModes& modes, Growth& growth) {
   Stream& stream = context_.stream();
-  const Buffer diagonal = blocks::diagonal_places(a, stream), inverse = blocks::inverse_diagonal(a, diagonal, stream);
-  const blocks::Couplings couplings = blocks::coupling_norms(a, diagonal, stream);
-  if (levels_.empty()) {
-    require_held_bodies(a, diagonal, couplings, modes, stream);
-    took_on_device("near null space");
-  }
   levels_.push_back(std::make_unique<Level>(a, context_, options_.inner));
   Level& here = *levels_.back();
   const auto nonzeros = static_cast<double>(a.blocks * a.block_entries());
   growth.all += nonzeros;
-  report_.levels.push_back({a.count * a.row_size, static_cast<std::int64_t>(nonzeros), 0, false, 1});
+  const std::int64_t unknowns = a.count * a.row_size;
+  report_.levels.push_back({unknowns, static_cast<std::int64_t>(nonzeros), 0, unknowns <= options_.coarse_size, 1});
   took_on_device("stored matrices");
+  if (unknowns <= options_.coarse_size) {
+    here.set_inverse(blocks::dense_inverse(a, stream));
+    took_on_device("inverse");
+    return std::nullopt;
+  }
+  const Buffer diagonal = blocks::diagonal_places(a, stream), inverse = blocks::inverse_diagonal(a, diagonal, stream);
+  const blocks::Couplings couplings = blocks::coupling_norms(a, diagonal, stream);
+  if (levels_.size() == 1) {
+    require_held_bodies(a, diagonal, couplings, modes, stream);
+    took_on_device("near null space");
+  }
   const double radius = here.find_radius(inverse, kLanczosSteps, stream);
   report_.levels.back().radius = radius;
   here.set_smoother(*smoother_, options_.smoother_degree, inverse, radius);
@@ -297,25 +282,30 @@ std::int64_t DeviceCoarsening::device_bytes() const {
   return bytes;
 }
 
-std::optional<NodeRows> Hierarchy::refresh_on_device(DistributedMatrix& matrix, const HeldRows* held) {
+bool Hierarchy::refresh_on_device(DistributedMatrix& matrix, const HeldRows* held) {
   Stream& stream = context_.stream();
-  if (!report_.set_up_on_gpu || !why_not_on_device(held).empty() || options_.refresh == "anew") return std::nullopt;
+  if (!report_.set_up_on_gpu || !why_not_on_device(held).empty() || options_.refresh == "anew") return false;
   BlockRows a = rows_on_device(matrix, size_, stream);
   took_on_device("rows");
-  if (!blocks::same_pattern(a, device_pattern_, stream) || blocks::asymmetry(a, stream) > kMostAsymmetry)
-    return std::nullopt;
-  for (std::size_t l = 0; l < on_device_.size(); ++l) {
-    DeviceCoarsening& way = on_device_[l];
-    const Buffer diagonal = blocks::diagonal_places(a, stream), inverse = blocks::inverse_diagonal(a, diagonal, stream);
+  if (!blocks::same_pattern(a, device_pattern_, stream) || blocks::asymmetry(a, stream) > kMostAsymmetry) return false;
+  for (std::size_t l = 0;; ++l) {
     Level& here = *levels_[l];
     here.update(a);
     took_on_device("stored matrices");
+    if (here.is_solved()) {
+      here.update_inverse(blocks::dense_inverse(a, stream));
+      took_on_device("inverse");
+      return true;
+    }
+    const Buffer diagonal = blocks::diagonal_places(a, stream), inverse = blocks::inverse_diagonal(a, diagonal, stream);
     // As refresh() does in host memory.
     const bool keeps = options_.refresh == "keep";
     double& radius = report_.levels[l].radius;
     radius = std::max(keeps ? radius : 0, here.find_radius(inverse, keeps ? kStepsOfRefresh : kLanczosSteps, stream));
     here.update_smoother(inverse, radius);
     took_on_device("smoothers");
+    if (l == on_device_.size()) return true;
+    DeviceCoarsening& way = on_device_[l];
     if (!keeps) {
       blocks::multiply_values(a, way.t, way.longest_p, way.p, stream);
       blocks::smooth(way.p, way.t, way.aggregates, inverse, kDamping / radius, stream);
@@ -330,19 +320,22 @@ std::optional<NodeRows> Hierarchy::refresh_on_device(DistributedMatrix& matrix, 
     took_on_device("coarse matrices");
     a = std::move(next);
   }
-  const auto nodes = nodes_of_one_rank(a.count, context_.communicator());
-  NodeRows rest = downloaded(a, nodes, nodes, stream);
-  took("copies to the host");
-  return rest;
 }
 
 const NodeRows& Hierarchy::prolongation(std::int64_t level) const {
-  if (level >= std::ssize(on_device_)) return coarsenings_[at(level - std::ssize(on_device_))].p;
+  if (!report_.set_up_on_gpu) return coarsenings_[at(level)].p;
   std::optional<NodeRows>& copy = on_device_[at(level)].copy_of_p;
   if (!copy) {
     const BlockRows& p = on_device_[at(level)].p;
     Communicator& ranks = context_.communicator();
-    copy = downloaded(p, nodes_of_one_rank(p.count, ranks), nodes_of_one_rank(p.cols, ranks), context_.stream());
+    Stream& stream = context_.stream();
+    copy = NodeRows{p.row_size,
+                    p.col_size,
+                    nodes_of_one_rank(p.count, ranks),
+                    nodes_of_one_rank(p.cols, ranks),
+                    downloaded<std::int64_t>(p.start, stream),
+                    downloaded<std::int32_t>(p.column, stream),
+                    downloaded<double>(p.value, stream)};
   }
   return *copy;
 }

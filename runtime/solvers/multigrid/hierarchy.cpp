@@ -240,10 +240,6 @@ void Hierarchy::build(NodeRows a) {
   took("near null space");
   Growth growth;
   growth.first = nonzeros(a), growth.most = most_complexity(modes.size, modes.count);
-  add_levels(std::move(a), modes, growth);
-}
-
-void Hierarchy::add_levels(NodeRows a, Modes& modes, Growth& growth) {
   for (;;) {
     const HostVector<double> inverse = inverse_diagonal(a);
     levels_.push_back(std::make_unique<Level>(a, context_, options_.inner, columns_));
@@ -291,28 +287,23 @@ void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
   const KeptArrays reuse;
   Communicator& ranks = context_.communicator();
   since_part_ = Timer(), report_.parts.clear();
-  std::optional<NodeRows> rest = refresh_on_device(matrix, held);
-  if (!rest) {
-    const bool was_on_device = report_.set_up_on_gpu;
-    if (was_on_device && build_on_device(matrix, held)) {
-      report_.seconds = timer.seconds();
-      return;
-    }
-    NodeRows a = take_nodes(matrix, size_, held, context_.stream());
-    took("rows");
-    const bool same = !was_on_device && a.start == first_pattern_.start && a.column == first_pattern_.column &&
-                      symmetric_ == (asymmetry(a) <= kMostAsymmetry);
-    if (ranks.all_reduce(same ? 1 : 0, Reduction::min) == 0 || options_.refresh == "anew") {
-      build(std::move(a));
-      report_.seconds = timer.seconds();
-      return;
-    }
-    rest = std::move(a);
+  const bool was_on_device = report_.set_up_on_gpu;
+  if (refresh_on_device(matrix, held) || (was_on_device && build_on_device(matrix, held))) {
+    report_.seconds = timer.seconds();
+    return;
   }
-  NodeRows a = std::move(*rest);
+  NodeRows a = take_nodes(matrix, size_, held, context_.stream());
+  took("rows");
+  const bool same = !was_on_device && a.start == first_pattern_.start && a.column == first_pattern_.column &&
+                    symmetric_ == (asymmetry(a) <= kMostAsymmetry);
+  if (ranks.all_reduce(same ? 1 : 0, Reduction::min) == 0 || options_.refresh == "anew") {
+    build(std::move(a));
+    report_.seconds = timer.seconds();
+    return;
+  }
   // The radius hardly depends on the values: it is kept, unless a few steps find more.
   const bool keeps = options_.refresh == "keep";
-  for (std::size_t l = on_device_.size();; ++l) {
+  for (std::size_t l = 0;; ++l) {
     const HostVector<double> inverse = inverse_diagonal(a);
     double& radius = report_.levels[l].radius;
     const auto find_radius = [&] {
@@ -320,15 +311,14 @@ void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
     };
     levels_[l]->update(a);
     took("stored matrices");
-    const std::size_t here = l - on_device_.size();
-    if (here == coarsenings_.size()) {
+    if (l == coarsenings_.size()) {
       const Modes free = free_on_last_level(a.row_size);
       if (levels_[l]->is_solved()) levels_[l]->update_inverse(dense_inverse(a, free, symmetric_));
       else find_radius(), levels_[l]->update_smoother(a, inverse, radius);
       took(levels_[l]->is_solved() ? "inverse" : "smoothers");
       break;
     }
-    Coarsening& way = coarsenings_[here];
+    Coarsening& way = coarsenings_[l];
     find_radius();
     levels_[l]->update_smoother(a, inverse, radius);
     took("smoothers");

@@ -74,12 +74,11 @@ class Hierarchy {
     double all = 0;     ///< of all levels so far
     double visits = 1;  ///< of the last level so far in a cycle
   };
-  void add_levels(NodeRows a, Modes& modes, Growth& growth);
   void finish(const Growth& growth);
   double first_strength() const;
 
   // The set-up on a GPU (device_setup.cpp).
-  /// Empty: the device can have the first levels.
+  /// Empty: the device can have the levels.
   std::string why_not_on_device(const HeldRows* held) const;
   /// False: nothing was made, and report_.why_on_host says why.
   bool build_on_device(DistributedMatrix& matrix, const HeldRows* held);
@@ -88,8 +87,8 @@ class Hierarchy {
   std::optional<blocks::BlockRows> coarsen_on_device(const blocks::BlockRows& a, const Buffer& diagonal,
                                                      const Buffer& inverse, const blocks::Couplings& couplings,
                                                      double radius, DeviceModes& modes, const Growth& growth);
-  /// The first matrix that host memory has, after new values of the levels above it; nothing if they cannot be taken.
-  std::optional<NodeRows> refresh_on_device(DistributedMatrix& matrix, const HeldRows* held);
+  /// False: the values cannot be taken so.
+  bool refresh_on_device(DistributedMatrix& matrix, const HeldRows* held);
   void took_on_device(const char* part);
 
   /// The time since the last call, or since the set-up began, went into this part of it.
@@ -121,10 +120,12 @@ class Hierarchy {
   int columns_;
   int size_ = 1;  ///< unknowns of a node of the matrix
   std::vector<std::unique_ptr<Level>> levels_;
-  std::vector<DeviceCoarsening> on_device_;  ///< of the first levels
-  std::vector<Coarsening> coarsenings_;      ///< of those below
-  NodeRows first_pattern_;                   ///< of the first level, if host memory has it
-  blocks::BlockRows device_pattern_;         ///< else
+  // Of a set-up in host memory:
+  std::vector<Coarsening> coarsenings_;
+  NodeRows first_pattern_;  ///< of the first level
+  // Of one on a GPU:
+  std::vector<DeviceCoarsening> on_device_;
+  blocks::BlockRows device_pattern_;  ///< of the first level
   MidEdges mid_edges_;
   std::shared_ptr<const RowMap> map_;  ///< of the matrix's rows
   Buffer rows_;                        ///< of the matrix, in the order of the nodes; empty: they lie so

@@ -41,6 +41,7 @@ class Level {
   void set_transfer(const blocks::BlockRows& p, const blocks::BlockRows& transposed_p);
   /// The inverse of this level's matrix (dense_inverse()): it is the last one, and solved exactly.
   void set_inverse(const NodeRows& inverse);
+  void set_inverse(const blocks::BlockRows& inverse) { inverse_.emplace(inverse, *nodes_, false, context_, type_); }
   /// It is visited twice in a cycle.
   void set_second_visit(Combination combination);
 
@@ -54,6 +55,7 @@ class Level {
   void update_transfer(const NodeRows& p, const ByColumn& columns);
   void update_transfer(const blocks::BlockRows& p, const blocks::BlockRows& transposed_p);
   void update_inverse(const NodeRows& inverse);
+  void update_inverse(const blocks::BlockRows& inverse) { inverse_->update(inverse, context_.stream()); }
 
   /// r = −A·x.
   void begin_at_x(Stream& stream) const { a_.multiply(-1, x_.data(), 0, r_.data(), stream); }
