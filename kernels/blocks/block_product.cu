@@ -26,22 +26,6 @@ struct Arguments {
   int team;             ///< lanes that have a row of blocks; kThreads: the thread block
 };
 
-/// By all lanes of a warp: lane l of a team has the sum of row l of the blocks, if l < R.
-template <int R, class T>
-__device__ void end_row(const Plain<T>& to, const Arguments<T>& a, std::int64_t i, int lane, int, T sum) {
-  if (lane < R && i < a.count) end_entry(to, i * R + lane, sum);
-}
-template <int R, class T>
-__device__ void end_row(const Step<T>& to, const Arguments<T>& a, std::int64_t i, int lane, int width, T sum) {
-  const bool real = lane < R && i < a.count;
-  const std::int64_t row = real ? i * R + lane : 0;
-  const T left = to.r[row] - sum;
-  T step = 0;
-#pragma unroll
-  for (int c = 0; c < R; ++c) step += __ldg(to.inverse + row * R + c) * __shfl_sync(0xffffffffu, left, c, width);
-  if (real) end_entry(to, row, left, step, a.x[row]);
-}
-
 template <class T, int R, bool kWide, class End>
 __global__ void __launch_bounds__(kThreads) multiply_blocks(Arguments<T> a, End end) {
   constexpr int kAhead = R <= 3 ? 4 : R <= 6 ? 2 : 1;
@@ -94,7 +78,7 @@ __global__ void __launch_bounds__(kThreads) multiply_blocks(Arguments<T> a, End 
   T mine = 0;
 #pragma unroll
   for (int r = 0; r < R; ++r) mine = lane == r ? sum[r] : mine;
-  end_row<R>(end, a, i, lane, width, mine);
+  end_row<R>(end, a.x, a.count, i, lane, width, mine);
 }
 
 template <int kSize = 1, class F>
@@ -130,9 +114,9 @@ void run(const Arguments<T>& a, const End& end, int row_size, Stream& stream) {
 }
 
 /// Enough lanes for a row's entries, and for its rows; the whole thread block where so few rows are long that lanes would
-/// wait for each other's loads.
-int team_of(const BlockRows& rows, Device device) {
-  const std::int64_t entries = rows.count == 0 ? 0 : rows.blocks * rows.col_size / rows.count;
+/// wait for each other's loads. `at_once`: entries that a lane loads together.
+int team_of(const BlockRows& rows, int at_once, Device device) {
+  const std::int64_t entries = rows.count == 0 ? 0 : rows.blocks * rows.col_size / rows.count / at_once;
   const std::int64_t busy = 8 * cuda::multiprocessors(device);
   if (rows.count < busy && entries >= 2 * kWarp) return kThreads;
   int team = 4;
@@ -142,17 +126,21 @@ int team_of(const BlockRows& rows, Device device) {
 
 }  // namespace
 
-BlockProduct::BlockProduct(const BlockRows& rows, ValueType type, Stream& stream)
-    : type_(type),
+BlockProduct::BlockProduct(const BlockRows& rows, ValueType type, Stream& stream, const Buffer* modes)
+    : type_(sum_type(type)),
       row_size_(rows.row_size),
       col_size_(rows.col_size),
-      team_(team_of(rows, stream.device())),
+      team_(team_of(rows, 1, stream.device())),
       count_(rows.count) {
-  if (count_ >= kManyRows && SlicedProduct::takes(row_size_, col_size_)) {
-    sliced_.emplace(rows, type, stream);
+  if (type == ValueType::f16 && HalfProduct::takes(row_size_, col_size_)) {
+    half_.emplace(rows, modes, count_ >= kManyRows, team_of(rows, 2, stream.device()), stream);
     return;
   }
-  const std::int64_t values = rows.blocks * rows.block_entries() * static_cast<std::int64_t>(size_of(type));
+  if (count_ >= kManyRows && SlicedProduct::takes(row_size_, col_size_)) {
+    sliced_.emplace(rows, type_, stream);
+    return;
+  }
+  const std::int64_t values = rows.blocks * rows.block_entries() * static_cast<std::int64_t>(size_of(type_));
   require_memory(stream.device(), values + 8 * (count_ + 1) + 4 * rows.blocks, "a level of multigrid");
   start_ = Buffer(stream.device(), static_cast<std::size_t>(count_ + 1) * sizeof(std::int64_t));
   column_ = Buffer(stream.device(), static_cast<std::size_t>(rows.blocks) * sizeof(std::int32_t));
@@ -163,6 +151,7 @@ BlockProduct::BlockProduct(const BlockRows& rows, ValueType type, Stream& stream
 }
 
 void BlockProduct::update(const BlockRows& rows, Stream& stream) {
+  if (half_) return half_->update(rows, stream);
   if (sliced_) return sliced_->update(rows, stream);
   dispatch(type_, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
@@ -191,6 +180,7 @@ Arguments<T> arguments(const Buffer& start, const Buffer& column, const Buffer& 
 }  // namespace
 
 void BlockProduct::multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const {
+  if (half_) return half_->multiply(alpha, x, beta, y, stream);
   if (sliced_) return sliced_->multiply(alpha, x, beta, y, stream);
   dispatch(type_, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
@@ -199,6 +189,7 @@ void BlockProduct::multiply(double alpha, const void* x, double beta, void* y, S
 }
 
 void BlockProduct::multiply(const void* d, const SmootherStep& step, Stream& stream) const {
+  if (half_) return half_->multiply(d, step, stream);
   if (sliced_) return sliced_->multiply(d, step, stream);
   dispatch(type_, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
@@ -207,6 +198,7 @@ void BlockProduct::multiply(const void* d, const SmootherStep& step, Stream& str
 }
 
 std::int64_t BlockProduct::bytes() const {
+  if (half_) return half_->bytes();
   if (sliced_) return sliced_->bytes();
   return static_cast<std::int64_t>(start_.bytes() + column_.bytes() + value_.bytes());
 }

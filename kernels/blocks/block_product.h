@@ -15,6 +15,7 @@
 #include "kernels/base/device.h"
 #include "kernels/base/types.h"
 #include "kernels/blocks/block_rows.h"
+#include "kernels/blocks/half_product.h"
 #include "kernels/blocks/sliced_product.h"
 
 namespace shardmat::blocks {
@@ -30,8 +31,10 @@ struct SmootherStep {
 
 class BlockProduct {
  public:
-  /// Stores `rows` in f32 or f64. Waits for the stream. Throws Error(resources).
-  BlockProduct(const BlockRows& rows, ValueType type, Stream& stream);
+  /// Stores `rows` in f32 or f64, or in f16 for vectors in f32: so that the product with `modes` stays exact, row_size ×
+  /// row_size values in double a node, or with constants if that is null. Blocks that have no kernel for f16 are stored in
+  /// f32. Waits for the stream. Throws Error(resources). REQUIRES: in f16, the matrix is square.
+  BlockProduct(const BlockRows& rows, ValueType type, Stream& stream, const Buffer* modes = nullptr);
 
   /// New values on the same pattern. Waits for the stream.
   void update(const BlockRows& rows, Stream& stream);
@@ -47,7 +50,9 @@ class BlockProduct {
   ValueType type_;
   int row_size_, col_size_, team_;
   std::int64_t count_;
-  std::optional<SlicedProduct> sliced_;  ///< then the buffers are empty
+  // With one of these, the buffers are empty.
+  std::optional<HalfProduct> half_;
+  std::optional<SlicedProduct> sliced_;
   Buffer start_, column_, value_;
 };
 

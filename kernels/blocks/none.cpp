@@ -11,7 +11,7 @@ namespace {
 
 }  // namespace
 
-BlockProduct::BlockProduct(const BlockRows&, ValueType type, Stream&)
+BlockProduct::BlockProduct(const BlockRows&, ValueType type, Stream&, const Buffer*)
     : type_(type), row_size_(0), col_size_(0), team_(0), count_(0) {
   refuse();
 }
@@ -19,17 +19,6 @@ void BlockProduct::update(const BlockRows&, Stream&) { refuse(); }
 void BlockProduct::multiply(double, const void*, double, void*, Stream&) const { refuse(); }
 void BlockProduct::multiply(const void*, const SmootherStep&, Stream&) const { refuse(); }
 std::int64_t BlockProduct::bytes() const { return 0; }
-
-bool SlicedProduct::takes(int, int) { return false; }
-SlicedProduct::SlicedProduct(const BlockRows&, ValueType type, Stream&)
-    : type_(type), row_size_(0), col_size_(0), count_(0), slices_(0) {
-  refuse();
-}
-void SlicedProduct::update(const BlockRows&, Stream&) { refuse(); }
-void SlicedProduct::multiply(double, const void*, double, void*, Stream&) const { refuse(); }
-void SlicedProduct::multiply(const void*, const SmootherStep&, Stream&) const { refuse(); }
-std::int64_t SlicedProduct::bytes() const { return 0; }
-void SlicedProduct::fill(const BlockRows&, bool, Stream&) { refuse(); }
 
 BlockRows take_rows(const EntryRows&, int, const std::int64_t*, const std::int32_t*, Stream&) { refuse(); }
 Buffer values_in(const BlockRows&, ValueType, Stream&) { refuse(); }

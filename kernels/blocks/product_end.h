@@ -50,6 +50,23 @@ __device__ void end_entry(const Step<T>& to, std::int64_t row, T left, T step, T
   to.x[row] += to.x_lacks_d ? before + e : e;
 }
 
+/// By all lanes of a warp: lane l of a team has the sum of row l of the blocks, if l < R. `width`: lanes of the team in the
+/// warp; x: the product's input; count: rows of blocks.
+template <int R, class T>
+__device__ void end_row(const Plain<T>& to, const T*, std::int64_t count, std::int64_t i, int lane, int, T sum) {
+  if (lane < R && i < count) end_entry(to, i * R + lane, sum);
+}
+template <int R, class T>
+__device__ void end_row(const Step<T>& to, const T* d, std::int64_t count, std::int64_t i, int lane, int width, T sum) {
+  const bool real = lane < R && i < count;
+  const std::int64_t row = real ? i * R + lane : 0;
+  const T left = to.r[row] - sum;
+  T step = 0;
+#pragma unroll
+  for (int c = 0; c < R; ++c) step += __ldg(to.inverse + row * R + c) * __shfl_sync(0xffffffffu, left, c, width);
+  if (real) end_entry(to, row, left, step, d[row]);
+}
+
 /// All rows of row i of blocks, by one lane.
 template <int R, class T>
 __device__ void end_rows(const Plain<T>& to, const T*, std::int64_t i, const T (&sum)[R]) {

@@ -134,6 +134,15 @@ void run(const Slices<T>& a, const End& end, int row_size, int col_size, Stream&
 
 }  // namespace
 
+Buffer rows_by_length(const BlockRows& rows, Stream& stream) {
+  const std::int64_t count = rows.count;
+  const Buffer key = array<std::int32_t>(count, stream), sorted = array<std::int32_t>(count, stream);
+  Buffer order = array<std::int32_t>(count, stream);
+  cuda::launch(key_rows, count, kThreads, stream, count, rows.start.as<std::int64_t>(), key.as<std::int32_t>());
+  sort_by_key(key.as<std::int32_t>(), count, count + kWindow, sorted.as<std::int32_t>(), order.as<std::int32_t>(), stream);
+  return order;
+}
+
 bool SlicedProduct::takes(int row_size, int col_size) {
   return with_sizes(row_size, col_size, [](auto, auto) {});
 }
@@ -144,12 +153,8 @@ SlicedProduct::SlicedProduct(const BlockRows& rows, ValueType type, Stream& stre
       col_size_(rows.col_size),
       count_(rows.count),
       slices_((rows.count + kLanes - 1) / kLanes) {
-  const Buffer key = array<std::int32_t>(count_, stream), sorted = array<std::int32_t>(count_, stream);
-  order_ = array<std::int32_t>(count_, stream), length_ = array<std::int32_t>(count_, stream);
+  order_ = rows_by_length(rows, stream), length_ = array<std::int32_t>(count_, stream);
   start_ = array<std::int64_t>(slices_ + 1, stream);
-  cuda::launch(key_rows, count_, kThreads, stream, count_, rows.start.as<std::int64_t>(), key.as<std::int32_t>());
-  sort_by_key(key.as<std::int32_t>(), count_, count_ + kWindow, sorted.as<std::int32_t>(), order_.as<std::int32_t>(),
-              stream);
   cuda::launch(measure_slices, slices_ * kLanes, kThreads, stream, count_, slices_, rows.start.as<std::int64_t>(),
                order_.as<std::int32_t>(), length_.as<std::int32_t>(), start_.as<std::int64_t>());
   const std::int64_t slots = sum_before(start_.as<std::int64_t>(), slices_, stream),

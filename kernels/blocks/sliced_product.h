@@ -17,6 +17,9 @@ namespace shardmat::blocks {
 
 struct SmootherStep;
 
+/// std::int32_t: all rows of blocks, sorted by their length within windows, the longest first.
+Buffer rows_by_length(const BlockRows& rows, Stream& stream);
+
 class SlicedProduct {
  public:
   /// Whether blocks of these sizes have a kernel.

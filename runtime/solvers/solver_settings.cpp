@@ -235,8 +235,10 @@ std::vector<SolverSetting> make_settings() {
       used_by(count("levels", "levels at most", 1, 100, [](O& o) -> int& { return o.preconditioning.multigrid.levels; }),
               "preconditioner", users_of_multigrid),
       used_by(word(
-                  "inner", "type of the values inside: f32 is as good as f64 in most systems, and faster", {"f64", "f32"},
-                  [](const O& o) { return std::string(name(o.preconditioning.multigrid.inner)); },
+                  "inner",
+                  "type of the values inside: f32 is as good as f64 in most systems, and faster; f16: matrices of multigrid "
+                  "that is set up on a GPU, the rest in f32",
+                  {"f64", "f32", "f16"}, [](const O& o) { return std::string(name(o.preconditioning.multigrid.inner)); },
                   [](O& o, const std::string& text) { o.preconditioning.multigrid.inner = parse_value_type(text); }),
               "preconditioner", {"multigrid", "field_split", "ilu", "ic", kAuto}),
       used_by(

@@ -182,7 +182,8 @@ bool Hierarchy::build_on_device(DistributedMatrix& matrix, const HeldRows* held)
 
 std::optional<BlockRows> Hierarchy::add_level_on_device(const BlockRows& a, DeviceModes& modes, Growth& growth) {
   Stream& stream = context_.stream();
-  levels_.push_back(std::make_unique<Level>(a, context_, options_.inner));
+  const bool has_square_modes = !levels_.empty() && modes.count == a.row_size;
+  levels_.push_back(std::make_unique<Level>(a, context_, options_.inner, has_square_modes ? &modes.value : nullptr));
   Level& here = *levels_.back();
   const auto nonzeros = static_cast<double>(a.blocks * a.block_entries());
   growth.all += nonzeros;

@@ -54,6 +54,7 @@ Hierarchy::Hierarchy(DistributedMatrix& matrix, const MultigridOptions& options,
   size_ = static_cast<int>(block_jacobi_size(matrix));
   mid_edges_ = number_mid_edges(options.mid_edges.get(), *map_, size_, context_.communicator());
   if (!build_on_device(matrix, held)) {
+    require_type_of_host();
     NodeRows a = take_nodes(matrix, size_, held, context_.stream());
     took("rows");
     build(std::move(a));
@@ -67,6 +68,7 @@ Hierarchy::Hierarchy(Context& context, NodeRows a, const MultigridOptions& optio
   const KeptArrays reuse;
   context_.communicator().run_agreed([&] { passes_.emplace(context_.device(), columns); });
   map_ = map_of(*a.rows, a.row_size, context_);
+  require_type_of_host();
   build(std::move(a));
   report_.seconds = timer.seconds();
 }
@@ -197,6 +199,16 @@ void Hierarchy::take_kind(double asymmetry) {
   });
 }
 
+void Hierarchy::require_type_of_host() const {
+  context_.communicator().run_agreed([&] {
+    if (is_half(options_.inner))
+      throw Error(ErrorKind::usage,
+                  fmt::format("multigrid in f16 needs its set-up on a GPU, and this one is in host memory: {}; take f32",
+                              report_.why_on_host.empty() ? "there is no GPU" : report_.why_on_host),
+                  "inner");
+  });
+}
+
 Combination Hierarchy::combination() const {
   return cycle_ == "W" ? Combination::sum : symmetric_ ? Combination::energy : Combination::residual;
 }
@@ -292,6 +304,7 @@ void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
     report_.seconds = timer.seconds();
     return;
   }
+  require_type_of_host();
   NodeRows a = take_nodes(matrix, size_, held, context_.stream());
   took("rows");
   const bool same = !was_on_device && a.start == first_pattern_.start && a.column == first_pattern_.column &&
@@ -340,7 +353,7 @@ void Hierarchy::apply(const Dense& r, const Dense& z, double scale, Stream& stre
   const Level& finest = *levels_.front();
   const auto* const rows = rows_.as<std::int64_t>();
   dispatch(r.type, [&]<class Outer>(Outer) {
-    dispatch(options_.inner, [&]<class Inner>(Inner) {
+    dispatch(sum_type(options_.inner), [&]<class Inner>(Inner) {
       using F = typename Outer::type;
       using G = typename Inner::type;
       passes_->run(krylov::ConvertVector<F, G>{static_cast<const F*>(r.data), static_cast<G*>(finest.r()), 1 / scale, rows,

@@ -102,6 +102,8 @@ class Hierarchy {
   /// Looks at the matrix: is it symmetric enough, and what follows of that? Throws Error(usage) for a smoother that it rules
   /// out.
   void take_kind(double asymmetry);
+  /// Throws Error(usage) for a type that only a set-up on a GPU stores.
+  void require_type_of_host() const;
   Combination combination() const;
   /// Nodes of a next level that a rank has at least; `size`: their unknowns.
   std::int64_t least_nodes(std::int64_t size) const;

@@ -37,12 +37,12 @@ Level::Level(const NodeRows& a, Context& context, ValueType type, int columns)
   make_vectors(columns);
 }
 
-Level::Level(const blocks::BlockRows& a, Context& context, ValueType type)
+Level::Level(const blocks::BlockRows& a, Context& context, ValueType type, const Buffer* modes)
     : context_(context),
-      type_(type),
+      type_(sum_type(type)),
       size_(a.row_size),
       nodes_(nodes_of_one_rank(a.count, context.communicator())),
-      a_(a, *nodes_, true, context, type) {
+      a_(a, *nodes_, true, context, type, modes) {
   make_vectors(1);
 }
 

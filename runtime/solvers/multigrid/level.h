@@ -24,8 +24,8 @@ class Level {
   /// Stores `a` in `type`, for `columns` right-hand sides.
   Level(const NodeRows& a, Context& context, ValueType type, int columns);
 
-  /// The same on a GPU that has all rows.
-  Level(const blocks::BlockRows& a, Context& context, ValueType type);
+  /// The same on a GPU that has all rows. In f16 the product with `modes` stays exact (blocks::BlockProduct).
+  Level(const blocks::BlockRows& a, Context& context, ValueType type, const Buffer* modes);
 
   /// 1.05 times the largest eigenvalue of D⁻¹·A by Lanczos steps, which estimate it from below. `inverse`:
   /// inverse_diagonal() of this level's matrix. REQUIRES: that is symmetric.
@@ -85,8 +85,8 @@ class Level {
   double find_growth(Stream& stream) const;
 
   Context& context_;
-  ValueType type_;
-  int size_;  ///< unknowns of a node
+  ValueType type_;  ///< of the vectors
+  int size_;        ///< unknowns of a node
   std::shared_ptr<const Nodes> nodes_;
   Operator a_;
   std::optional<Restriction> to_coarse_;

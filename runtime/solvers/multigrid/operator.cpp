@@ -313,28 +313,29 @@ Operator::Operator(const NodeRows& rows, Context& context, ValueType type, int c
   moving.map->forget_columns();
 }
 
-Operator::Operator(const blocks::BlockRows& rows, const Nodes& cols, bool square, Context& context, ValueType type)
+Operator::Operator(const blocks::BlockRows& rows, const Nodes& cols, bool square, Context& context, ValueType type,
+                   const Buffer* modes)
     : columns_(1), type_(sum_type(type)), rows_(rows.count * rows.row_size) {
   exchange_ = std::move(
-      make_mapped_exchange("halo", context.exchange_context(type, rows.col_size), {cols.starts(), {}}, cols.ghosts())
+      make_mapped_exchange("halo", context.exchange_context(type_, rows.col_size), {cols.starts(), {}}, cols.ghosts())
           .exchange);
   context.communicator().run_agreed([&] {
     own_ = static_cast<std::int32_t>(cols.own());
     stays_here_ = true;
-    x_bytes_ = cols.own() * rows.col_size * static_cast<std::int64_t>(size_of(type));
-    keep(rows, square, context, type);
+    x_bytes_ = cols.own() * rows.col_size * static_cast<std::int64_t>(size_of(type_));
+    keep(rows, square, context, square ? type : type_, modes);
   });
 }
 
-void Operator::keep(const blocks::BlockRows& rows, bool square, Context& context, ValueType type) {
+void Operator::keep(const blocks::BlockRows& rows, bool square, Context& context, ValueType type, const Buffer* modes) {
   Stream& stream = context.stream();
   if (square && rows.block_entries() == 1 && rows.count >= kManyOfSingleRows) {
-    storage_ = packed(rows, type, stream);
+    storage_ = packed(rows, sum_type(type), stream);
     const auto& kernel = packed_kernel(*storage_);
     one_ = make_plan(kernel, storage_, kernel.policies({})[0], stream);
     return;
   }
-  on_gpu_.emplace(rows, type, stream);
+  on_gpu_.emplace(rows, type, stream, modes);
   if (!stays_here_ || !square) return;
   require_memory(context.device(), x_bytes_, "a level of multigrid");
   other_x_ = Buffer(context.device(), at(x_bytes_));

@@ -23,8 +23,9 @@ class Operator {
   Operator(const NodeRows& rows, Context& context, ValueType type, int columns);
 
   /// Of rows on a GPU that has all of them, for one right-hand side. `cols`: the nodes of the columns; `square`: those of
-  /// the rows, too.
-  Operator(const blocks::BlockRows& rows, const Nodes& cols, bool square, Context& context, ValueType type);
+  /// the rows, too. In f16 a square matrix keeps its product with `modes` (blocks::BlockProduct), and others are in f32.
+  Operator(const blocks::BlockRows& rows, const Nodes& cols, bool square, Context& context, ValueType type,
+           const Buffer* modes = nullptr);
 
   /// New values on the same pattern. Not collective.
   void update(const NodeRows& rows, Stream& stream);
@@ -54,7 +55,7 @@ class Operator {
 
  private:
   /// Stores the rows for products on a GPU.
-  void keep(const blocks::BlockRows& rows, bool square, Context& context, ValueType type);
+  void keep(const blocks::BlockRows& rows, bool square, Context& context, ValueType type, const Buffer* modes = nullptr);
   void run(double alpha, const void* x, double beta, void* y, Stream& stream) const;
   /// Of node j of the columns among the nodes of x: own ones, a gap, ghosts.
   std::int32_t place(std::int32_t j) const { return j < own_ ? j : j + ghost_shift_; }
@@ -62,7 +63,7 @@ class Operator {
   std::int64_t matrix_bytes() const;
 
   int columns_;
-  ValueType type_;
+  ValueType type_;  ///< of the vectors
   std::int64_t rows_;
   std::int64_t x_bytes_ = 0;
   std::unique_ptr<Exchange> exchange_;

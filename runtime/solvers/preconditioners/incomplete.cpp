@@ -92,6 +92,8 @@ class Incomplete final : public Preconditioner {
         throw Error(ErrorKind::usage,
                     fmt::format("blocks of {}; they have 1 to {} unknowns", size_, incomplete::kMostUnknowns),
                     "node_block_size");
+      if (is_half(options.multigrid.inner))
+        throw Error(ErrorKind::usage, "incomplete factors are in f64 or f32, not in f16", "inner");
       require_node_block_size(size_, matrix.rows());
     });
     if (size_ > 1 && !matrix.nodes_are_whole()) require_whole_nodes();

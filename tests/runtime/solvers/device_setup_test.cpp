@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/blocks/block_product.h"
 #include "kernels/blocks/setup.h"
 #include "partition/source/row_source.h"
 #include "runtime/solvers/loop/random_entries.h"
@@ -83,6 +84,90 @@ BlockRows product(const BlockRows& a, const BlockRows& b, Stream& stream) {
   BlockRows out = blocks::product_pattern(a, b, std::numeric_limits<std::int64_t>::max(), longest, stream);
   blocks::multiply_values(a, b, longest, out, stream);
   return out;
+}
+
+HostVector<double> product_of_host(const NodeRows& a, const HostVector<float>& x) {
+  HostVector<double> y(static_cast<std::size_t>(a.count() * a.row_size), 0.0);
+  for (std::int64_t i = 0; i < a.count(); ++i)
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k)
+      for (int r = 0; r < a.row_size; ++r)
+        for (int c = 0; c < a.col_size; ++c)
+          y[at(i * a.row_size + r)] +=
+              a.block(k)[r * a.col_size + c] * static_cast<double>(x[at(std::int64_t{a.column[at(k)]} * a.col_size + c)]);
+  return y;
+}
+
+/// In f16 the product with smooth vectors is as good as in f32, and others are as good as 11 bits are.
+void halves_keep_smooth_vectors(const BlockRows& of_device, const NodeRows& a, const HostVector<double>* modes,
+                                Stream& stream, const char* what) {
+  SCOPED_TRACE(what);
+  const int s = a.row_size;
+  const Buffer modes_of_device = modes == nullptr ? Buffer() : given(*modes, stream);
+  blocks::BlockProduct halves(of_device, ValueType::f16, stream, modes == nullptr ? nullptr : &modes_of_device);
+  const blocks::BlockProduct floats(of_device, ValueType::f32, stream);
+  EXPECT_LT(halves.bytes(), floats.bytes());
+  const auto rows = static_cast<std::size_t>(a.count() * s);
+  double of_modes = 0, of_other = 0, largest = 0;
+  const auto product = [&](const HostVector<float>& x) {
+    const Buffer from = given(x, stream), to(stream.device(), rows * sizeof(float));
+    halves.multiply(1, from.data(), 0, to.data(), stream);
+    return taken<float>(to, stream);
+  };
+  for (const double v : a.value) largest = std::max(largest, std::abs(v));
+  for (int mode = 0; mode <= s; ++mode) {  // the last one is no mode
+    HostVector<float> x(rows);
+    for (std::int64_t i = 0; i < a.count(); ++i)
+      for (int r = 0; r < s; ++r) {
+        const double entry = mode == s          ? std::sin(static_cast<double>(7 * i + 3 * r + 1))
+                             : modes == nullptr ? (r == mode ? 1.0 : 0.0)
+                                                : (*modes)[at((i * s + r) * s + mode)];
+        x[at(i * s + r)] = static_cast<float>(entry);
+      }
+    double size_of_x = 0;
+    for (const float entry : x) size_of_x = std::max(size_of_x, std::abs(static_cast<double>(entry)));
+    const HostVector<double> wanted = product_of_host(a, x);
+    const HostVector<float> found = product(x);
+    double apart = 0;
+    for (std::size_t i = 0; i < rows; ++i) apart = std::max(apart, std::abs(static_cast<double>(found[i]) - wanted[i]));
+    apart /= largest * size_of_x;
+    double& worst = mode == s ? of_other : of_modes;
+    worst = std::max(worst, apart);
+  }
+  EXPECT_LT(of_modes, 2e-5);
+  EXPECT_LT(of_other, 1e-2);
+
+  // The smoother's step behind it: as its parts.
+  HostVector<float> d(rows), r(rows), x(rows), inverse(rows * static_cast<std::size_t>(s));
+  for (std::size_t i = 0; i < rows; ++i) {
+    d[i] = static_cast<float>(std::sin(static_cast<double>(i))), r[i] = static_cast<float>(std::cos(static_cast<double>(i)));
+    x[i] = static_cast<float>(i % 7);
+  }
+  for (std::size_t i = 0; i < inverse.size(); ++i) inverse[i] = static_cast<float>(std::sin(static_cast<double>(5 * i))) / 4;
+  const Buffer of_d = given(d, stream), of_r = given(r, stream), of_x = given(x, stream),
+               of_inverse = given(inverse, stream), of_e(stream.device(), rows * sizeof(float));
+  const HostVector<float> product_of_d = product(d);
+  halves.multiply(of_d.data(), {of_inverse.data(), of_r.data(), of_x.data(), of_e.data(), 0.5, 0.25, false}, stream);
+  const HostVector<float> r_found = taken<float>(of_r, stream), e_found = taken<float>(of_e, stream),
+                          x_found = taken<float>(of_x, stream);
+  for (std::size_t i = 0; i < rows; ++i) {
+    const float left = r[i] - product_of_d[i];
+    ASSERT_NEAR(r_found[i], left, 1e-5 * (1 + std::abs(product_of_d[i])));
+    double step = 0;
+    for (int c = 0; c < s; ++c)
+      step += static_cast<double>(inverse[i * static_cast<std::size_t>(s) + static_cast<std::size_t>(c)]) *
+              static_cast<double>(
+                  r_found[i / static_cast<std::size_t>(s) * static_cast<std::size_t>(s) + static_cast<std::size_t>(c)]);
+    const double e = 0.5 * step + 0.25 * static_cast<double>(d[i]);
+    ASSERT_NEAR(e_found[i], e, 1e-5 * (1 + std::abs(step)));
+    ASSERT_NEAR(x_found[i], static_cast<double>(x[i]) + e, 1e-5 * (8 + std::abs(step)));
+  }
+
+  // New values on the same pattern.
+  NodeRows twice = a;
+  for (double& v : twice.value) v *= 2;
+  halves.update(on_device(twice, stream), stream);
+  const HostVector<float> doubled = product(d);
+  for (std::size_t i = 0; i < rows; ++i) ASSERT_EQ(doubled[i], 2 * product_of_d[i]);
 }
 
 void passes_are_those_of_the_host(const Case& c, const std::string& specification, int size, LocalSort sort) {
@@ -198,6 +283,9 @@ void passes_are_those_of_the_host(const Case& c, const std::string& specificatio
   blocks::mend_diagonal(in_place, device_t, aggregates, of_device, diagonal, stream);
   EXPECT_EQ(taken<double>(in_place.value, stream), taken<double>(device_next.value, stream));
 
+  halves_keep_smooth_vectors(of_device, a, nullptr, stream, "f16");
+  if (m > 1) halves_keep_smooth_vectors(device_next, next, &coarse.value, stream, "f16 of the next level");
+
   // The inverse of a last level, which may have a few unknowns less than whole tiles.
   if (next.count() * m <= 900) {
     const Modes none{m, 0, {}};
@@ -301,24 +389,31 @@ void solves_as_the_host(const Case& c) {
   for (const One& one : {One{"elasticity:n=16,uniform,clamp=0.05", 3}, One{"poisson7:n=24", 1},
                          One{"poisson27:n=20,uniform", 1}, One{"elasticity:n=14,inclusions=1e4,clamp=0.1", 3}}) {
     SCOPED_TRACE(one.specification);
-    std::int64_t iterations[2];
-    MultigridReport reports[2];
-    for (const bool device : {true, false}) {
+    std::int64_t iterations[3];
+    MultigridReport reports[3];
+    for (const int run : {0, 1, 2}) {  // on the host, on the GPU, and there in f16
+      const bool device = run > 0;
+      if (run == 2 && world().size() > 1) continue;
       System system(device ? c : kHost64, one.specification, 1);
       SolverOptions options;
       options.solver = "cg", options.preconditioner = "multigrid", options.rtol = 1e-8, options.max_iterations = 100;
+      if (run == 2) options.preconditioning.multigrid.inner = ValueType::f16;
       if (one.size == 3)
         options.preconditioning.multigrid.coordinates =
             coordinates_of(*open_matrix(one.specification, world()).rows, system.at.matrix, 3);
       Solver solver(system.at.matrix, options);
       const SolveResult result = solver.solve(system.b, system.x);
       EXPECT_TRUE(result.converged());
-      iterations[device ? 1 : 0] = result.iterations, reports[device ? 1 : 0] = *solver.preconditioner().multigrid();
+      iterations[run] = result.iterations, reports[run] = *solver.preconditioner().multigrid();
       if (device && world().size() == 1) {
-        EXPECT_TRUE(reports[1].set_up_on_gpu) << reports[1].why_on_host;
+        EXPECT_TRUE(reports[run].set_up_on_gpu) << reports[run].why_on_host;
       }
     }
     EXPECT_NEAR(static_cast<double>(iterations[1]), static_cast<double>(iterations[0]), 1);
+    if (world().size() == 1) {
+      EXPECT_NEAR(static_cast<double>(iterations[2]), static_cast<double>(iterations[1]), 1);
+      EXPECT_LT(reports[2].bytes, reports[1].bytes);
+    }
     ASSERT_EQ(reports[1].levels.size(), reports[0].levels.size());
     if (world().size() == 1)
       for (std::size_t l = 0; l < reports[0].levels.size(); ++l) {

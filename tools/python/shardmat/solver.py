@@ -53,7 +53,8 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
     rank_size: of multigrid: coarse levels with fewer unknowns a rank, or than a quarter of the first level's, move to fewer
         ranks; 0: none does. 20000.
     levels: of multigrid, at most. 20.
-    inner: of multigrid, ilu and ic: the type of their values, "f32" or "f64". "f32".
+    inner: of multigrid, ilu and ic: the type of their values, "f32" or "f64". "f32". "f16": matrices
+        of multigrid that is set up on a GPU, the rest in f32.
     refresh: of multigrid: what new values change: "keep" (the matrices of all levels), "smooth" (also the prolongations) or
         "anew" (the aggregates, too). "keep".
     fields: of field_split, for saddle points as of Stokes: a digit for each unknown of a node, as "001" for u, v and p; or
