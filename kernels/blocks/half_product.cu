@@ -127,11 +127,48 @@ __global__ void measure_pairs(std::int64_t count, std::int64_t slices, const std
   if (at % kLanes == 0) pairs[at / kLanes] = (longest + 1) / 2;
 }
 
+/// How a slice stores its columns: as differences from the row, one for all its lanes or 16 bits for each; or as they are.
+enum class Columns { shared, narrow, wide };
+constexpr std::int64_t kUnit = sizeof(int2);  ///< of the memory of columns
+/// Units of a pair of slots.
+__host__ __device__ constexpr std::int64_t units(Columns kind) {
+  return kind == Columns::shared ? 1 : kind == Columns::narrow ? kLanes * sizeof(short2) / kUnit : kLanes;
+}
+
+/// Units of the columns of each slice; a warp a slice.
+__global__ void measure_columns(std::int64_t count, const std::int64_t* start, const std::int32_t* column,
+                                const std::int64_t* diagonal, const std::int32_t* order, const std::int32_t* length,
+                                const std::int64_t* first, std::int64_t* of_columns) {
+  const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, slice = at / kLanes;
+  if (slice * kLanes >= count) return;
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const std::int64_t i = at < count ? order[at] : 0, pairs = first[slice + 1] - first[slice];
+  const int blocks = at < count ? length[at] : 0;
+  bool shared = true, narrow = true;
+  for (int n = 0; n < 2 * pairs; ++n) {
+    const bool there = n < blocks;
+    const auto delta = static_cast<int>(there ? column[beside(start[i], diagonal[i], n)] - i : 0);
+    const unsigned has = __ballot_sync(0xffffffffu, there);
+    if (has == 0) break;
+    const int one = __shfl_sync(0xffffffffu, delta, __ffs(static_cast<int>(has)) - 1);
+    shared = shared && __all_sync(0xffffffffu, !there || delta == one);
+    narrow = narrow && __all_sync(0xffffffffu, delta >= -32768 && delta <= 32767);
+  }
+  if (lane == 0) of_columns[slice] = pairs * units(shared ? Columns::shared : narrow ? Columns::narrow : Columns::wide);
+}
+
+__device__ Columns kind_of(std::int64_t all_units, std::int64_t pairs) {
+  return all_units == pairs * units(Columns::shared)   ? Columns::shared
+         : all_units == pairs * units(Columns::narrow) ? Columns::narrow
+                                                       : Columns::wide;
+}
+
 /// A warp a slice; columns if `to_column` is not null.
 template <int S>
 __global__ void fill_pairs(std::int64_t count, const std::int64_t* start, const std::int32_t* column, const double* value,
                            const std::int64_t* diagonal, const float* scales, const std::int32_t* order,
-                           const std::int32_t* length, const std::int64_t* first, int2* to_column, __half2* to) {
+                           const std::int32_t* length, const std::int64_t* first, const std::int64_t* first_column,
+                           int2* to_column, __half2* to) {
   constexpr int kEntries = S * S;
   const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, slice = at / kLanes;
   if (slice * kLanes >= count) return;
@@ -139,10 +176,24 @@ __global__ void fill_pairs(std::int64_t count, const std::int64_t* start, const 
   const std::int64_t i = at < count ? order[at] : 0, begin = start[i], own = diagonal[i];
   const int blocks = at < count ? length[at] : 0;
   const double scale = scales[i];
+  const Columns kind = kind_of(first_column[slice + 1] - first_column[slice], first[slice + 1] - first[slice]);
   for (std::int64_t p = first[slice]; p < first[slice + 1]; ++p) {
     const int n = static_cast<int>(p - first[slice]) * 2;
     const std::int64_t k0 = beside(begin, own, n), k1 = beside(begin, own, n + 1);
-    if (to_column != nullptr) to_column[p * kLanes + lane] = {n < blocks ? column[k0] : 0, n + 1 < blocks ? column[k1] : 0};
+    if (to_column != nullptr) {
+      int2* const columns = to_column + first_column[slice] + n / 2 * units(kind);
+      const auto row = static_cast<int>(i);
+      const int2 mine = {n < blocks ? column[k0] : row, n + 1 < blocks ? column[k1] : row};
+      if (kind == Columns::wide) columns[lane] = mine;
+      if (kind == Columns::narrow)
+        reinterpret_cast<short2*>(columns)[lane] = {static_cast<short>(mine.x - row), static_cast<short>(mine.y - row)};
+      if (kind == Columns::shared) {  // of the first lane that has the slot
+        const unsigned has0 = __ballot_sync(0xffffffffu, n < blocks), has1 = __ballot_sync(0xffffffffu, n + 1 < blocks);
+        const int delta0 = __shfl_sync(0xffffffffu, mine.x - row, __ffs(static_cast<int>(has0)) - 1),
+                  delta1 = has1 == 0 ? 0 : __shfl_sync(0xffffffffu, mine.y - row, __ffs(static_cast<int>(has1)) - 1);
+        if (lane == 0) columns[0] = {delta0, delta1};
+      }
+    }
     for (int e = 0; e < kEntries; ++e)
       to[(p * kEntries + e) * kLanes + lane] =
           __halves2half2(n < blocks ? in_half(value[k0 * kEntries + e], scale) : __half(0.f),
@@ -183,7 +234,7 @@ __global__ void fill_rows(std::int64_t count, const std::int64_t* start, const s
 struct Halves {
   const std::int64_t* __restrict__ start;
   const std::int32_t* __restrict__ order, * __restrict__ length;
-  const std::int64_t* __restrict__ first;
+  const std::int64_t* __restrict__ first;  ///< unit or place of the columns of a slice or row
   const void* __restrict__ column;
   const __half2* __restrict__ value;
   const float* __restrict__ scale, * __restrict__ own;
@@ -200,9 +251,14 @@ __global__ void __launch_bounds__(kThreadsOfProduct) multiply_half_slices(Halves
   const bool real = at < a.count;
   const std::int64_t i = real ? __ldg(a.order + at) : 0;
   const int pairs = real ? (__ldg(a.length + at) + 1) / 2 : 0;
-  const std::int64_t from = real ? __ldg(a.start + slice) : 0;
+  const std::int64_t from = real ? __ldg(a.start + slice) : 0, unit = real ? __ldg(a.first + slice) : 0;
+  const Columns kind =
+      real ? kind_of(__ldg(a.first + slice + 1) - unit, __ldg(a.start + slice + 1) - from) : Columns::shared;
   const __half2* value = a.value + from * (kEntries * kLanes) + lane;
-  const int2* column = static_cast<const int2*>(a.column) + from * kLanes + lane;
+  const int2* column = static_cast<const int2*>(a.column) + unit;
+  const auto row = static_cast<int>(i);
+  const auto rows = static_cast<unsigned>(a.count);
+  const auto inside = [&](int j) { return static_cast<unsigned>(j) < rows ? j : row; };  // a slot may lack a block
   cuda::after_previous();
   float sum[S] = {};
   for (int p = 0; p < pairs; p += kAhead) {
@@ -212,7 +268,16 @@ __global__ void __launch_bounds__(kThreadsOfProduct) multiply_half_slices(Halves
 #pragma unroll
     for (int u = 0; u < kAhead; ++u) {
       const bool there = p + u < pairs;
-      columns[u] = there ? __ldcs(column + (p + u) * kLanes) : int2{0, 0};
+      if (kind == Columns::shared) {
+        const int2 delta = there ? __ldg(column + p + u) : int2{0, 0};
+        columns[u] = {inside(row + delta.x), inside(row + delta.y)};
+      } else if (kind == Columns::narrow) {
+        const short2 delta =
+            there ? __ldcs(reinterpret_cast<const short2*>(column) + (p + u) * kLanes + lane) : short2{0, 0};
+        columns[u] = {row + delta.x, row + delta.y};
+      } else {
+        columns[u] = there ? __ldcs(column + (p + u) * kLanes + lane) : int2{row, row};
+      }
 #pragma unroll
       for (int e = 0; e < kEntries; ++e)
         of_a[u][e] = there ? __ldcs(value + ((p + u) * kEntries + e) * kLanes) : __half2{0.f, 0.f};
@@ -352,8 +417,13 @@ void HalfProduct::update(const BlockRows& rows, Stream& stream) {
         cuda::launch(measure_pairs, slices * kLanes, kThreads, stream, count_, slices, length.as<std::int64_t>(),
                      order_.as<std::int32_t>(), length_.as<std::int32_t>(), start_.as<std::int64_t>());
         const std::int64_t pairs = sum_before(start_.as<std::int64_t>(), slices, stream) * kLanes;
-        require_memory(stream.device(), 8 * pairs + values_of(pairs, S * S), "a level of multigrid");
-        column_ = array<int2>(pairs, stream), value_ = array<__half2>(pairs * S * S, stream);
+        first_ = array<std::int64_t>(slices + 1, stream);
+        cuda::launch(measure_columns, slices * kLanes, kThreads, stream, count_, rows.start.as<std::int64_t>(),
+                     rows.column.as<std::int32_t>(), diagonal.as<std::int64_t>(), order_.as<std::int32_t>(),
+                     length_.as<std::int32_t>(), start_.as<std::int64_t>(), first_.as<std::int64_t>());
+        const std::int64_t all_units = sum_before(first_.as<std::int64_t>(), slices, stream);
+        require_memory(stream.device(), kUnit * all_units + values_of(pairs, S * S), "a level of multigrid");
+        column_ = array<int2>(all_units + 1, stream), value_ = array<__half2>(pairs * S * S, stream);
       } else {
         first_ = array<std::int64_t>(count_ + 1, stream), start_ = array<std::int64_t>(count_ + 1, stream);
         copy_on_device(first_.data(), length.data(), first_.bytes(), stream);
@@ -369,7 +439,8 @@ void HalfProduct::update(const BlockRows& rows, Stream& stream) {
       cuda::launch(fill_pairs<S>, (count_ + kLanes - 1) / kLanes * kLanes, kThreads, stream, count_,
                    rows.start.as<std::int64_t>(), rows.column.as<std::int32_t>(), rows.value.as<double>(),
                    diagonal.as<std::int64_t>(), scale_.as<float>(), order_.as<std::int32_t>(), length_.as<std::int32_t>(),
-                   start_.as<std::int64_t>(), is_new ? column_.as<int2>() : nullptr, value_.as<__half2>());
+                   start_.as<std::int64_t>(), first_.as<std::int64_t>(), is_new ? column_.as<int2>() : nullptr,
+                   value_.as<__half2>());
     else
       cuda::launch(fill_rows<S>, count_ * kLanes, kThreads, stream, count_, rows.start.as<std::int64_t>(),
                    rows.column.as<std::int32_t>(), rows.value.as<double>(), diagonal.as<std::int64_t>(), scale_.as<float>(),

@@ -4,7 +4,8 @@
 // the others, so that the product with given smooth vectors is exact: it is A times smooth vectors that rounding would
 // spoil. The layouts are those of the products in f32 (block_product.h, sliced_product.h), with two values side by side:
 //
-//   a lane a row of blocks    values[pair of blocks][entry of the block][row], two blocks in each
+//   a lane a row of blocks    values[pair of blocks][entry of the block][row], two blocks in each; columns as differences
+//                             from the row, where all rows of a slice share them or 16 bits hold them
 //   a team a row of blocks    values[row of the blocks][pair of entries], two entries of that row in each
 //
 // Threads: as Plan.
@@ -34,9 +35,6 @@ class HalfProduct {
   std::int64_t bytes() const;
 
  private:
-  void make_slices(const BlockRows& rows, Stream& stream);
-  void make_rows(const BlockRows& rows, Stream& stream);
-
   int size_, team_;
   bool lanes_;
   std::int64_t count_;
@@ -45,7 +43,7 @@ class HalfProduct {
   Buffer start_;        ///< std::int64_t: the first pair of each slice or row, and the end
   Buffer order_;        ///< std::int32_t: the row of each lane
   Buffer length_;       ///< std::int32_t: blocks of a row beside the diagonal
-  Buffer first_;        ///< std::int64_t: of each row's columns, for teams
+  Buffer first_;        ///< std::int64_t: where the columns of each slice or row begin, and the end
   Buffer column_, value_;
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/blocks/block_product.h"
+#include "kernels/blocks/half_product.h"
 #include "kernels/blocks/setup.h"
 #include "partition/source/row_source.h"
 #include "runtime/solvers/loop/random_entries.h"
@@ -98,14 +99,13 @@ HostVector<double> product_of_host(const NodeRows& a, const HostVector<float>& x
 }
 
 /// In f16 the product with smooth vectors is as good as in f32, and others are as good as 11 bits are.
-void halves_keep_smooth_vectors(const BlockRows& of_device, const NodeRows& a, const HostVector<double>* modes,
-                                Stream& stream, const char* what) {
-  SCOPED_TRACE(what);
+void halves_keep_smooth_vectors(const BlockRows& of_device, const NodeRows& a, const HostVector<double>* modes, bool lanes,
+                                Stream& stream, const std::string& what) {
+  SCOPED_TRACE(what + (lanes ? ", a lane a row" : ", a team a row"));
   const int s = a.row_size;
   const Buffer modes_of_device = modes == nullptr ? Buffer() : given(*modes, stream);
-  blocks::BlockProduct halves(of_device, ValueType::f16, stream, modes == nullptr ? nullptr : &modes_of_device);
-  const blocks::BlockProduct floats(of_device, ValueType::f32, stream);
-  EXPECT_LT(halves.bytes(), floats.bytes());
+  blocks::HalfProduct halves(of_device, modes == nullptr ? nullptr : &modes_of_device, lanes, 8, stream);
+  EXPECT_LT(halves.bytes(), blocks::BlockProduct(of_device, ValueType::f32, stream).bytes());
   const auto rows = static_cast<std::size_t>(a.count() * s);
   double of_modes = 0, of_other = 0, largest = 0;
   const auto product = [&](const HostVector<float>& x) {
@@ -283,8 +283,10 @@ void passes_are_those_of_the_host(const Case& c, const std::string& specificatio
   blocks::mend_diagonal(in_place, device_t, aggregates, of_device, diagonal, stream);
   EXPECT_EQ(taken<double>(in_place.value, stream), taken<double>(device_next.value, stream));
 
-  halves_keep_smooth_vectors(of_device, a, nullptr, stream, "f16");
-  if (m > 1) halves_keep_smooth_vectors(device_next, next, &coarse.value, stream, "f16 of the next level");
+  for (const bool lanes : {false, true}) {
+    halves_keep_smooth_vectors(of_device, a, nullptr, lanes, stream, "f16");
+    if (m > 1) halves_keep_smooth_vectors(device_next, next, &coarse.value, lanes, stream, "f16 of the next level");
+  }
 
   // The inverse of a last level, which may have a few unknowns less than whole tiles.
   if (next.count() * m <= 900) {
