@@ -43,6 +43,33 @@ void free_on_host(void* memory, std::size_t bytes) noexcept {
   else free_host_array(memory, bytes);
 }
 
+/// The streams that this process made. (To wait for a device instead would end the recording of graphs by other threads.)
+class LiveStreams {
+ public:
+  static LiveStreams& all() {
+    static LiveStreams* const streams = new LiveStreams;  // never destroyed: static objects may hold streams
+    return *streams;
+  }
+  void add(Device device, void* native) {
+    const std::lock_guard lock(mutex_);
+    streams_.emplace(native, device.ordinal);
+  }
+  void remove(void* native) noexcept {
+    const std::lock_guard lock(mutex_);
+    streams_.erase(native);
+  }
+  /// Waits for those on the device that do not record a graph: what they record, nothing runs.
+  void synchronize(Device device) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [native, ordinal] : streams_)
+      if (ordinal == device.ordinal && !cuda::stream_records(native)) cuda::synchronize_stream(native);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<void*, int> streams_;
+};
+
 /// Of one GPU. Freeing it to the system would wait for the device, and so does using it again.
 class DeviceMemory final : public KeptMemory {
  public:
@@ -57,12 +84,14 @@ class DeviceMemory final : public KeptMemory {
 
  private:
   std::size_t rounded(std::size_t bytes) const override { return (bytes + 511) / 512 * 512; }
+  /// Sizes differ from level to level: without it, blocks were freed that the next pass could use.
+  std::size_t slack(std::size_t most_in_use) const override { return most_in_use / 2; }
   void* fresh(std::size_t bytes, Block&) override { return cuda::allocate(bytes); }
   void release(void* memory, Block&) noexcept override {
     const DeviceGuard guard({Backend::cuda, ordinal_}, std::nothrow);
     cuda::release(memory);
   }
-  void settle() override { cuda::synchronize_device(); }
+  void settle() override { LiveStreams::all().synchronize({Backend::cuda, ordinal_}); }
 
   int ordinal_;
 };
@@ -131,9 +160,12 @@ Stream::Stream(Device device, Priority priority) : device_(device) {
   if (on_host(device)) return;
   const DeviceGuard guard(device);
   native_ = cuda::create_stream(priority == Priority::high);
+  LiveStreams::all().add(device, native_);
 }
+
 Stream::~Stream() {
   if (!owned_ || native_ == nullptr) return;
+  LiveStreams::all().remove(native_);
   const DeviceGuard guard(device_, std::nothrow);
   cuda::destroy_stream(native_);
 }

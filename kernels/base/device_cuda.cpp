@@ -123,7 +123,11 @@ bool stream_finished(void* stream) {
   return true;
 }
 void synchronize_stream(void* stream) { SHARDMAT_CUDA_CHECK(cudaStreamSynchronize(as_stream(stream))); }
-void synchronize_device() { SHARDMAT_CUDA_CHECK(cudaDeviceSynchronize()); }
+bool stream_records(void* stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  SHARDMAT_CUDA_CHECK(cudaStreamIsCapturing(as_stream(stream), &status));
+  return status != cudaStreamCaptureStatusNone;
+}
 
 void* create_event() {
   cudaEvent_t event = nullptr;

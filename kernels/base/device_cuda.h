@@ -26,8 +26,8 @@ void* create_stream(bool high_priority);
 void destroy_stream(void* stream) noexcept;
 bool stream_finished(void* stream);
 void synchronize_stream(void* stream);
-/// Waits for all streams of the current device.
-void synchronize_device();
+/// A graph is recorded on it.
+bool stream_records(void* stream);
 
 void* create_event();
 void destroy_event(void* event) noexcept;

@@ -25,7 +25,7 @@ void* create_stream(bool) { absent(); }
 void destroy_stream(void*) noexcept {}
 bool stream_finished(void*) { absent(); }
 void synchronize_stream(void*) { absent(); }
-void synchronize_device() { absent(); }
+bool stream_records(void*) { absent(); }
 void* create_event() { absent(); }
 void destroy_event(void*) noexcept {}
 void stream_waits(void*, void*) { absent(); }

@@ -52,7 +52,7 @@ void* KeptMemory::allocate(std::size_t bytes) {
   bytes_in_use_ += block.mapped().bytes;
   in_use_.insert(std::move(block));
   most_in_use_ = std::max(most_in_use_, bytes_in_use_);
-  free_kept_beyond(most_in_use_ - bytes_in_use_);
+  bound_kept();
   return memory;
 }
 
@@ -64,7 +64,7 @@ void KeptMemory::free(void* memory) noexcept {
   bytes_kept_ += block.mapped().bytes;
   block.mapped().freed = ++frees_;
   kept_.insert(std::move(block));
-  free_kept_beyond(most_in_use_ - bytes_in_use_);
+  bound_kept();
 }
 
 void KeptMemory::free_kept() noexcept {

@@ -45,6 +45,8 @@ class KeptMemory {
   /// Null if there is not enough. Sets what the block holds.
   virtual void* fresh(std::size_t bytes, Block& block) = 0;
   virtual void release(void* memory, Block& block) noexcept = 0;
+  /// What may be kept beyond the most that was in use at once.
+  virtual std::size_t slack([[maybe_unused]] std::size_t most_in_use) const { return 0; }
   /// Nobody works on blocks any more that were freed before.
   virtual void settle() {}
   /// Nothing is kept from now on.
@@ -52,6 +54,7 @@ class KeptMemory {
 
   Blocks::node_type take_kept(std::size_t bytes);
   void free_kept_beyond(std::size_t most) noexcept;
+  void bound_kept() noexcept { free_kept_beyond(most_in_use_ + slack(most_in_use_) - bytes_in_use_); }
 
   std::mutex mutex_;
   Blocks in_use_, kept_;

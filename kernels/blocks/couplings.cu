@@ -8,13 +8,14 @@
 namespace shardmat::blocks {
 namespace {
 
-/// A warp a row.
+/// A team a row.
+template <int kTeam>
 __global__ void norms_of_blocks(std::int64_t count, int entries, const std::int64_t* start, const double* value,
                                 const std::int64_t* diagonal, double* square, double* of_diagonal) {
-  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kTeam;
   if (i >= count) return;
-  const int lane = static_cast<int>(threadIdx.x) % kLanes;
-  for (std::int64_t k = start[i] + lane; k < start[i + 1]; k += kLanes) {
+  const int lane = static_cast<int>(threadIdx.x) % kTeam;
+  for (std::int64_t k = start[i] + lane; k < start[i + 1]; k += kTeam) {
     double sum = 0;
     for (int e = 0; e < entries; ++e) sum += value[k * entries + e] * value[k * entries + e];
     square[k] = sum;
@@ -54,23 +55,25 @@ struct Strength {
   }
 };
 
-/// A warp a row: counts, or writes if `node` is not null.
+/// A team a row: counts, or writes if `node` is not null.
+template <int kTeam>
 __global__ void walk_couplings(Strength of, std::int64_t count, std::int64_t* start, std::int32_t* node, char* alone) {
-  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kTeam;
   if (i >= count) return;
-  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const int lane = static_cast<int>(threadIdx.x) % kTeam, first_lane = static_cast<int>(threadIdx.x) % kLanes - lane;
+  const unsigned mask = team_mask<kTeam>();
   const std::int64_t end = of.start[i + 1];
   std::int64_t found = 0;
   bool coupled = false;
-  for (std::int64_t first = of.start[i]; first < end; first += kLanes) {
+  for (std::int64_t first = of.start[i]; first < end; first += kTeam) {
     const std::int64_t k = first + lane;
     const bool strong = k < end && of.is_strong(i, k);
     coupled = coupled || (k < end && of.column[k] != i && of.square[k] > 0);
-    const unsigned votes = __ballot_sync(0xffffffffu, strong);
+    const unsigned votes = (__ballot_sync(mask, strong) & mask) >> first_lane;
     if (node != nullptr && strong) node[start[i] + found + __popc(votes & ((1u << lane) - 1))] = of.column[k];
     found += __popc(votes);
   }
-  const bool is_coupled = __any_sync(0xffffffffu, coupled);
+  const bool is_coupled = __any_sync(mask, coupled);
   if (lane != 0 || node != nullptr) return;
   start[i] = found;
   alone[i] = is_coupled ? 0 : 1;
@@ -80,9 +83,11 @@ __global__ void walk_couplings(Strength of, std::int64_t count, std::int64_t* st
 
 Couplings coupling_norms(const BlockRows& a, const Buffer& diagonal, Stream& stream) {
   Couplings out{array<double>(a.blocks, stream), array<double>(a.count, stream)};
-  cuda::launch(norms_of_blocks, a.count * kLanes, kThreads, stream, a.count, static_cast<int>(a.block_entries()),
-               a.start.as<std::int64_t>(), a.value.as<double>(), diagonal.as<std::int64_t>(), out.square.as<double>(),
-               out.diagonal.as<double>());
+  with_team(a.blocks, a.count, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
+    cuda::launch(norms_of_blocks<kTeam>, a.count * kTeam, kThreads, stream, a.count, static_cast<int>(a.block_entries()),
+                 a.start.as<std::int64_t>(), a.value.as<double>(), diagonal.as<std::int64_t>(), out.square.as<double>(),
+                 out.diagonal.as<double>());
+  });
   return out;
 }
 
@@ -105,8 +110,10 @@ StrongGraph strong_couplings(const BlockRows& a, const Couplings& couplings, dou
   const Strength of{a.start.as<std::int64_t>(),      a.column.as<std::int32_t>(),           couplings.square.as<double>(),
                     couplings.diagonal.as<double>(), hinges ? hinges->as<char>() : nullptr, theta};
   const auto walk = [&](std::int32_t* node) {
-    cuda::launch(walk_couplings, a.count * kLanes, kThreads, stream, of, a.count, graph.start.as<std::int64_t>(), node,
-                 graph.alone.as<char>());
+    with_team(a.blocks, a.count, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
+      cuda::launch(walk_couplings<kTeam>, a.count * kTeam, kThreads, stream, of, a.count, graph.start.as<std::int64_t>(),
+                   node, graph.alone.as<char>());
+    });
   };
   walk(nullptr);
   graph.edges = sum_before(graph.start.as<std::int64_t>(), a.count, stream);

@@ -42,24 +42,25 @@ bool with_size(int size, const F& f) {
 
 __device__ __half in_half(double value, double scale) { return __double2half(value / scale); }
 
-/// Scale and block on the diagonal of each row of blocks; a warp a row.
-template <int S>
+/// Scale and block on the diagonal of each row of blocks; a team a row.
+template <int S, int kTeam>
 __global__ void correct_rows(std::int64_t count, const std::int64_t* start, const std::int32_t* column, const double* value,
                              const std::int64_t* diagonal, const double* modes, float* scales, float* own) {
   constexpr int kEntries = S * S;
-  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kTeam;
   if (i >= count) return;
-  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const int lane = static_cast<int>(threadIdx.x) % kTeam;
+  const unsigned mask = team_mask<kTeam>();
   const std::int64_t begin = start[i], end = start[i + 1], at_diagonal = diagonal[i];
   double largest = 0;
-  for (std::int64_t k = begin + lane; k < end; k += kLanes)
+  for (std::int64_t k = begin + lane; k < end; k += kTeam)
     for (int e = 0; k != at_diagonal && e < kEntries; ++e) largest = fmax(largest, fabs(value[k * kEntries + e]));
-  for (int other = kLanes / 2; other > 0; other /= 2) largest = fmax(largest, __shfl_xor_sync(0xffffffffu, largest, other));
+  for (int other = kTeam / 2; other > 0; other /= 2) largest = fmax(largest, __shfl_xor_sync(mask, largest, other));
   // In f32, so that the product has the same scale.
   const double scale =
       largest > 0 ? static_cast<double>(static_cast<float>(ldexp(1.0, ilogb(largest) - kLargestExponent))) : 1;
   double error[kEntries] = {};  // what rounding takes from the product with the modes
-  for (std::int64_t k = begin + lane; k < end; k += kLanes) {
+  for (std::int64_t k = begin + lane; k < end; k += kTeam) {
     if (k == at_diagonal) continue;
     double lost[kEntries];
     for (int e = 0; e < kEntries; ++e) {
@@ -76,7 +77,7 @@ __global__ void correct_rows(std::int64_t count, const std::int64_t* start, cons
         for (int c = 0; c < S; ++c) error[r * S + c] += lost[r * S + q] * of_column[q * S + c];
   }
   for (int e = 0; e < kEntries; ++e)
-    for (int other = kLanes / 2; other > 0; other /= 2) error[e] += __shfl_xor_sync(0xffffffffu, error[e], other);
+    for (int other = kTeam / 2; other > 0; other /= 2) error[e] += __shfl_xor_sync(mask, error[e], other);
   if (lane != 0) return;
   scales[i] = static_cast<float>(scale);
   double correction[kEntries];
@@ -403,9 +404,11 @@ void HalfProduct::update(const BlockRows& rows, Stream& stream) {
   const Buffer diagonal = diagonal_places(rows, stream);
   const bool is_new = column_.bytes() == 0;
   with_size(size_, [&]<int S>(std::integral_constant<int, S>) {
-    cuda::launch(correct_rows<S>, count_ * kLanes, kThreadsOfProduct, stream, count_, rows.start.as<std::int64_t>(),
-                 rows.column.as<std::int32_t>(), rows.value.as<double>(), diagonal.as<std::int64_t>(), modes_.as<double>(),
-                 scale_.as<float>(), own_.as<float>());
+    with_team(rows.blocks, count_, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
+      cuda::launch(correct_rows<S, kTeam>, count_ * kTeam, kThreadsOfProduct, stream, count_, rows.start.as<std::int64_t>(),
+                   rows.column.as<std::int32_t>(), rows.value.as<double>(), diagonal.as<std::int64_t>(), modes_.as<double>(),
+                   scale_.as<float>(), own_.as<float>());
+    });
     if (is_new) {
       const Buffer length = array<std::int64_t>(count_ + 1, stream);
       cuda::launch(lengths_beside, count_, kThreads, stream, count_, rows.start.as<std::int64_t>(),

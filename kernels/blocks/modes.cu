@@ -143,16 +143,16 @@ __global__ void make_orthonormal(std::int64_t count, const std::int64_t* first, 
   }
 }
 
-/// A warp a row of A·T.
-template <int S>
+/// A team a row of A·T.
+template <int S, int kTeam>
 __global__ void smooth_rows(std::int64_t count, int m, const std::int64_t* start, const std::int32_t* column,
                             const std::int64_t* t_start, const double* t, const std::int32_t* of_node, const double* inverse,
                             double omega, double* value) {
-  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kTeam;
   if (i >= count) return;
   const std::int64_t blocks = start[i + 1] - start[i];
   // A lane has a column of unknowns of the row.
-  for (std::int64_t at = threadIdx.x % kLanes; at < blocks * m; at += kLanes) {
+  for (std::int64_t at = threadIdx.x % kTeam; at < blocks * m; at += kTeam) {
     const std::int64_t k = start[i] + at / m;
     const int c = static_cast<int>(at % m);
     double of_product[S];
@@ -185,10 +185,11 @@ __device__ std::int32_t root_of(volatile std::int32_t* parent, std::int32_t i) {
 }
 
 /// The larger root is hung below the smaller one, so that roots are the least nodes of their bodies.
+template <int kTeam>
 __global__ void join_bodies(Rows a, const double* square, std::int32_t* parent) {
-  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kTeam;
   if (i >= a.count || parent[i] < 0) return;
-  for (std::int64_t k = a.start[i] + threadIdx.x % kLanes; k < a.start[i + 1]; k += kLanes) {
+  for (std::int64_t k = a.start[i] + threadIdx.x % kTeam; k < a.start[i + 1]; k += kTeam) {
     const std::int32_t j = a.column[k];
     if (j >= i || square[k] == 0 || static_cast<volatile std::int32_t*>(parent)[j] < 0) continue;
     std::int32_t p = root_of(parent, static_cast<std::int32_t>(i)), q = root_of(parent, j);
@@ -324,10 +325,12 @@ BlockRows tentative(const Aggregates& aggregates, const Buffer& modes, int s, in
 void smooth(BlockRows& of_product, const BlockRows& t, const Aggregates& aggregates, const Buffer& inverse, double omega,
             Stream& stream) {
   with_unknowns(of_product.row_size, [&]<int S>(std::integral_constant<int, S>) {
-    cuda::launch(smooth_rows<S>, of_product.count * kLanes, kThreads, stream, of_product.count, of_product.col_size,
-                 of_product.start.as<std::int64_t>(), of_product.column.as<std::int32_t>(), t.start.as<std::int64_t>(),
-                 t.value.as<double>(), aggregates.of_node.as<std::int32_t>(), inverse.as<double>(), omega,
-                 of_product.value.as<double>());
+    with_team(of_product.blocks * of_product.col_size, of_product.count, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
+      cuda::launch(smooth_rows<S, kTeam>, of_product.count * kTeam, kThreads, stream, of_product.count, of_product.col_size,
+                   of_product.start.as<std::int64_t>(), of_product.column.as<std::int32_t>(), t.start.as<std::int64_t>(),
+                   t.value.as<double>(), aggregates.of_node.as<std::int32_t>(), inverse.as<double>(), omega,
+                   of_product.value.as<double>());
+    });
   });
 }
 
@@ -338,8 +341,10 @@ Bodies find_bodies(const BlockRows& a, const Couplings& couplings, const Buffer&
   fill_bytes(found.data(), 0, found.bytes(), stream);
   cuda::launch(begin_bodies, a.count, kThreads, stream, a.count, a.row_size * count, modes.as<double>(),
                parent.as<std::int32_t>());
-  cuda::launch(join_bodies, a.count * kLanes, kThreads, stream, rows_of(a), couplings.square.as<double>(),
-               parent.as<std::int32_t>());
+  with_team(a.blocks, a.count, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
+    cuda::launch(join_bodies<kTeam>, a.count * kTeam, kThreads, stream, rows_of(a), couplings.square.as<double>(),
+                 parent.as<std::int32_t>());
+  });
   cuda::launch(name_bodies, a.count, kThreads, stream, a.count, parent.as<std::int32_t>(), bodies.of_node.as<std::int32_t>(),
                found.as<BodiesFound>());
   BodiesFound of_device{};

@@ -1,5 +1,5 @@
-// Patterns of rows that are unions of others, on a GPU: a warp collects the columns of a row in shared memory and sorts
-// them; a thread block does where there are too many. Rows are walked twice, to count and to write.
+// Patterns of rows that are unions of others, on a GPU: a team of 8 or 32 lanes collects the columns of a row in shared
+// memory and sorts them; a thread block does where there are too many. Rows are walked twice, to count and to write.
 //
 // A source of rows says by each(row, lane, lanes, insert) which columns a row has. All lanes call it, each for its share;
 // insert(column) may be called for a column any number of times.
@@ -10,16 +10,17 @@
 #include "kernels/base/error.h"
 #include "kernels/blocks/scans.h"
 #include "kernels/blocks/setup.h"
+#include "kernels/blocks/small_blocks.h"
 #include "kernels/cuda/launch.h"
 
 namespace shardmat::blocks {
 namespace patterns {
 
-constexpr int kWarp = 32, kWarps = 8;  ///< warps of a thread block
+constexpr int kThreadsOfRows = 256;
 /// Places for the columns of a row of a thread block, and columns that they hold at most.
 constexpr int kWidePlaces = 16384, kWideMost = 12288, kWideThreads = 512;
-/// The same for a row of a warp: of few columns, or of more.
-constexpr int kFewPlaces = 128, kPlaces = 512;
+/// The same for a row of a team of 8, and of a warp: of few columns, or of more.
+constexpr int kLeastPlaces = 32, kFewPlaces = 128, kPlaces = 512;
 template <int kPlacesOfRow>
 constexpr int kMostOf = kPlacesOfRow / 4 * 3;
 constexpr int kEmpty = -1;
@@ -54,13 +55,10 @@ struct Found {
   int longest;
 };
 
-/// Sorts the columns of a set to `to`, by as many lanes. `list`: room for them.
-__device__ inline void write_sorted(const Columns& set, int* list, int* taken, int lane, int lanes, std::int32_t* to,
-                                    bool whole_block) {
-  const auto wait = [&] {
-    if (whole_block) __syncthreads();
-    else __syncwarp();
-  };
+/// Sorts the columns of a set to `to`, by as many lanes, which wait() for each other. `list`: room for them.
+template <class Wait>
+__device__ void write_sorted(const Columns& set, int* list, int* taken, int lane, int lanes, std::int32_t* to,
+                             const Wait& wait) {
   if (lane == 0) *taken = 0;
   wait();
   for (int at = lane; at <= static_cast<int>(set.mask); at += lanes)
@@ -75,29 +73,31 @@ __device__ inline void write_sorted(const Columns& set, int* list, int* taken, i
 }
 
 /// Counts columns if `columns` is null, else writes them to start[row] of it.
-template <int kPlacesOfRow, class Source>
-__global__ void __launch_bounds__(kWarp* kWarps) walk_rows(Source source, std::int64_t rows, std::int64_t* start,
-                                                           std::int32_t* columns, std::int32_t* wide, Found* found) {
-  constexpr int kMost = kMostOf<kPlacesOfRow>;
-  __shared__ int places[kWarps][kPlacesOfRow], lists[kWarps][kMost], counts[kWarps], taken[kWarps];
-  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp;
+template <int kTeam, int kPlacesOfRow, class Source>
+__global__ void __launch_bounds__(kThreadsOfRows) walk_rows(Source source, std::int64_t rows, std::int64_t* start,
+                                                            std::int32_t* columns, std::int32_t* wide, Found* found) {
+  constexpr int kMost = kMostOf<kPlacesOfRow>, kTeams = kThreadsOfRows / kTeam;
+  __shared__ int places[kTeams][kPlacesOfRow], lists[kTeams][kMost], counts[kTeams], taken[kTeams];
+  const int team = static_cast<int>(threadIdx.x) / kTeam, lane = static_cast<int>(threadIdx.x) % kTeam;
+  const unsigned mask = team_mask<kTeam>();
+  const auto wait = [mask] { __syncwarp(mask); };
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kTeams + team;
   if (row >= rows) return;
   if (columns != nullptr && start[row + 1] - start[row] > kMost) return;
-  for (int at = lane; at < kPlacesOfRow; at += kWarp) places[warp][at] = kEmpty;
-  if (lane == 0) counts[warp] = 0;
-  __syncwarp();
-  const Columns set{places[warp], kPlacesOfRow - 1, kMost, &counts[warp]};
-  source.each(row, lane, kWarp, [&](int column) {
+  for (int at = lane; at < kPlacesOfRow; at += kTeam) places[team][at] = kEmpty;
+  if (lane == 0) counts[team] = 0;
+  wait();
+  const Columns set{places[team], kPlacesOfRow - 1, kMost, &counts[team]};
+  source.each(row, lane, kTeam, [&](int column) {
     if (*static_cast<volatile int*>(set.count) <= kMost) set.insert(column);
   });
-  __syncwarp();
-  const int n = counts[warp];
-  if (columns != nullptr) return write_sorted(set, lists[warp], &taken[warp], lane, kWarp, columns + start[row], false);
+  wait();
+  const int n = counts[team];
+  if (columns != nullptr) return write_sorted(set, lists[team], &taken[team], lane, kTeam, columns + start[row], wait);
   if (lane != 0) return;
   start[row] = n;
   if (n > kMost) wide[atomicAdd(&found->wide, 1ull)] = static_cast<std::int32_t>(row);
-  else atomicMax(&found->longest, n);
+  else if (n > *static_cast<volatile int*>(&found->longest)) atomicMax(&found->longest, n);
 }
 
 /// The same for the rows in `wide`, a thread block each.
@@ -117,7 +117,8 @@ __global__ void __launch_bounds__(kWideThreads)
     if (*static_cast<volatile int*>(set.count) <= kWideMost) set.insert(column);
   });
   __syncthreads();
-  if (columns != nullptr) return write_sorted(set, list, &taken, lane, kWideThreads, columns + start[row], true);
+  if (columns != nullptr)
+    return write_sorted(set, list, &taken, lane, kWideThreads, columns + start[row], [] { __syncthreads(); });
   if (lane != 0) return;
   start[row] = count;
   if (count > kWideMost) atomicAdd(&found->too_wide, 1ull);
@@ -135,12 +136,15 @@ int form_pattern(const Source& source, BlockRows& out, std::int64_t about, Strea
   out.start = array<std::int64_t>(out.count + 1, stream);
   const Buffer found = array<Found>(1, stream), wide = array<std::int32_t>(out.count, stream);
   fill_bytes(found.data(), 0, found.bytes(), stream);
-  const std::int64_t grid = (out.count + kWarps - 1) / kWarps;
   constexpr std::size_t kWideBytes = sizeof(int) * (kWidePlaces + kWideMost);
   const auto walk = [&](std::int32_t* columns) {
-    const auto kernel = 3 * about <= kMostOf<kFewPlaces> ? walk_rows<kFewPlaces, Source> : walk_rows<kPlaces, Source>;
-    cuda::launch_blocks(kernel, grid, kWarp * kWarps, 0, stream, source, out.count, out.start.as<std::int64_t>(), columns,
-                        wide.as<std::int32_t>(), found.as<Found>());
+    const auto launch = [&](auto kernel, int team) {
+      cuda::launch(kernel, out.count * team, kThreadsOfRows, stream, source, out.count, out.start.as<std::int64_t>(),
+                   columns, wide.as<std::int32_t>(), found.as<Found>());
+    };
+    if (3 * about <= kMostOf<kLeastPlaces>) launch(walk_rows<8, kLeastPlaces, Source>, 8);
+    else if (3 * about <= kMostOf<kFewPlaces>) launch(walk_rows<kLanes, kFewPlaces, Source>, kLanes);
+    else launch(walk_rows<kLanes, kPlaces, Source>, kLanes);
   };
   const auto walk_wide = [&](std::int32_t* columns, std::int64_t rows) {
     if (rows == 0) return;

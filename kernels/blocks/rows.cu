@@ -31,16 +31,17 @@ struct NodesOfEntries {
   }
 };
 
-/// A warp a node.
+/// A team a node.
+template <int kTeam>
 __global__ void take_values(NodesOfEntries from, std::int64_t nodes, const std::int64_t* start, const std::int32_t* column,
                             double* value) {
-  const std::int64_t node = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
+  const std::int64_t node = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kTeam;
   if (node >= nodes) return;
-  const int lane = static_cast<int>(threadIdx.x) % kLanes, s = from.size;
+  const int lane = static_cast<int>(threadIdx.x) % kTeam, s = from.size;
   const std::int64_t begin = start[node], length = start[node + 1] - begin;
   for (int r = 0; r < s; ++r) {
     const std::int64_t i = from.row(node * s + r), end = from.rows.row_ptr[i + 1];
-    for (std::int64_t k = from.rows.row_ptr[i] + lane; k < end; k += kLanes) {
+    for (std::int64_t k = from.rows.row_ptr[i] + lane; k < end; k += kTeam) {
       const int source = from.source(k);
       const std::int64_t block = begin + place_of(column + begin, length, source / s);
       atomicAdd(value + (block * s + r) * s + source % s, from.rows.value[k]);  // a column may come twice
@@ -68,11 +69,11 @@ __global__ void invert_diagonal(std::int64_t count, const std::int64_t* diagonal
   for (int e = 0; e < S * S; ++e) inverse[i * (S * S) + e] = result[e];
 }
 
+template <int kTeam>
 __global__ void row_of_blocks(std::int64_t count, const std::int64_t* start, std::int32_t* row) {
-  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kTeam;
   if (i >= count) return;
-  for (std::int64_t k = start[i] + threadIdx.x % kLanes; k < start[i + 1]; k += kLanes)
-    row[k] = static_cast<std::int32_t>(i);
+  for (std::int64_t k = start[i] + threadIdx.x % kTeam; k < start[i + 1]; k += kTeam) row[k] = static_cast<std::int32_t>(i);
 }
 
 __global__ void starts_of_sorted(std::int64_t blocks, std::int64_t rows, const std::int32_t* sorted, std::int64_t* start) {
@@ -128,17 +129,18 @@ __global__ void make_fractions(std::int64_t count, T* to) {
 /// Signs of two random vectors for eight pairs.
 __device__ unsigned signs_of(std::uint64_t unknown) { return static_cast<unsigned>(bits_of(unknown) >> 40); }
 
-constexpr int kPairs = 8, kSumBlocks = 512;
+constexpr int kPairs = 8, kSumBlocks = 1024;
 
-/// x·A·y − y·A·x of each pair, then the square of the norm: a part for each thread block.
+/// x·A·y − y·A·x of each pair, then the square of the norm: a part for each thread block. A team a row.
+template <int kTeam>
 __global__ void __launch_bounds__(kThreads) add_differences(std::int64_t count, int size, const std::int64_t* start,
                                                             const std::int32_t* column, const double* value, double* parts) {
   double sums[kPairs + 1] = {};
-  const int lane = static_cast<int>(threadIdx.x) % kLanes, entries = size * size;
-  const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * (kThreads / kLanes);
-  for (std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kLanes; i < count; i += warps) {
+  const int lane = static_cast<int>(threadIdx.x) % kTeam, entries = size * size;
+  const std::int64_t teams = static_cast<std::int64_t>(gridDim.x) * (kThreads / kTeam);
+  for (std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kTeam; i < count; i += teams) {
     const std::int64_t begin = start[i] * entries, end = start[i + 1] * entries;
-    for (std::int64_t at = begin + lane; at < end; at += kLanes) {
+    for (std::int64_t at = begin + lane; at < end; at += kTeam) {
       const std::int64_t k = at / entries;
       const int e = static_cast<int>(at - k * entries), r = e / size, c = e - r * size;
       const unsigned row = signs_of(static_cast<std::uint64_t>(i) * size + r),
@@ -208,8 +210,10 @@ BlockRows take_rows(const EntryRows& rows, int size, const std::int64_t* row_of,
   require_memory(stream.device(), 8 * values, "the rows of multigrid's finest level");
   out.value = array<double>(values, stream);
   fill_bytes(out.value.data(), 0, out.value.bytes(), stream);
-  cuda::launch(take_values, out.count * kLanes, kThreads, stream, source, out.count, out.start.as<std::int64_t>(),
-               out.column.as<std::int32_t>(), out.value.as<double>());
+  with_team(rows.nnz, rows.rows, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
+    cuda::launch(take_values<kTeam>, out.count * kTeam, kThreads, stream, source, out.count, out.start.as<std::int64_t>(),
+                 out.column.as<std::int32_t>(), out.value.as<double>());
+  });
   return out;
 }
 
@@ -246,8 +250,10 @@ bool same_pattern(const BlockRows& a, const BlockRows& b, Stream& stream) {
 double asymmetry(const BlockRows& a, Stream& stream) {
   constexpr int kSums = kPairs + 1;
   const Buffer parts = array<double>(kSumBlocks * kSums, stream);
-  cuda::launch_blocks(add_differences, kSumBlocks, kThreads, 0, stream, a.count, a.row_size, a.start.as<std::int64_t>(),
-                      a.column.as<std::int32_t>(), a.value.as<double>(), parts.as<double>());
+  with_team(a.blocks * a.block_entries(), a.count, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
+    cuda::launch_blocks(add_differences<kTeam>, kSumBlocks, kThreads, 0, stream, a.count, a.row_size,
+                        a.start.as<std::int64_t>(), a.column.as<std::int32_t>(), a.value.as<double>(), parts.as<double>());
+  });
   double sums[kSums] = {};
   sum_parts(parts, kSumBlocks, kSums, sums, stream);
   double squares = 0;
@@ -280,8 +286,10 @@ BlockRows transposed(const BlockRows& a, Buffer& block_of, Stream& stream) {
   out.value = array<double>(out.blocks * out.block_entries(), stream);
   block_of = array<std::int32_t>(out.blocks, stream);
   const Buffer row = array<std::int32_t>(a.blocks, stream), sorted = array<std::int32_t>(a.blocks, stream);
-  cuda::launch(row_of_blocks, a.count * kLanes, kThreads, stream, a.count, a.start.as<std::int64_t>(),
-               row.as<std::int32_t>());
+  with_team(a.blocks, a.count, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
+    cuda::launch(row_of_blocks<kTeam>, a.count * kTeam, kThreads, stream, a.count, a.start.as<std::int64_t>(),
+                 row.as<std::int32_t>());
+  });
   sort_by_key(a.column.as<std::int32_t>(), a.blocks, a.cols, sorted.as<std::int32_t>(), block_of.as<std::int32_t>(), stream);
   cuda::launch(starts_of_sorted, out.count + 1, kThreads, stream, a.blocks, out.count, sorted.as<std::int32_t>(),
                out.start.as<std::int64_t>());

@@ -21,6 +21,20 @@ void with_unknowns(int size, const F& f) {
   f(std::integral_constant<int, kSize>());
 }
 
+/// Calls f(std::integral_constant<int, kTeam>) with the lanes that have a row together: few where rows are short.
+template <class F>
+void with_team(std::int64_t blocks, std::int64_t rows, const F& f) {
+  if (blocks < 12 * rows) f(std::integral_constant<int, 8>());
+  else f(std::integral_constant<int, kLanes>());
+}
+
+/// The lanes of this thread's team of kTeam in its warp.
+template <int kTeam>
+__device__ unsigned team_mask() {
+  if constexpr (kTeam == kLanes) return 0xffffffffu;
+  else return ((1u << kTeam) - 1) << (threadIdx.x % kLanes / kTeam * kTeam);
+}
+
 /// The first of `count` ascending numbers that is not below `wanted`.
 __device__ inline std::int64_t place_of(const std::int32_t* numbers, std::int64_t count, std::int32_t wanted) {
   std::int64_t low = 0, high = count;

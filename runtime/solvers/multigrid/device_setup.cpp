@@ -22,6 +22,10 @@ namespace {
 
 using blocks::BlockRows;
 
+/// Bodies are looked for on the first level that has no more nodes, or on the last one: on large ones this takes longer than
+/// anything else.
+constexpr std::int64_t kMostNodesForBodies = 100'000;
+
 /// Smaller matrices are set up in host memory.
 constexpr std::int64_t kLeastOnDevice = 5000;
 
@@ -102,9 +106,11 @@ DeviceModes find_modes(const BlockRows& a, const MultigridOptions& options, Comm
   return found;
 }
 
-/// Throws LeaveDevice if a body may be free to move: the host finds out how.
-void require_held_bodies(const BlockRows& a, const Buffer& diagonal, const blocks::Couplings& couplings,
-                         const DeviceModes& modes, Stream& stream) {
+/// Throws LeaveDevice if a body may be free to move: the host finds out how. Of any level: bodies and what they resist stay
+/// on the way down, since P maps the coarse modes to modes, but for what A resists.
+void require_held_bodies(const BlockRows& a, const DeviceModes& modes, Stream& stream) {
+  const Buffer diagonal = blocks::diagonal_places(a, stream);
+  const blocks::Couplings couplings = blocks::coupling_norms(a, diagonal, stream);
   const blocks::Bodies bodies = blocks::find_bodies(a, couplings, modes.value, modes.count, stream);
   if (bodies.count > blocks::Bodies::kListed) throw LeaveDevice{"the system falls into many bodies"};
   std::vector<double> sums(at(2 * modes.count * modes.count + 1));
@@ -161,8 +167,14 @@ bool Hierarchy::build_on_device(DistributedMatrix& matrix, const HeldRows* held)
     Growth growth;
     growth.first = static_cast<double>(a.blocks * a.block_entries());
     growth.most = most_complexity(size_, modes.count);
-    while (true) {
+    for (bool looked = false;;) {
+      const auto look = [&] {
+        if (!std::exchange(looked, true)) require_held_bodies(a, modes, stream);
+        took_on_device("near null space");
+      };
+      if (a.count <= kMostNodesForBodies) look();
       std::optional<BlockRows> next = add_level_on_device(a, modes, growth);
+      if (!next) look();
       if (levels_.size() == 1) pattern = std::move(a), pattern.value = {};
       if (!next) break;
       a = std::move(*next);
@@ -197,10 +209,6 @@ std::optional<BlockRows> Hierarchy::add_level_on_device(const BlockRows& a, Devi
   }
   const Buffer diagonal = blocks::diagonal_places(a, stream), inverse = blocks::inverse_diagonal(a, diagonal, stream);
   const blocks::Couplings couplings = blocks::coupling_norms(a, diagonal, stream);
-  if (levels_.size() == 1) {
-    require_held_bodies(a, diagonal, couplings, modes, stream);
-    took_on_device("near null space");
-  }
   const double radius = here.find_radius(inverse, kLanczosSteps, stream);
   report_.levels.back().radius = radius;
   here.set_smoother(*smoother_, options_.smoother_degree, inverse, radius);
