@@ -20,15 +20,13 @@ struct Graph {
 constexpr int kBlocksOfSm = 4;  ///< of kThreads; more would poll what others wait for
 
 /// A node is a root if no node before it is one that takes it or a node that it would take. kTeam lanes have a node. Teams
-/// take nodes in order, so that those before a node run or have run, and waiting for them ends. Roots mark the nodes that
-/// they take: a mark on a node that i would take is from a root before i, since later ones wait for i.
+/// take nodes in order, so that those before a node run or have run, and waiting for them ends.
 template <int kTeam>
-__global__ void __launch_bounds__(kThreads) find_roots(Graph g, int* state, char* taken_by_root, unsigned long long* next) {
+__global__ void __launch_bounds__(kThreads) find_roots(Graph g, int* state, unsigned long long* next) {
   constexpr int kAhead = 4;
   const int lane = static_cast<int>(threadIdx.x) % kTeam;
   const unsigned mask = team_mask<kTeam>();
   volatile int* const states = state;
-  volatile char* const marks = taken_by_root;
   while (true) {
     unsigned long long taken = 0;
     if (lane == 0) taken = atomicAdd(next, 1ull);
@@ -43,8 +41,8 @@ __global__ void __launch_bounds__(kThreads) find_roots(Graph g, int* state, char
       std::int64_t l = u < 0 ? 0 : __ldg(g.start + u);
       bool done = u < 0, self = u >= 0 && u < i;  // u itself is not among its neighbours
       while (true) {
-        bool root = u >= 0 && marks[u] != 0;
-        if (!done && !root) {
+        bool root = false;
+        if (!done) {
           const int of_self = self ? states[u] : kNoRoot;
           self = of_self == kOpen;
           root = of_self == kRoot;
@@ -71,11 +69,6 @@ __global__ void __launch_bounds__(kThreads) find_roots(Graph g, int* state, char
         }
         if (__all_sync(mask, done)) break;
       }
-    }
-    if (is_root) {
-      for (std::int64_t k = begin - 1 + lane; k < end; k += kTeam) marks[k < begin ? i : g.node[k]] = 1;
-      __threadfence();
-      __syncwarp(mask);
     }
     const int mine = is_root ? kRoot : kNoRoot;
     if (lane == 0) states[i] = mine;
@@ -137,17 +130,15 @@ __global__ void find_starts(std::int64_t count, std::int64_t aggregates, const s
 Aggregates make_aggregates(const StrongGraph& graph, Stream& stream) {
   const std::int64_t n = graph.count;
   const Graph g{n, graph.start.as<std::int64_t>(), graph.node.as<std::int32_t>(), graph.alone.as<char>()};
-  const Buffer state = array<int>(n, stream), marks = array<char>(n, stream), next = array<unsigned long long>(1, stream),
+  const Buffer state = array<int>(n, stream), next = array<unsigned long long>(1, stream),
                number = array<std::int64_t>(n + 1, stream), of_root = array<std::int32_t>(n, stream),
                counts = array<Members>(1, stream);
   fill_bytes(state.data(), 0, state.bytes(), stream);
-  fill_bytes(marks.data(), 0, marks.bytes(), stream);
   fill_bytes(next.data(), 0, next.bytes(), stream);
   fill_bytes(counts.data(), 0, counts.bytes(), stream);
   const std::int64_t blocks = std::int64_t{kBlocksOfSm} * cuda::multiprocessors(stream.device());
   const auto look = [&](auto kernel) {
-    cuda::launch_blocks(kernel, blocks, kThreads, 0, stream, g, state.as<int>(), marks.as<char>(),
-                        next.as<unsigned long long>());
+    cuda::launch_blocks(kernel, blocks, kThreads, 0, stream, g, state.as<int>(), next.as<unsigned long long>());
   };
   if (graph.edges < 12 * n) look(find_roots<8>);
   else look(find_roots<kLanes>);

@@ -61,8 +61,16 @@ __global__ void multiply_rows(Operands p) {
   const std::int32_t* const column = p.column + begin;
   for (int at = lane; at < length * entries; at += kTeam) sum[at] = 0;
   const std::int64_t end = p.a_start[i + 1];
+  std::int64_t next_first = 0, next_last = 0;  // of B's row of the next block: its loads are under way meanwhile
+  const auto look_ahead = [&](std::int64_t k) {
+    if (k >= end) return;
+    const std::int64_t j = p.a_column[k];
+    next_first = p.b_start[j], next_last = p.b_start[j + 1];
+  };
+  look_ahead(p.a_start[i]);
   for (std::int64_t k = p.a_start[i]; k < end; ++k) {
-    const std::int64_t j = p.a_column[k], first = p.b_start[j], last = p.b_start[j + 1];
+    const std::int64_t first = next_first, last = next_last;
+    look_ahead(k + 1);
     const double* const of_a = p.a + k * (size * inner);
     for (std::int64_t from = first; from < last; from += kAtOnce) {
       const int blocks = static_cast<int>(last - from < kAtOnce ? last - from : kAtOnce);

@@ -109,16 +109,19 @@ void MatrixValues::update_nonzeros(const ConstDense& values, Stream& stream) {
 
 /// For each entry of the blocks, where its value lies among those that update_values() takes; -1 where none is stored.
 /// Blocks of any size, 1 too, go by the order of the source; the points of the diagonal lie as the rows do.
-HostVector<std::int64_t> MatrixValues::diagonal_positions(std::int64_t block_size) const {
+MatrixValues::DiagonalPlaces MatrixValues::diagonal_places(const CsrView& csr, std::int64_t block_size) const {
   const bool points = block_size == kPoints;
   const std::int64_t size = points ? 1 : block_size;
-  const CsrView csr = rows_.view();
   const std::int64_t blocks = (y_rows_.local_rows() + size - 1) / size;
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   const bool countable = blocks == 0 || size <= kMost / 8 / size / blocks;
-  require_host_memory(countable ? 8 * blocks * size * size : kMost, "the places of the diagonal");
-  HostVector<std::int64_t> positions(static_cast<std::size_t>(blocks * size * size));
-  std::fill(positions.begin(), positions.end(), std::int64_t{-1});
+  require_host_memory(countable ? 16 * blocks * size * size : kMost, "the places of the diagonal");
+  DiagonalPlaces found{HostVector<std::int64_t>(static_cast<std::size_t>(blocks * size * size)), {}};
+  found.values.resize(found.positions.size());
+  parallel_ranges(std::ssize(found.positions), 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+    std::fill(found.positions.begin() + begin, found.positions.begin() + end, std::int64_t{-1});
+    std::fill(found.values.begin() + begin, found.values.begin() + end, 0.0);
+  });
   const std::int64_t first = columns_.first_own(), own = columns_.own();
   parallel_ranges(csr.rows, 1 << 12, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
@@ -127,12 +130,14 @@ HostVector<std::int64_t> MatrixValues::diagonal_positions(std::int64_t block_siz
         const std::int64_t at = csr.col_idx[static_cast<std::size_t>(k)] - first;
         if (at < 0 || at >= own) continue;
         const std::int64_t column = points ? at : y_rows_.place(static_cast<std::size_t>(at));
-        if (column / size == row / size)
-          positions[static_cast<std::size_t>(row * size + column % size)] = rows_.value_starts()[i] + k - csr.row_ptr[i];
+        if (column / size != row / size) continue;
+        const auto to = static_cast<std::size_t>(row * size + column % size);
+        found.positions[to] = rows_.value_starts()[i] + k - csr.row_ptr[i];
+        found.values[to] = rounded(options_.type, static_cast<double>(csr.values[static_cast<std::size_t>(k)]));
       }
     }
   });
-  return positions;
+  return found;
 }
 
 MatrixValues::Diagonal& MatrixValues::find_diagonal(std::int64_t size, Stream& stream) {
@@ -157,22 +162,13 @@ MatrixValues::Diagonal& MatrixValues::find_diagonal(std::int64_t size, Stream& s
     if (diagonals_.count(size) != 0) return;
     if (!rows_.on_host())
       throw Error(ErrorKind::usage, "the diagonal is looked for in the host rows, which were dropped; ask for it before");
-    const CsrView csr = rows_.on_host_now(stream);
-    const HostVector<std::int64_t> positions = diagonal_positions(size);
+    const DiagonalPlaces places = diagonal_places(rows_.on_host_now(stream), size);
     Diagonal found;
-    found.picker = ValuePicker(positions, stream);
-    const auto bytes = positions.size() * size_of(sum_type(options_.type));
+    found.picker = ValuePicker(places.positions, stream);
+    const auto bytes = places.values.size() * size_of(sum_type(options_.type));
     require_memory(context_.device(), static_cast<std::int64_t>(bytes), "the diagonal");
     found.values = Buffer(context_.device(), bytes);
-    require_host_memory(8 * (rows_.nnz() + std::ssize(positions)), "the values of the matrix in their order");
-    HostVector<double> given(static_cast<std::size_t>(rows_.nnz()));
-    for (std::size_t i = 0; i < rows_.value_starts().size(); ++i)
-      std::copy(csr.values.begin() + csr.row_ptr[i], csr.values.begin() + csr.row_ptr[i + 1],
-                given.begin() + rows_.value_starts()[i]);
-    HostVector<double> values(positions.size());
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = positions[i] < 0 ? 0 : rounded(options_.type, given[static_cast<std::size_t>(positions[i])]);
-    to_device(found.values.data(), values, sum_type(options_.type), stream);
+    to_device(found.values.data(), places.values, sum_type(options_.type), stream);
     diagonals_.emplace(size, std::move(found));
   });
   return diagonals_.at(size);

@@ -49,7 +49,12 @@ class MatrixValues {
   };
   static constexpr std::int64_t kPoints = 0;  ///< size of the diagonal: entries as the rows lie, not blocks by their places
   Diagonal& find_diagonal(std::int64_t size, Stream& stream);
-  HostVector<std::int64_t> diagonal_positions(std::int64_t size) const;
+  /// Index of each entry in the given values, or -1, and the entry.
+  struct DiagonalPlaces {
+    HostVector<std::int64_t> positions;
+    HostVector<double> values;
+  };
+  DiagonalPlaces diagonal_places(const CsrView& csr, std::int64_t size) const;
   HostVector<double> bring(const ConstDense& values, Stream& stream) const;
   void update_nonzeros(const ConstDense& values, Stream& stream);
   void require_zeroable(std::span<const std::int64_t> zeroed, double diagonal, const DistributedVector* x,

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 #include <system_error>
+#include <type_traits>
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
@@ -109,6 +110,7 @@ namespace {
 std::vector<std::int64_t> by_index(std::span<const std::int64_t> indices) {
   std::vector<std::int64_t> order(indices.size());
   std::iota(order.begin(), order.end(), std::int64_t{0});
+  if (std::is_sorted(indices.begin(), indices.end())) return order;
   std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
     return indices[static_cast<std::size_t>(a)] < indices[static_cast<std::size_t>(b)];
   });
@@ -127,12 +129,15 @@ HostVector<double> collect(const VectorSource& source, std::span<const std::int6
     std::size_t end = i;
     while (end < order.size() && indices[static_cast<std::size_t>(order[end])] < begin + rows_of_window) ++end;
     const HostVector<double> window = source.read(begin, indices[static_cast<std::size_t>(order[end - 1])] + 1);
-    for (; i < end; ++i) {
-      const auto position = static_cast<std::size_t>(order[i]);
-      std::copy_n(
-          window.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(indices[position] - begin) * columns),
-          columns, values.begin() + static_cast<std::ptrdiff_t>(position * columns));
-    }
+    parallel_ranges(static_cast<std::int64_t>(end - i), 1 << 14, [&](std::int64_t first, std::int64_t last) {
+      for (auto k = i + static_cast<std::size_t>(first); k < i + static_cast<std::size_t>(last); ++k) {
+        const auto position = static_cast<std::size_t>(order[k]);
+        std::copy_n(
+            window.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(indices[position] - begin) * columns),
+            columns, values.begin() + static_cast<std::ptrdiff_t>(position * columns));
+      }
+    });
+    i = end;
   }
   return values;
 }
@@ -140,9 +145,16 @@ HostVector<double> collect(const VectorSource& source, std::span<const std::int6
 void to_device(void* device_memory, std::span<const double> values, ValueType type, Stream& stream) {
   dispatch_operands(type, [&](auto tag, auto) {
     using T = typename decltype(tag)::type;
-    HostVector<T> converted(values.size());
-    std::transform(values.begin(), values.end(), converted.begin(), [](double value) { return static_cast<T>(value); });
-    copy_to_device(device_memory, converted.data(), converted.size() * sizeof(T), stream);
+    if constexpr (std::is_same_v<T, double>) {
+      copy_to_device(device_memory, values.data(), values.size() * sizeof(T), stream);
+    } else {
+      HostVector<T> converted(values.size());
+      parallel_ranges(std::ssize(values), 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+        std::transform(values.begin() + begin, values.begin() + end, converted.begin() + begin,
+                       [](double value) { return static_cast<T>(value); });
+      });
+      copy_to_device(device_memory, converted.data(), converted.size() * sizeof(T), stream);
+    }
   });
 }
 
@@ -152,9 +164,16 @@ HostVector<double> to_host(const void* device_memory, std::int64_t count, ValueT
     require_host_memory(count * static_cast<std::int64_t>(sizeof(T) + sizeof(double)), "a vector on the host");
     HostVector<T> values(static_cast<std::size_t>(count));
     copy_to_host(values.data(), device_memory, values.size() * sizeof(T), stream);
-    HostVector<double> converted(values.size());
-    std::transform(values.begin(), values.end(), converted.begin(), [](T value) { return static_cast<double>(value); });
-    return converted;
+    if constexpr (std::is_same_v<T, double>) {
+      return values;
+    } else {
+      HostVector<double> converted(values.size());
+      parallel_ranges(std::ssize(values), 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+        std::transform(values.begin() + begin, values.begin() + end, converted.begin() + begin,
+                       [](T value) { return static_cast<double>(value); });
+      });
+      return converted;
+    }
   });
 }
 
