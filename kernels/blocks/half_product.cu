@@ -23,9 +23,6 @@ constexpr int kLargestExponent = 14;
 template <class F>
 bool with_size(int size, const F& f) {
   switch (size) {
-    case 1:
-      f(std::integral_constant<int, 1>());
-      return true;
     case 2:
       f(std::integral_constant<int, 2>());
       return true;
@@ -246,7 +243,7 @@ struct Halves {
 
 template <int S, class End>
 __global__ void __launch_bounds__(kThreadsOfProduct) multiply_half_slices(Halves a, End end) {
-  constexpr int kEntries = S * S, kAhead = kEntries == 1 ? 7 : kEntries <= 4 ? 4 : kEntries <= 9 ? 3 : 1;  // pairs
+  constexpr int kEntries = S * S, kAhead = kEntries <= 4 ? 4 : kEntries <= 9 ? 2 : 1;  // pairs
   const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * kThreadsOfProduct + threadIdx.x, slice = at / kLanes;
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   const bool real = at < a.count;

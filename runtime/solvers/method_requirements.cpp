@@ -29,6 +29,12 @@ void require_flexible(const MethodEntry& method, const SolverOptions& o) {
 }
 
 void require_same_cycle(const MethodEntry& method, const SolverOptions& o) {
+  const bool symmetric_only = method.demands != Demands::nothing && !method.variants && !o.own_preconditioner;
+  if (symmetric_only && is_half(o.preconditioning.multigrid.inner))
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{} needs a symmetric preconditioner, and in f16 multigrid's cycle is not quite; take f32", method.name),
+        "inner");
   if (method.flexible || o.own_preconditioner || !asks_for_varying_cycle(o)) return;
   const bool can = method.variants, fits = o.variant == CgVariant::automatic || o.variant == CgVariant::flexible;
   if (can && fits) return;

@@ -61,6 +61,8 @@ CgChoice choose_cg_variant(const MethodInputs& in, CgVariant asked, bool by_rule
   if (in.options.own_preconditioner)
     return {CgVariant::flexible, "the program's preconditioner may be unsymmetric, or change"};
   if (in.preconditioner.varies()) return {CgVariant::flexible, "the cycle K is no linear map"};
+  if (is_half(in.options.preconditioning.multigrid.inner))
+    return {CgVariant::flexible, "in f16 the cycle is not quite symmetric"};
   Communicator& ranks = in.context().communicator();
   if (ranks.size() == 1) return {CgVariant::classic, "one rank has no sums over the ranks to save"};
   if (GridSums::possible(in.context().exchange_context(in.type(), 1), cg_blocks_for(in)))

@@ -329,8 +329,8 @@ Operator::Operator(const blocks::BlockRows& rows, const Nodes& cols, bool square
 
 void Operator::keep(const blocks::BlockRows& rows, bool square, Context& context, ValueType type, const Buffer* modes) {
   Stream& stream = context.stream();
-  if (square && rows.block_entries() == 1 && rows.count >= kManyOfSingleRows && !is_half(type)) {
-    storage_ = packed(rows, type, stream);
+  if (square && rows.block_entries() == 1 && rows.count >= kManyOfSingleRows) {
+    storage_ = packed(rows, sum_type(type), stream);
     const auto& kernel = packed_kernel(*storage_);
     one_ = make_plan(kernel, storage_, kernel.policies({})[0], stream);
     return;

@@ -284,7 +284,7 @@ void passes_are_those_of_the_host(const Case& c, const std::string& specificatio
   EXPECT_EQ(taken<double>(in_place.value, stream), taken<double>(device_next.value, stream));
 
   for (const bool lanes : {false, true}) {
-    halves_keep_smooth_vectors(of_device, a, nullptr, lanes, stream, "f16");
+    if (size > 1) halves_keep_smooth_vectors(of_device, a, nullptr, lanes, stream, "f16");
     if (m > 1) halves_keep_smooth_vectors(device_next, next, &coarse.value, lanes, stream, "f16 of the next level");
   }
 
@@ -410,7 +410,9 @@ void solves_as_the_host(const Case& c) {
     EXPECT_NEAR(static_cast<double>(iterations[1]), static_cast<double>(iterations[0]), 1);
     if (world().size() == 1) {
       EXPECT_NEAR(static_cast<double>(iterations[2]), static_cast<double>(iterations[1]), 1);
-      EXPECT_LT(reports[2].bytes, reports[1].bytes);
+      if (one.size > 1) {
+        EXPECT_LT(reports[2].bytes, reports[1].bytes);
+      }
     }
     ASSERT_EQ(reports[1].levels.size(), reports[0].levels.size());
     if (world().size() == 1)
