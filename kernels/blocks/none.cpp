@@ -21,7 +21,7 @@ void BlockProduct::multiply(const void*, const SmootherStep&, Stream&) const { r
 std::int64_t BlockProduct::bytes() const { return 0; }
 
 BlockRows take_rows(const EntryRows&, int, const std::int64_t*, const std::int32_t*, Stream&) { refuse(); }
-Buffer values_in(const BlockRows&, ValueType, Stream&) { refuse(); }
+SingleEntries single_entries(const BlockRows&, ValueType, Stream&) { refuse(); }
 void fill_fractions(ValueType, std::int64_t, void*, Stream&) { refuse(); }
 bool same_pattern(const BlockRows&, const BlockRows&, Stream&) { refuse(); }
 double asymmetry(const BlockRows&, Stream&) { refuse(); }

@@ -111,10 +111,22 @@ __device__ std::uint64_t bits_of(std::uint64_t number) {
   return z ^ (z >> 31);
 }
 
-template <class T>
-__global__ void convert(std::int64_t count, const double* from, T* to) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < count) to[i] = static_cast<T>(from[i]);
+/// A team a row of blocks.
+template <int kTeam, class T>
+__global__ void take_entries(std::int64_t count, int row_size, int col_size, const std::int64_t* start,
+                             const std::int32_t* column, const double* value, std::int64_t* row_ptr, std::int32_t* to_column,
+                             T* to) {
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kTeam;
+  if (i >= count) return;
+  const int lane = static_cast<int>(threadIdx.x) % kTeam, entries = row_size * col_size;
+  const std::int64_t begin = start[i], length = (start[i + 1] - begin) * col_size;
+  for (int r = lane; r < row_size; r += kTeam) row_ptr[i * row_size + r] = begin * entries + r * length;
+  if (lane == 0 && i + 1 == count) row_ptr[count * row_size] = start[count] * entries;
+  for (std::int64_t at = lane; at < length * row_size; at += kTeam) {
+    const std::int64_t r = at / length, e = at - r * length, k = e / col_size, c = e - k * col_size;
+    to_column[begin * entries + at] = static_cast<std::int32_t>(column[begin + k] * col_size + c);
+    to[begin * entries + at] = static_cast<T>(value[((begin + k) * row_size + r) * col_size + c]);
+  }
 }
 
 template <class T>
@@ -217,14 +229,22 @@ BlockRows take_rows(const EntryRows& rows, int size, const std::int64_t* row_of,
   return out;
 }
 
-Buffer values_in(const BlockRows& a, ValueType type, Stream& stream) {
-  const std::int64_t values = a.blocks * a.block_entries();
-  Buffer to(stream.device(), static_cast<std::size_t>(values) * size_of(type));
+SingleEntries single_entries(const BlockRows& a, ValueType type, Stream& stream) {
+  const std::int64_t values = a.blocks * a.block_entries(), rows = a.count * a.row_size;
+  require_memory(stream.device(), 8 * (rows + 1) + values * static_cast<std::int64_t>(4 + size_of(type)),
+                 "single entries of a level of multigrid");
+  SingleEntries out{array<std::int64_t>(rows + 1, stream), array<std::int32_t>(values, stream),
+                    Buffer(stream.device(), static_cast<std::size_t>(values) * size_of(type))};
+  if (a.count == 0) fill_bytes(out.row_ptr.data(), 0, out.row_ptr.bytes(), stream);
   dispatch(type, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
-    cuda::launch(convert<T>, values, kThreads, stream, values, a.value.as<double>(), to.as<T>());
+    with_team(a.blocks * a.block_entries(), a.count, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
+      cuda::launch(take_entries<kTeam, T>, a.count * kTeam, kThreads, stream, a.count, a.row_size, a.col_size,
+                   a.start.as<std::int64_t>(), a.column.as<std::int32_t>(), a.value.as<double>(),
+                   out.row_ptr.as<std::int64_t>(), out.column.as<std::int32_t>(), out.value.as<T>());
+    });
   });
-  return to;
+  return out;
 }
 
 void fill_fractions(ValueType type, std::int64_t count, void* to, Stream& stream) {

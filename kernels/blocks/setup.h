@@ -28,8 +28,12 @@ struct EntryRows {
 BlockRows take_rows(const EntryRows& rows, int size, const std::int64_t* row_of, const std::int32_t* source_of,
                     Stream& stream);
 
-/// The values in f32 or f64.
-Buffer values_in(const BlockRows& a, ValueType type, Stream& stream);
+/// The same matrix as CSR of single entries, in f32 or f64: std::int64_t offsets and std::int32_t columns. Waits for
+/// nothing.
+struct SingleEntries {
+  Buffer row_ptr, column, value;
+};
+SingleEntries single_entries(const BlockRows& a, ValueType type, Stream& stream);
 
 /// Random entries ±[½, 1) of f32 or f64, always the same.
 void fill_fractions(ValueType type, std::int64_t count, void* to, Stream& stream);

@@ -124,7 +124,7 @@ void require_held_bodies(const BlockRows& a, const DeviceModes& modes, Stream& s
 
 std::string Hierarchy::why_not_on_device(const HeldRows* held) const {
   if (context_.communicator().size() > 1) return "there are several ranks";
-  if (columns_ > 1) return "there are several right-hand sides";
+  if (columns_ > 1 && is_half(options_.inner)) return "there are several right-hand sides";
   if (held != nullptr && !held->rows().empty()) return "penalty rows are held";
   if (mid_edges_.any) return "nodes in the middle of edges are left out";
   if (options_.near_null_space == "adaptive") return "cycles find vectors";
@@ -195,7 +195,8 @@ bool Hierarchy::build_on_device(DistributedMatrix& matrix, const HeldRows* held)
 std::optional<BlockRows> Hierarchy::add_level_on_device(const BlockRows& a, DeviceModes& modes, Growth& growth) {
   Stream& stream = context_.stream();
   const bool has_square_modes = !levels_.empty() && modes.count == a.row_size;
-  levels_.push_back(std::make_unique<Level>(a, context_, options_.inner, has_square_modes ? &modes.value : nullptr));
+  levels_.push_back(
+      std::make_unique<Level>(a, context_, options_.inner, columns_, has_square_modes ? &modes.value : nullptr));
   Level& here = *levels_.back();
   const auto nonzeros = static_cast<double>(a.blocks * a.block_entries());
   growth.all += nonzeros;

@@ -37,13 +37,13 @@ Level::Level(const NodeRows& a, Context& context, ValueType type, int columns)
   make_vectors(columns);
 }
 
-Level::Level(const blocks::BlockRows& a, Context& context, ValueType type, const Buffer* modes)
+Level::Level(const blocks::BlockRows& a, Context& context, ValueType type, int columns, const Buffer* modes)
     : context_(context),
       type_(sum_type(type)),
       size_(a.row_size),
       nodes_(nodes_of_one_rank(a.count, context.communicator())),
-      a_(a, *nodes_, true, context, type, modes) {
-  make_vectors(1);
+      a_(a, *nodes_, true, context, type, columns, modes) {
+  make_vectors(columns);
 }
 
 void Level::make_vectors(int columns) {
@@ -83,9 +83,9 @@ double Level::find_radius(const Buffer& inverse, int steps, Stream& stream) cons
   BlockSteps jacobi(smoother_inputs(1));
   jacobi.put(inverse, stream);
   const Buffer scratch(context_.device(), at(a_.x_bytes()));
+  const std::int64_t entries = nodes_->own() * size_ * passes_->columns();  // all columns are one vector here
   return kAbove * estimate_largest(
-                      nodes_->own() * size_, type_,
-                      [&](void* r) { blocks::fill_fractions(type_, nodes_->own() * size_, r, stream); },
+                      entries, type_, [&](void* r) { blocks::fill_fractions(type_, entries, r, stream); },
                       [&](const void* x, void* y) { a_.multiply(1, x, 0, y, stream); },
                       [&](const void* r, void* z) {
                         jacobi.step(r, scratch.data(), z, {1, 0}, krylov::Before::nothing, stream);
@@ -101,8 +101,9 @@ void Level::set_smoother(const SmootherEntry& entry, int degree, const Buffer& i
 }
 
 void Level::set_transfer(const blocks::BlockRows& p, const blocks::BlockRows& transposed_p) {
-  from_coarse_.emplace(p, *nodes_of_one_rank(p.cols, context_.communicator()), false, context_, type_);
-  to_coarse_.emplace(transposed_p, *nodes_, context_, type_);
+  const int columns = passes_->columns();
+  from_coarse_.emplace(p, *nodes_of_one_rank(p.cols, context_.communicator()), false, context_, type_, columns);
+  to_coarse_.emplace(transposed_p, *nodes_, context_, type_, columns);
 }
 
 void Level::update_transfer(const blocks::BlockRows& p, const blocks::BlockRows& transposed_p) {

@@ -25,7 +25,7 @@ class Level {
   Level(const NodeRows& a, Context& context, ValueType type, int columns);
 
   /// The same on a GPU that has all rows. In f16 the product with `modes` stays exact (blocks::BlockProduct).
-  Level(const blocks::BlockRows& a, Context& context, ValueType type, const Buffer* modes);
+  Level(const blocks::BlockRows& a, Context& context, ValueType type, int columns, const Buffer* modes);
 
   /// 1.05 times the largest eigenvalue of D⁻¹·A by Lanczos steps, which estimate it from below. `inverse`:
   /// inverse_diagonal() of this level's matrix. REQUIRES: that is symmetric.
@@ -41,7 +41,9 @@ class Level {
   void set_transfer(const blocks::BlockRows& p, const blocks::BlockRows& transposed_p);
   /// The inverse of this level's matrix (dense_inverse()): it is the last one, and solved exactly.
   void set_inverse(const NodeRows& inverse);
-  void set_inverse(const blocks::BlockRows& inverse) { inverse_.emplace(inverse, *nodes_, false, context_, type_); }
+  void set_inverse(const blocks::BlockRows& inverse) {
+    inverse_.emplace(inverse, *nodes_, false, context_, type_, passes_->columns());
+  }
   /// It is visited twice in a cycle.
   void set_second_visit(Combination combination);
 

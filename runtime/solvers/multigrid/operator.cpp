@@ -25,7 +25,8 @@ namespace {
 constexpr int kLargestBlock = 6;
 
 /// The largest size of square blocks that divides those of the rows; 1: single entries.
-int stored_block(const NodeRows& rows) {
+template <class Rows>
+int stored_block(const Rows& rows) {
   const int common = std::gcd(rows.row_size, rows.col_size);
   for (int b = std::min(common, kLargestBlock); b > 1; --b)
     if (common % b == 0) return b;
@@ -218,25 +219,26 @@ constexpr std::int64_t kManyOfSingleRows = 100'000;
 
 /// Single entries as CSR, which shares nothing with `rows`.
 std::shared_ptr<CsrStorage> csr_of(const blocks::BlockRows& rows, ValueType type, Stream& stream) {
+  blocks::SingleEntries entries = blocks::single_entries(rows, type, stream);
   auto csr = std::make_shared<CsrStorage>();
   csr->device = stream.device(), csr->type = type, csr->format = "csr";
-  csr->rows = rows.count, csr->cols = rows.cols, csr->nnz = rows.blocks;
+  csr->rows = rows.count * rows.row_size, csr->cols = rows.cols * rows.col_size;
+  csr->nnz = rows.blocks * rows.block_entries();
   csr->wide_offsets = true;
-  csr->row_ptr = Buffer(stream.device(), rows.start.bytes());
-  csr->col_idx = Buffer(stream.device(), rows.column.bytes());
-  copy_on_device(csr->row_ptr.data(), rows.start.data(), rows.start.bytes(), stream);
-  copy_on_device(csr->col_idx.data(), rows.column.data(), rows.column.bytes(), stream);
-  csr->values = blocks::values_in(rows, type, stream);
+  csr->row_ptr = std::move(entries.row_ptr), csr->col_idx = std::move(entries.column);
+  csr->values = std::move(entries.value);
   return csr;
 }
 
-/// Rows as they come, or sorted by their length within windows where they differ.
-std::shared_ptr<Storage> packed(const blocks::BlockRows& rows, ValueType type, Stream& stream) {
+/// In blocks of `block`, rows as they come, or sorted by their length within windows where they differ.
+std::shared_ptr<Storage> packed(const blocks::BlockRows& rows, int block, ValueType type, Stream& stream) {
   const Format& format = find_format("packed");
   ConversionInput input(csr_of(rows, type, stream), stream);
-  const auto layout = [](int window) { return Policy{{"block", 1}, {"lanes", 1}, {"shift", 0}, {"window", window}}; };
+  const auto layout = [block](int window) {
+    return Policy{{"block", block}, {"lanes", block <= 3 ? 1 : block}, {"shift", 0}, {"window", window}};
+  };
   const Policy plain = layout(1), sorted = layout(1024);
-  const std::int64_t padding = rows.blocks * static_cast<std::int64_t>(size_of(type)) / 8;
+  const std::int64_t padding = input.nnz() * static_cast<std::int64_t>(size_of(type)) / 8;
   const bool sorts = format.bytes(input, plain) > format.bytes(input, sorted) + padding;
   const Policy& taken = sorts ? sorted : plain;
   require_memory(stream.device(), format.bytes(input, taken), "a level of multigrid");
@@ -305,24 +307,34 @@ Operator::Operator(const NodeRows& rows, Context& context, ValueType type, int c
       const Kernel& kernel = kernel_on(kernels(), *storage_);
       one_ = make_plan(kernel, storage_, kernel.policies(statistics)[0], stream);
     } else {
-      const SpmmKernel& kernel = kernel_on(spmm_kernels(), *storage_);
-      const RightHandSides sides{columns, DenseOrder::row_major, DenseOrder::row_major};
-      several_ = make_spmm_plan(kernel, storage_, sides, kernel.policies(*storage_, sides)[0], stream);
+      plan_several(stream);
     }
   });
   moving.map->forget_columns();
 }
 
+void Operator::plan_several(Stream& stream) {
+  const SpmmKernel& kernel = kernel_on(spmm_kernels(), *storage_);
+  const RightHandSides sides{columns_, DenseOrder::row_major, DenseOrder::row_major};
+  several_ = make_spmm_plan(kernel, storage_, sides, kernel.policies(*storage_, sides)[0], stream);
+}
+
 Operator::Operator(const blocks::BlockRows& rows, const Nodes& cols, bool square, Context& context, ValueType type,
-                   const Buffer* modes)
-    : columns_(1), type_(sum_type(type)), rows_(rows.count * rows.row_size) {
-  exchange_ = std::move(
-      make_mapped_exchange("halo", context.exchange_context(type_, rows.col_size), {cols.starts(), {}}, cols.ghosts())
-          .exchange);
+                   int columns, const Buffer* modes)
+    : columns_(columns), type_(sum_type(type)), rows_(rows.count * rows.row_size) {
+  exchange_ = std::move(make_mapped_exchange("halo", context.exchange_context(type_, std::int64_t{rows.col_size} * columns),
+                                             {cols.starts(), {}}, cols.ghosts())
+                            .exchange);
   context.communicator().run_agreed([&] {
     own_ = static_cast<std::int32_t>(cols.own());
     stays_here_ = true;
-    x_bytes_ = cols.own() * rows.col_size * static_cast<std::int64_t>(size_of(type_));
+    x_bytes_ = cols.own() * rows.col_size * columns * static_cast<std::int64_t>(size_of(type_));
+    if (columns > 1) {
+      // The packed format has no blocks of 5.
+      const int block = stored_block(rows);
+      storage_ = packed(rows, block == 5 ? 1 : block, type_, context.stream());
+      return plan_several(context.stream());
+    }
     keep(rows, square, context, square ? type : type_, modes);
   });
 }
@@ -330,7 +342,7 @@ Operator::Operator(const blocks::BlockRows& rows, const Nodes& cols, bool square
 void Operator::keep(const blocks::BlockRows& rows, bool square, Context& context, ValueType type, const Buffer* modes) {
   Stream& stream = context.stream();
   if (square && rows.block_entries() == 1 && rows.count >= kManyOfSingleRows) {
-    storage_ = packed(rows, sum_type(type), stream);
+    storage_ = packed(rows, 1, sum_type(type), stream);
     const auto& kernel = packed_kernel(*storage_);
     one_ = make_plan(kernel, storage_, kernel.policies({})[0], stream);
     return;

@@ -22,9 +22,10 @@ class Operator {
   /// For `columns` right-hand sides in `type`. Collective; the same error on all ranks.
   Operator(const NodeRows& rows, Context& context, ValueType type, int columns);
 
-  /// Of rows on a GPU that has all of them, for one right-hand side. `cols`: the nodes of the columns; `square`: those of
+  /// Of rows on a GPU that has all of them. `cols`: the nodes of the columns; `square`: those of
   /// the rows, too. In f16 a square matrix keeps its product with `modes` (blocks::BlockProduct), and others are in f32.
-  Operator(const blocks::BlockRows& rows, const Nodes& cols, bool square, Context& context, ValueType type,
+  /// REQUIRES: in f16, one column.
+  Operator(const blocks::BlockRows& rows, const Nodes& cols, bool square, Context& context, ValueType type, int columns,
            const Buffer* modes = nullptr);
 
   /// New values on the same pattern. Not collective.
@@ -56,6 +57,8 @@ class Operator {
  private:
   /// Stores the rows for products on a GPU.
   void keep(const blocks::BlockRows& rows, bool square, Context& context, ValueType type, const Buffer* modes = nullptr);
+  /// Takes the first kernel for several right-hand sides.
+  void plan_several(Stream& stream);
   void run(double alpha, const void* x, double beta, void* y, Stream& stream) const;
   /// Of node j of the columns among the nodes of x: own ones, a gap, ghosts.
   std::int32_t place(std::int32_t j) const { return j < own_ ? j : j + ghost_shift_; }

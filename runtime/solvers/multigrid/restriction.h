@@ -17,8 +17,8 @@ class Restriction {
   Restriction(const NodeRows& p, const ByColumn& by_columns, Context& context, ValueType type, int columns);
 
   /// Of Pᵀ on a GPU that has all rows; `fine`: the nodes of its columns.
-  Restriction(const blocks::BlockRows& transposed_p, const Nodes& fine, Context& context, ValueType type)
-      : here_(transposed_p, fine, false, context, type) {}
+  Restriction(const blocks::BlockRows& transposed_p, const Nodes& fine, Context& context, ValueType type, int columns)
+      : here_(transposed_p, fine, false, context, type, columns) {}
 
   void update(const blocks::BlockRows& transposed_p, Stream& stream) { here_.update(transposed_p, stream); }
   /// New values on the same pattern. Collective.
