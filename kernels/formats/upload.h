@@ -18,8 +18,9 @@ namespace shardmat {
 template <class To, class Write>
 void fill_ranges(const Buffer& buffer, std::int64_t count, Stream& stream, const Write& write) {
   constexpr std::int64_t kChunk = std::int64_t{1} << 24;
+  constexpr std::int64_t kGrain = 1 << 14;  // so that all threads have a part of a page-locked chunk
   const auto convert = [&](std::int64_t first, std::int64_t length, To* out) {
-    parallel_ranges(length, 1 << 16,
+    parallel_ranges(length, kGrain,
                     [&](std::int64_t begin, std::int64_t end) { write(first + begin, first + end, out + begin); });
   };
   if (stream.device().backend == Backend::host) {

@@ -73,21 +73,22 @@ void MatrixRows::undo_first(bool none_before) {
   if (none_before) blocks_.clear();
 }
 
-void MatrixRows::update(const void* values, ValueType type, Stream& stream) {
+void MatrixRows::update(const void* values, const void* on_host, ValueType type, Stream& stream) {
   for (StoredRows& block : blocks_) block.update_values(values, nnz_, type, stream);
-  const bool host_follows = !stored() || (std::exchange(host_was_read_, false) && on_host());
+  const bool host_follows = !stored() || (std::exchange(host_was_read_, false) && this->on_host());
   host_is_old_ = stored();
   try {
-    if (host_follows) put_on_host(values, type, stream);
+    if (host_follows) put_on_host(values, on_host, type, stream);
   } catch (const std::bad_alloc&) {
     if (!stored()) throw;  // else on_host_now() tries again, on all ranks
   }
   updated_.record(stream);
 }
 
-void MatrixRows::put_on_host(const void* values, ValueType type, Stream& stream) {
+void MatrixRows::put_on_host(const void* values, const void* on_host, ValueType type, Stream& stream) {
   dispatch(type, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
+    if (on_host != nullptr) return put_on_host(std::span(static_cast<const T*>(on_host), static_cast<std::size_t>(nnz_)));
     const auto* const given = static_cast<const T*>(values);
     if (stream.device().backend == Backend::host) {
       stream.synchronize();

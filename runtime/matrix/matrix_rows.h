@@ -48,8 +48,9 @@ class MatrixRows {
   void undo_first(bool none_before);
 
   /// New values, f64 or f32 in device memory, in stream order: into every format. Into host memory, too, which waits, before
-  /// a product was planned, and if on_host_now() read the values of the last update.
-  void update(const void* values, ValueType type, Stream& stream);
+  /// a product was planned, and if on_host_now() read the values of the last update. `on_host`: the same values in host
+  /// memory; null: they are not there.
+  void update(const void* values, const void* on_host, ValueType type, Stream& stream);
 
   std::int64_t device_bytes() const;
   std::int64_t map_bytes() const;
@@ -59,7 +60,7 @@ class MatrixRows {
   std::vector<RowPlan> plan_first(const RowPlanRequest& request, bool may_split, std::int64_t boundary);
   void store(std::int64_t first_row, std::int64_t end_row, bool once);
   void refresh(Stream& stream);
-  void put_on_host(const void* values, ValueType type, Stream& stream);
+  void put_on_host(const void* values, const void* on_host, ValueType type, Stream& stream);
   template <class T>
   void put_on_host(std::span<const T> values);
 

@@ -6,11 +6,13 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "kernels/base/error.h"
 #include "kernels/base/first_where.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "kernels/formats/upload.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/value_route.h"
 #include "runtime/matrix/vectors.h"
@@ -84,7 +86,7 @@ void MatrixValues::update(const ConstDense& values, Stream& stream) {
 }
 
 void MatrixValues::update_nonzeros(const ConstDense& values, Stream& stream) {
-  const void* from = nullptr;
+  const void *from = nullptr, *on_host = nullptr;
   context_.communicator().run_agreed([&] {
     require_values(values, rows_.nnz(), context_.device());
     from = values.data;
@@ -95,14 +97,17 @@ void MatrixValues::update_nonzeros(const ConstDense& values, Stream& stream) {
         require_memory(context_.device(), static_cast<std::int64_t>(bytes), "new values on their way to the device");
         staging_ = Buffer(context_.device(), bytes);
       }
-      copy_to_device(staging_.data(), from, bytes, stream);
-      from = staging_.data();
+      dispatch(values.type, [&]<class Tag>(Tag) {
+        const auto* const given = static_cast<const typename Tag::type*>(from);
+        fill<typename Tag::type>(staging_, rows_.nnz(), stream, [given](std::int64_t k) { return given[k]; });
+      });
+      on_host = std::exchange(from, staging_.data());
     }
     require_values_in_range(options_.type, from, rows_.nnz(), values.type, "the new values", stream);
   });
   ++version_;
-  if (rows_.stored()) rows_.update(from, values.type, stream);
-  else context_.communicator().run_agreed([&] { rows_.update(from, values.type, stream); });  // into host memory
+  if (rows_.stored()) rows_.update(from, on_host, values.type, stream);
+  else context_.communicator().run_agreed([&] { rows_.update(from, on_host, values.type, stream); });  // into host memory
   for (auto& [size, diagonal] : diagonals_)
     diagonal.picker.pick(from, values.type, diagonal.values.data(), sum_type(options_.type), stream);
 }

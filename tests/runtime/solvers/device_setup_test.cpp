@@ -419,7 +419,10 @@ void solves_as_the_host(const Case& c, std::int64_t columns) {
     if (world().size() == 1)
       for (std::size_t l = 0; l < reports[0].levels.size(); ++l) {
         EXPECT_EQ(reports[1].levels[l].unknowns, reports[0].levels[l].unknowns);
-        EXPECT_EQ(reports[1].levels[l].nonzeros, reports[0].levels[l].nonzeros);
+        // The radius depends on random vectors of all columns, and couplings of coarse levels on it.
+        if (columns == 1) {
+          EXPECT_EQ(reports[1].levels[l].nonzeros, reports[0].levels[l].nonzeros);
+        }
         EXPECT_NEAR(reports[1].levels[l].radius, reports[0].levels[l].radius, 0.02 * reports[0].levels[l].radius);
       }
   }
