@@ -20,6 +20,15 @@ void BlockProduct::multiply(double, const void*, double, void*, Stream&) const {
 void BlockProduct::multiply(const void*, const SmootherStep&, Stream&) const { refuse(); }
 std::int64_t BlockProduct::bytes() const { return 0; }
 
+HalfProduct::HalfProduct(const BlockRows&, const Buffer*, bool lanes, int team, Stream&)
+    : size_(0), team_(team), lanes_(lanes), count_(0) {
+  refuse();
+}
+void HalfProduct::update(const BlockRows&, Stream&) { refuse(); }
+void HalfProduct::multiply(double, const void*, double, void*, Stream&) const { refuse(); }
+void HalfProduct::multiply(const void*, const SmootherStep&, Stream&) const { refuse(); }
+std::int64_t HalfProduct::bytes() const { return 0; }
+
 BlockRows take_rows(const EntryRows&, int, const std::int64_t*, const std::int32_t*, Stream&) { refuse(); }
 SingleEntries single_entries(const BlockRows&, ValueType, Stream&) { refuse(); }
 void fill_fractions(ValueType, std::int64_t, void*, Stream&) { refuse(); }
