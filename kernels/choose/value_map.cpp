@@ -185,15 +185,22 @@ HostVector<double> ValueMap::read(const Storage& storage, Stream& stream) const 
   require_same(storage);
   require_host_memory(8 * entries_, "the values of a stored matrix");
   HostVector<double> values(static_cast<std::size_t>(entries_));
-  std::fill(values.begin(), values.end(), 0.0);
+  parallel_ranges(entries_, kAtLeast, [&](std::int64_t begin, std::int64_t end) {
+    std::fill(values.begin() + begin, values.begin() + end, 0.0);
+  });
+  const auto on_host = [&]<class E>(const Buffer& from, E) {
+    HostVector<E> copy(from.bytes() / sizeof(E));
+    copy_to_host(copy.data(), from.data(), from.bytes(), stream);
+    return copy;
+  };
   const auto arrays = storage.value_arrays();
   for (std::size_t a = 0; a < arrays.size(); ++a)
     dispatch_operands(type_, [&](auto tag, auto) {
       using T = typename decltype(tag)::type;
       values::dispatch_source(wide_, [&](auto source) {
         using Source = typename decltype(source)::type;
-        const auto held = download<T>(*arrays[a], stream);
-        const auto sources = download<Source>(arrays_[a].sources, stream);
+        const HostVector<T> held = on_host(*arrays[a], T());
+        const HostVector<Source> sources = on_host(arrays_[a].sources, Source());
         parallel_ranges(std::ssize(held), kAtLeast, [&](std::int64_t begin, std::int64_t end) {
           for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
             const std::uint64_t entry = sources.empty() ? i + 1 : sources[i];

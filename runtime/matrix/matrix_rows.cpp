@@ -121,7 +121,9 @@ void MatrixRows::refresh(Stream& stream) {
   stream.wait_for(updated_);
   require_host_memory(16 * nnz_, "the current values of the matrix");
   HostVector<double> values(static_cast<std::size_t>(nnz_));
-  std::fill(values.begin(), values.end(), 0.0);
+  parallel_ranges(nnz_, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+    std::fill(values.begin() + begin, values.begin() + end, 0.0);
+  });
   for (const StoredRows& block : blocks_) block.read_values(values, stream);
   put_on_host(std::span<const double>(values));
 }

@@ -117,7 +117,9 @@ void StoredRows::update_values(const void* values, std::int64_t count, ValueType
 void StoredRows::read_values(std::span<double> values, Stream& stream) const {
   if (maps_.empty()) return;  // no rows
   const HostVector<double> mine = maps_.front().read(*storages_.front(), stream);
-  std::transform(mine.begin(), mine.end(), values.begin(), values.begin(), std::plus<>());
+  parallel_ranges(std::ssize(mine), 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+    std::transform(mine.begin() + begin, mine.begin() + end, values.begin() + begin, values.begin() + begin, std::plus<>());
+  });
 }
 
 std::int64_t StoredRows::device_bytes() const {

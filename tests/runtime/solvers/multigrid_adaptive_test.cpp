@@ -59,7 +59,9 @@ TEST(MultigridAdaptive, NeedsFewerIterationsThanConstants) {
 
 TEST(MultigridAdaptive, EveryRunIsTheSame) {
   System system(kHost64, "elasticity:n=10,uniform,clamp=0.1", 1);
-  EXPECT_EQ(solve(system, with_space("adaptive")).history, solve(system, with_space("adaptive")).history);
+  SolverOptions options = with_space("adaptive");
+  options.product.plan.emplace().measure = false;  // another kernel may be the fastest each time
+  EXPECT_EQ(solve(system, options).history, solve(system, options).history);
 }
 
 TEST(MultigridAdaptive, OneUnknownANodeAndFloatingBodies) {
