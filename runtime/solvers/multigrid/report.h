@@ -32,7 +32,7 @@ struct MultigridReport {
   std::string cycle;               ///< V, W or K
   std::string smoother;            ///< multigrid::smoothers()
   bool smoothed = true;            ///< P is; else A is far from symmetric, and aggregates are small
-  bool set_up_on_gpu = false;      ///< the large levels were
+  bool set_up_on_gpu = false;      ///< all levels were
   std::string why_on_host;         ///< of a cycle on a GPU, else
   double seconds = 0;              ///< of the set-up, or of the last refresh
   std::vector<SetupPart> parts;    ///< of these seconds, in the order in which they began
