@@ -1,4 +1,4 @@
-// The set-up on a GPU: the large levels there (kernels/blocks), the small ones in host memory.
+// The set-up on a GPU, of all levels (kernels/blocks).
 #include <algorithm>
 #include <cmath>
 #include <limits>

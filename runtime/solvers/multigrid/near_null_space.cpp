@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/first_where.h"
 #include "kernels/base/parallel.h"
 
 namespace shardmat::multigrid {
@@ -108,8 +109,8 @@ void require_same(int number, const char* what, const char* name, Communicator& 
 }
 
 void require_finite(const HostVector<double>& values, const char* what, const char* name) {
-  for (const double value : values)
-    if (!std::isfinite(value)) throw Error(ErrorKind::input, fmt::format("{} hold NaN or infinity", what), name);
+  if (first_where(std::ssize(values), 1 << 14, [&](std::int64_t i) { return !std::isfinite(values[at(i)]); }))
+    throw Error(ErrorKind::input, fmt::format("{} hold NaN or infinity", what), name);
 }
 
 /// Not collective.
