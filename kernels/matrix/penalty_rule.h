@@ -28,15 +28,20 @@ struct DiagonalAndOthers {
   }
 };
 
-/// `on_diagonal`: the column of the diagonal in this row.
-inline DiagonalAndOthers diagonal_and_others(const CsrView& csr, std::size_t row, std::int64_t on_diagonal) {
+/// Of the entries [begin, end). `on_diagonal`: the column of the diagonal in this row.
+template <class Columns, class Values>
+DiagonalAndOthers diagonal_and_others(const Columns& columns, const Values& values, std::int64_t begin, std::int64_t end,
+                                      std::int64_t on_diagonal) {
   DiagonalAndOthers found;
-  for (std::int64_t k = csr.row_ptr[row]; k < csr.row_ptr[row + 1]; ++k) {
-    const double magnitude = std::abs(static_cast<double>(csr.values[static_cast<std::size_t>(k)]));
-    double& to = csr.col_idx[static_cast<std::size_t>(k)] == on_diagonal ? found.diagonal : found.others;
+  for (std::int64_t k = begin; k < end; ++k) {
+    const double magnitude = std::abs(static_cast<double>(values[static_cast<std::size_t>(k)]));
+    double& to = columns[static_cast<std::size_t>(k)] == on_diagonal ? found.diagonal : found.others;
     to = std::max(to, magnitude);
   }
   return found;
+}
+inline DiagonalAndOthers diagonal_and_others(const CsrView& csr, std::size_t row, std::int64_t on_diagonal) {
+  return diagonal_and_others(csr.col_idx, csr.values, csr.row_ptr[row], csr.row_ptr[row + 1], on_diagonal);
 }
 
 }  // namespace shardmat

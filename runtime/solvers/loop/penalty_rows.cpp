@@ -64,9 +64,15 @@ class Search {
       facts_.resize(static_cast<std::size_t>(csr_.rows));
     });
     const std::int64_t first = matrix.column_map().first_own();
-    parallel_ranges(csr_.rows, kRowsOfATask, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i)
-        facts_[static_cast<std::size_t>(i)] = diagonal_and_others(csr_, static_cast<std::size_t>(i), first + i);
+    csr_.values.visit([&](auto values) {
+      csr_.col_idx.visit([&](auto columns) {
+        parallel_ranges(csr_.rows, kRowsOfATask, [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i)
+            facts_[static_cast<std::size_t>(i)] =
+                diagonal_and_others(columns, values, csr_.row_ptr[static_cast<std::size_t>(i)],
+                                    csr_.row_ptr[static_cast<std::size_t>(i) + 1], first + i);
+        });
+      });
     });
   }
 
