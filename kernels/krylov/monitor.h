@@ -25,9 +25,10 @@ enum class Reason : int {
 /// row (i - 1) mod history_length.
 struct Monitor {
   int columns = 1;
-  std::int64_t most_iterations = 0, history_length = 0;
+  std::int64_t history_length = 0;
   const double* converged_below = nullptr;  ///< converged at a norm of this or less
   const double* diverged_above = nullptr;
+  const std::int64_t* most_iterations = nullptr;
   double* norm = nullptr;
   double* history = nullptr;
   double* coefficients = nullptr;  ///< as the history, of the Lanczos process: all alpha or delta, then all beta; or null
@@ -52,7 +53,7 @@ struct Monitor {
     if (!(now - now == 0)) reason[column] = Reason::diverged_nan;
     else if (now <= converged_below[column]) reason[column] = Reason::converged;
     else if (now > diverged_above[column]) reason[column] = Reason::diverged_tolerance;
-    else if (done >= most_iterations) reason[column] = Reason::diverged_iterations;
+    else if (done >= most_iterations[column]) reason[column] = Reason::diverged_iterations;
   }
 
   /// The method cannot go on, for this reason.

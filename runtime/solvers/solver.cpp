@@ -18,6 +18,7 @@
 #include "runtime/solvers/direct/singular.h"
 #include "runtime/solvers/loop/attainable.h"
 #include "runtime/solvers/loop/cg_variant.h"
+#include "runtime/solvers/loop/attempts.h"
 #include "runtime/solvers/loop/error_estimate.h"
 #include "runtime/solvers/loop/headway.h"
 #include "runtime/solvers/loop/method.h"
@@ -70,29 +71,6 @@ std::string_view reason_of(const SolveResult& result) {
   const auto column =
       std::find_if(result.columns.begin(), result.columns.end(), [](const SolvedColumn& c) { return !converged(c.reason); });
   return column == result.columns.end() ? "" : result.explanation(*column);
-}
-
-/// A solve that went on where `all` ended.
-void append(SolveResult result, SolveResult& all) {
-  for (std::size_t j = 0; j < result.columns.size(); ++j) {
-    SolvedColumn& column = result.columns[j];
-    const SolvedColumn& before = all.columns[j];
-    const auto put_before = [](const std::vector<double>& first, std::vector<double>& history) {
-      if (first.empty() || history.empty()) return;
-      history.erase(history.begin());  // the residual of the same x
-      history.insert(history.begin(), first.begin(), first.end());
-    };
-    put_before(before.history, column.history);
-    put_before(before.true_history, column.true_history);
-    column.iterations += before.iterations;
-    column.replacements += before.replacements;
-    column.breakdowns += before.breakdowns;
-  }
-  result.seconds += all.seconds;
-  result.iterations = 0;
-  for (const SolvedColumn& column : result.columns) result.iterations = std::max(result.iterations, column.iterations);
-  result.fall_backs = std::move(all.fall_backs);
-  all = std::move(result);
 }
 
 constexpr const char* kAdaptive = "adaptive";
@@ -227,28 +205,26 @@ void Solver::take(std::size_t index) {
           "matrix");
     });
   ranks.run_agreed([&] {
-    monitor_ = std::make_unique<MonitorMemory>(matrix_.context().device(), static_cast<int>(options_.columns), options_,
-                                               method.coefficients != Coefficients::none);
+    monitor_ = std::make_unique<MonitorMemory>(matrix_.context().device(), static_cast<int>(options_.columns),
+                                               options_.restart, method.coefficients != Coefficients::none);
   });
   variant_.reset();
   if (method.variants) {
     const PlanRequest& plan = options_.product.plan ? *options_.product.plan : matrix_.options().plan;
-    variant_ =
-        choose_cg_variant(method_inputs(*preconditioner_, monitor_->view(), options_), options_.variant, plan.reproducible);
+    variant_ = choose_cg_variant(method_inputs(*preconditioner_, options_), options_.variant, plan.reproducible);
   }
-  method_ = method.make(method_inputs(*preconditioner_, monitor_->view(), options_));
+  method_ = method.make(method_inputs(*preconditioner_, options_));
 }
 
 const std::string& Solver::preconditioner_why() const { return choices_[choice_].why; }
 
-MethodInputs Solver::method_inputs(const Preconditioner& preconditioner, const krylov::Monitor& monitor,
-                                   SolverOptions options) const {
+MethodInputs Solver::method_inputs(const Preconditioner& preconditioner, SolverOptions options) const {
   options.restart = std::min(options.restart, std::max<std::int64_t>(1, matrix_.rows()));  // as many vectors span all
   options.variant = variant_ ? variant_->variant : CgVariant::classic;
   return {.product = *product_,
           .preconditioner = preconditioner,
           .passes = *passes_,
-          .monitor = monitor,
+          .monitor = monitor_->view(),
           .options = std::move(options),
           .exact = exact_.get()};
 }
@@ -420,6 +396,7 @@ SolveResult Solver::run(Method& method, const Preconditioner& preconditioner, co
 SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
   const ContextScope scope(matrix_.context());
   require_vectors(b, x);
+  result.attempts = {{options.solver, options.preconditioner, result.iterations, result.seconds}};
   take_new_penalty_rows();
   exact_->prepare(matrix_.context().stream());
   SolveResult result = solve_by_choices(b, x, control);
@@ -471,16 +448,19 @@ SolveResult Solver::solve_by_choices(const DistributedVector& b, DistributedVect
   for (;;) {
     const std::size_t factors = choices_.back().preconditioner == "direct" ? choices_.size() - 1 : choice_;
     Headway headway(choices_[choice_].patience, factors > choice_ ? wanted : std::vector<double>());
-    SolveResult result = run(*method_, *preconditioner_, options_, b, x,
-                             watches && choice_ + 1 < choices_.size() ? headway.watch(control) : control);
+    SolverOptions options = options_;
+    options.max_iterations -= all.iterations;
+    const SolveControl counting = counting_from(all.iterations, control);
+    SolveResult result = run(*method_, *preconditioner_, options, b, x,
+                             watches && choice_ + 1 < choices_.size() ? headway.watch(counting) : counting);
     if (all.columns.empty()) all = std::move(result);
     else append(std::move(result), all);
-    const bool is_last = choice_ + 1 == choices_.size();
+    const bool is_last = choice_ + 1 == choices_.size() || all.iterations >= options_.max_iterations;
     const bool goes_on = headway.is_stuck() || (headway.is_slow() && was_interrupted(all));
     if (is_last || all.converged() || (!goes_on && !failed(all))) return all;
     if (!goes_on) copy_on_device(x.view().data, first_x.view().data, product_->y_bytes(), matrix_.context().stream());
-    const std::string ended =
-        fmt::format("{} with {} ended after {} iterations: ", options_.solver, options_.preconditioner, all.iterations);
+    const std::string ended = fmt::format("{} with {} ended after {} iterations: ", options_.solver, options_.preconditioner,
+                                          all.attempts.back().iterations);
     const std::string why =
         headway.is_stuck() ? fmt::format("the residual was not halved in {} iterations", headway.patience())
         : goes_on          ? fmt::format("their rate predicts {}{} more", headway.left() < Headway::kMost ? "" : "at least ",
@@ -569,13 +549,11 @@ Solver::Trial Solver::try_preconditioner(const std::string& name, const Precondi
   const ContextScope scope(matrix_.context());
   require_vectors(b, x);
   SolverOptions options = options_;
-  options.max_iterations = iterations;
+  options.preconditioner = name, options.max_iterations = iterations;
   options.restart = std::min(options.restart, std::max<std::int64_t>(1, iterations));
   options.graph = false;  // it would not pay
   const std::unique_ptr<Preconditioner> preconditioner = make_preconditioner(name, preconditioning);
-  krylov::Monitor monitor = monitor_->view();
-  monitor.most_iterations = iterations;
-  const std::unique_ptr<Method> method = find_method(options.solver).make(method_inputs(*preconditioner, monitor, options));
+  const std::unique_ptr<Method> method = find_method(options.solver).make(method_inputs(*preconditioner, options));
   return {run(*method, *preconditioner, options, b, x, control), preconditioner->describe()};
 }
 

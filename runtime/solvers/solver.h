@@ -39,7 +39,6 @@ class RoundingFloor;
 class SumOverRanks;
 class VectorSums;
 namespace krylov {
-class Monitor;
 class Passes;
 }  // namespace krylov
 
@@ -106,9 +105,7 @@ class Solver {
   void require_vectors(const DistributedVector& b, const DistributedVector& x, const char* name_of_b = "b",
                        const char* name_of_x = "x") const;
   std::unique_ptr<Preconditioner> make_preconditioner(const std::string& name, PreconditionerOptions preconditioning) const;
-  /// `monitor`: of monitor_, or with fewer iterations.
-  MethodInputs method_inputs(const Preconditioner& preconditioner, const krylov::Monitor& monitor,
-                             SolverOptions options) const;
+  MethodInputs method_inputs(const Preconditioner& preconditioner, SolverOptions options) const;
   SolveResult run(Method& method, const Preconditioner& preconditioner, const SolverOptions& options,
                   const DistributedVector& b, DistributedVector& x, const SolveControl& control);
   void judge_by_rounding(SolveResult& result, const DistributedVector& b, const DistributedVector& x);

@@ -107,6 +107,10 @@ class Choice(CliTest):
                 self.assertIn("cg with multigrid ended after", falls[0])
                 self.assertIn("minres with block_jacobi", falls[-1])
                 self.assertEqual(len(falls), 2)
+                attempts = report["solver"]["attempts"]
+                self.assertEqual([a["name"] for a in attempts][::2], ["cg", "minres"])
+                self.assertEqual(sum(a["iterations"] for a in attempts), report["iterations"])
+                self.assertIn(f"cg with multigrid ended after {attempts[0]['iterations']} iterations", falls[0])
                 column = report["columns"][0]
                 self.assertEqual(column["reason"], "converged_rtol")
                 self.assertEqual(len(column["history"]), column["iterations"] + 1)
@@ -114,6 +118,7 @@ class Choice(CliTest):
         _, report = self.solution(laplacian, b)
         self.assertEqual(report["solver"]["preconditioner"], "multigrid")
         self.assertNotIn("fall_backs", report["solver"])
+        self.assertNotIn("attempts", report["solver"])
         self.assertLess(report["iterations"], 20)
         self.assertLess(report["convergence_factor"], 0.5)
 

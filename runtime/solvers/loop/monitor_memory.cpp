@@ -9,10 +9,9 @@ constexpr std::int64_t kHistoryEntries = 1024;
 
 }  // namespace
 
-MonitorMemory::MonitorMemory(Device device, int columns, const SolverOptions& options, bool coefficients)
+MonitorMemory::MonitorMemory(Device device, int columns, std::int64_t restart, bool coefficients)
     : columns_(columns),
-      history_length_(std::max<std::int64_t>(2 * options.restart, std::max<std::int64_t>(64, kHistoryEntries / columns))),
-      most_iterations_(options.max_iterations),
+      history_length_(std::max<std::int64_t>(2 * restart, std::max<std::int64_t>(64, kHistoryEntries / columns))),
       coefficients_(coefficients) {
   const std::int64_t lists = coefficients ? 3 : 1;
   const std::size_t bytes = offset(kHistory) + static_cast<std::size_t>(lists * history_length_ * columns) * sizeof(double);
@@ -25,10 +24,10 @@ MonitorMemory::MonitorMemory(Device device, int columns, const SolverOptions& op
 krylov::Monitor MonitorMemory::view() const {
   krylov::Monitor m;
   m.columns = columns_;
-  m.most_iterations = most_iterations_;
   m.history_length = history_length_;
   m.converged_below = device<double>(kBelow);
   m.diverged_above = device<double>(kAbove);
+  m.most_iterations = device<std::int64_t>(kMost);
   m.norm = device<double>(kNorm);
   m.iterations = device<std::int64_t>(kIterations);
   m.reason = device<krylov::Reason>(kReason);
@@ -42,6 +41,7 @@ void MonitorMemory::set(const std::vector<krylov::Reason>& reasons, const std::v
   std::copy(reasons.begin(), reasons.end(), host<krylov::Reason>(kReason));
   std::copy(below.begin(), below.end(), host<double>(kBelow));
   std::copy(above.begin(), above.end(), host<double>(kAbove));
+  std::fill_n(host<std::int64_t>(kMost), columns_, most_iterations_);
   if (from_zero) std::fill_n(host<std::int64_t>(kIterations), columns_, std::int64_t{0});
   copy_to_device(memory_.data(), copy_.data(), offset(kHistory), stream);
 }

@@ -4,20 +4,22 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/base/device.h"
 #include "kernels/krylov/monitor.h"
-#include "runtime/solvers/loop/solver_options.h"
 
 namespace shardmat {
 
 class MonitorMemory {
  public:
-  /// `coefficients`: keeps those, too. Throws Error(resources).
-  MonitorMemory(Device device, int columns, const SolverOptions& options, bool coefficients);
+  /// `restart`: of the options. `coefficients`: keeps those, too. Throws Error(resources).
+  MonitorMemory(Device device, int columns, std::int64_t restart, bool coefficients);
 
   krylov::Monitor view() const;
   /// Iterations that may pass between two calls of look().
   std::int64_t history_length() const { return history_length_; }
 
+  /// The most iterations of the solves from the next set() on.
+  void allow(std::int64_t iterations) { most_iterations_ = iterations; }
   /// Of each column: goes on (Reason::none) or is done, and its limits; the numbers of iterations stay, or become 0.
   void set(const std::vector<krylov::Reason>& reasons, const std::vector<double>& converged_below,
            const std::vector<double>& diverged_above, bool from_zero, Stream& stream);
@@ -41,7 +43,7 @@ class MonitorMemory {
   double of_iteration(int list, std::int64_t i, int column) const {
     return host<double>(kHistory)[(list * history_length_ + (i - 1) % history_length_) * columns_ + column];
   }
-  enum Part { kBelow, kAbove, kNorm, kIterations, kReason, kHistory };
+  enum Part { kBelow, kAbove, kMost, kNorm, kIterations, kReason, kHistory };
   std::size_t offset(Part part) const { return static_cast<std::size_t>(part) * static_cast<std::size_t>(columns_) * 8; }
   template <class T>
   T* host(Part part) const {
@@ -53,7 +55,7 @@ class MonitorMemory {
   }
 
   int columns_;
-  std::int64_t history_length_, most_iterations_;
+  std::int64_t history_length_, most_iterations_ = 0;
   bool coefficients_;
   Buffer memory_;
   HostBuffer copy_;

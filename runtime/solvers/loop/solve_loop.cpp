@@ -72,6 +72,7 @@ SolveLoop::SolveLoop(const SolveParts& parts, const SolverOptions& options, cons
       norm_(parts.norm),
       pauses_(options.residual_norm == ResidualNorm::unpreconditioned) {
   result_.columns.resize(columns_.size());
+  monitor_.allow(options.max_iterations);
   for (Column& column : columns_) column.ritz = RitzValues(coefficients_);
 }
 

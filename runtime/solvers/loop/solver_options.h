@@ -33,8 +33,8 @@ struct SolverOptions {
   double atol = 0;             ///< of the residual itself
   double divergence_tolerance =
       1e5;  ///< ends when the residual is above this times the larger of ‖b‖ and the first residual
-  std::int64_t max_iterations = 10'000;
-  std::int64_t restart = 30;  ///< of gmres and fgmres
+  std::int64_t max_iterations = 10'000;  ///< of a solve, whatever "auto" chooses one after the other
+  std::int64_t restart = 30;             ///< of gmres and fgmres
   GramSchmidt gram_schmidt = GramSchmidt::classical;
   /// For cg. automatic: the constructor measures both variants. If the plan must be reproducible, a rule decides without
   /// measuring.
@@ -56,7 +56,7 @@ struct SolverOptions {
   ProductOptions product;         ///< its number of columns is set by the solver
 };
 
-/// What a solve does while it runs.
+/// What a solve does while it runs. Choices of "auto" that follow one another count as one solve.
 struct SolveControl {
   Progress progress;
   /// Also computes ‖b − A·x‖₂ after every iteration; gmres and fgmres form x for it. This takes one more product an
@@ -111,6 +111,13 @@ struct SolvedColumn {
   std::vector<double> true_history;
 };
 
+/// A method and a preconditioner that ran.
+struct SolveAttempt {
+  std::string solver, preconditioner;
+  std::int64_t iterations = 0;  ///< of the column that took most
+  double seconds = 0;
+};
+
 struct SolveResult {
   std::vector<SolvedColumn> columns;
   int null_vectors = 0;    ///< dimension of the null space that was removed
@@ -127,8 +134,10 @@ struct SolveResult {
   /// True if it maps constant vectors and others to 0 (maps_parts_to_zero()); then maps_constants_to_zero is false. Checked
   /// even if the null space was named.
   bool maps_more_to_zero = false;
-  /// What was taken in place of a method or preconditioner that failed, and why; a line each. `iterations` and the histories
-  /// count those of all.
+  /// What ran, one after the other: several where choices of "auto" failed. `iterations` and the histories count those of
+  /// all.
+  std::vector<SolveAttempt> attempts;
+  /// What was taken in place of a method or preconditioner that failed, and why; a line each.
   std::vector<std::string> fall_backs;
   std::int64_t penalty_rows = 0;  ///< rows whose values were taken as known; residuals leave them out
   double penalty_ratio = 0;       ///< PenaltyFindings::largest_ratio

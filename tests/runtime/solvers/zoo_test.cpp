@@ -258,7 +258,7 @@ void expect_true(Checked& checked, const HardSystem& system, const SolverOptions
     EXPECT_GT(residual.norm, *options.rtol * residual.norm_of_b * (1 - 1e-6) - slack);
   }
   EXPECT_EQ(std::ssize(column.history), column.iterations + 1);
-  EXPECT_LE(column.iterations, options.max_iterations * (1 + std::ssize(result.fall_backs)));  // of each choice
+  EXPECT_LE(column.iterations, options.max_iterations);
   if (system.b == RightHandSide::zero) {
     EXPECT_EQ(column.reason, SolveReason::converged_atol);
     EXPECT_EQ(residual.magnitudes, 0);  // x is 0
@@ -340,6 +340,22 @@ TEST(SolverZoo, TakesFactorsWhereIterationsHaveNoEnd) {
       EXPECT_LE(result.iterations, 400);
       checked.begin();
       EXPECT_LE(solver.solve(*checked.own().b, *checked.own().x).iterations, 5);  // the factors stay
+      // The most iterations are those of all attempts.
+      std::vector<std::int64_t> told;
+      SolveControl control;
+      control.monitor = [&](std::int64_t iterations, const auto&, const auto&) { told.push_back(iterations); };
+      options.max_iterations = result.iterations - 1;
+      Solver limited(*checked.own().matrix, options);
+      checked.begin();
+      const SolveResult cut = limited.solve(*checked.own().b, *checked.own().x, control);
+      EXPECT_EQ(cut.iterations, options.max_iterations);
+      EXPECT_EQ(cut.columns[0].reason, SolveReason::diverged_iterations);
+      std::int64_t sum = 0;
+      for (const SolveAttempt& attempt : cut.attempts) sum += attempt.iterations;
+      EXPECT_EQ(sum, cut.iterations);
+      EXPECT_EQ(cut.attempts.size(), cut.fall_backs.size() + 1);
+      ASSERT_EQ(std::ssize(told), cut.iterations);
+      for (std::size_t i = 0; i < told.size(); ++i) ASSERT_EQ(told[i], static_cast<std::int64_t>(i) + 1);
     }
   }
 }
