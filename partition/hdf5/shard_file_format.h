@@ -26,11 +26,12 @@
 //   /shardmat/unknowns       int64 [rows, 2], only if the source names them: the node and the degree of freedom of each row,
 //                            in the *original* order of the rows, whatever order they are stored in. With a permutation,
 //                            stored row i is unknowns[permutation[i]]. Attribute checksum (uint64: XXH64 of the numbers)
-//   /shardmat/coordinates    float64 [nodes, 3], only if they are known, like the next two: where each node lies. Original
+//   /shardmat/coordinates    float64 [nodes, 3], only if they are known, like the next three: where each node lies. Original
 //                            row i belongs to node i / (rows / nodes)
+//   /shardmat/axes           float64 [nodes, 9]: the three axes of each node's own system, one after the other
 //   /shardmat/mid_edges      int64 [M, 3]: nodes in the middle of an edge, ascending, and the ends of the edge
 //   /shardmat/near_null_vectors      float64 [rows, V]: vectors that the matrix maps to almost 0, by original row
-//   /shardmat/<one of these three>_checksums   uint64 [⌈its rows / 65536⌉]: XXH64 of each 65536 of its rows
+//   /shardmat/<one of these four>_checksums   uint64 [⌈its rows / 65536⌉]: XXH64 of each 65536 of its rows
 //   /shardmat/partitions/<method>-<P>
 //                            attributes method (string), parts (int64), fingerprint (uint64: of the matrix it was made
 //                            for), checksum (uint64: XXH64 of row_starts) and the fields of PartitionQuality (older files
@@ -70,6 +71,7 @@ constexpr const char* kPermutation = "/shardmat/permutation";
 constexpr const char* kPermutationChecksums = "/shardmat/permutation_checksums";
 constexpr const char* kUnknowns = "/shardmat/unknowns";
 constexpr const char* kCoordinates = "/shardmat/coordinates";
+constexpr const char* kAxes = "/shardmat/axes";
 constexpr const char* kMidEdges = "/shardmat/mid_edges";
 constexpr const char* kNearNullVectors = "/shardmat/near_null_vectors";
 constexpr const char* kPartitions = "/shardmat/partitions";

@@ -84,7 +84,12 @@ class GivenNodes final : public NodeFacts {
       : source_(source), mesh_(std::move(mesh)) {
     const std::int64_t nodes = source.rows() / size;
     if (const std::string& file = files.coordinates; !file.empty() && !mesh_) {
-      coordinates_.emplace(file, kCoordinates, 2, 3);
+      coordinates_.emplace(file, kCoordinates, 2, kDimensions + kAxes);
+      if (coordinates_->columns > kDimensions && coordinates_->columns != kDimensions + kAxes)
+        fail(file,
+             fmt::format("it has {} columns; a node has 2 or 3 coordinates, or 3 and its three axes: 12 numbers",
+                         coordinates_->columns),
+             kCoordinates);
       if (coordinates_->numbers.size() != nodes)
         fail(file,
              fmt::format("it has {} lines, but the matrix has {} nodes of {} unknown{}", coordinates_->numbers.size(), nodes,
@@ -106,8 +111,27 @@ class GivenNodes final : public NodeFacts {
     HostVector<double> values = coordinates_->read(begin, end);
     if (coordinates_->columns == kDimensions) return values;
     HostVector<double> in_space;
-    for (std::size_t i = 0; i < values.size(); i += 2) in_space.insert(in_space.end(), {values[i], values[i + 1], 0.0});
+    for (std::size_t i = 0; i < values.size(); i += static_cast<std::size_t>(coordinates_->columns))
+      in_space.insert(in_space.end(), {values[i], values[i + 1], has_axes() ? values[i + 2] : 0.0});
     return in_space;
+  }
+  bool has_axes() const override {
+    if (mesh_) return false;
+    return coordinates_ ? coordinates_->columns == kDimensions + kAxes : source_.has_axes();
+  }
+  HostVector<double> axes(std::int64_t begin, std::int64_t end) const override {
+    if (!has_axes()) return {};
+    if (!coordinates_) return source_.axes(begin, end);
+    const HostVector<double> values = coordinates_->read(begin, end);
+    HostVector<double> all;
+    for (std::int64_t i = 0; i < end - begin; ++i) {
+      const double* const of_node = &values[static_cast<std::size_t>(i * (kDimensions + kAxes) + kDimensions)];
+      if (!are_axes(of_node))
+        fail(line_of(coordinates_->file, begin + i), "the axes of the node are not of length 1 and at right angles",
+             kCoordinates);
+      all.insert(all.end(), of_node, of_node + kAxes);
+    }
+    return all;
   }
   std::int64_t placed_nodes() const override {
     if (mesh_) return std::ssize(mesh_->coordinates) / kDimensions;
@@ -135,6 +159,18 @@ class GivenNodes final : public NodeFacts {
 };
 
 }  // namespace
+
+bool are_axes(const double* numbers) {
+  constexpr double kDigits = 1e-5;
+  bool all = true;
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j <= i; ++j) {
+      double product = 0;
+      for (int k = 0; k < 3; ++k) product += numbers[3 * i + k] * numbers[3 * j + k];
+      all = all && std::abs(product - (i == j ? 1 : 0)) <= kDigits;
+    }
+  return all;
+}
 
 std::vector<Hdf5Input> NodeFiles::hdf5_inputs() const {
   std::vector<Hdf5Input> inputs;

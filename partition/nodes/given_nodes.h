@@ -15,7 +15,7 @@ namespace shardmat {
 
 /// Names of files; empty: what the source knows.
 struct NodeFiles {
-  std::string coordinates;  ///< a line for each node, with 2 or 3 numbers; or a mesh (mesh_file.h)
+  std::string coordinates;  ///< a line for each node, with 2 or 3 numbers, or 3 and its axes: 12; or a mesh (mesh_file.h)
   std::string mid_edges;    ///< a line for each node in the middle of an edge: the node and the ends; they count from 0
   std::string near_null_vectors;  ///< a row for each row of the matrix
 

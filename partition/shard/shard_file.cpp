@@ -34,7 +34,7 @@ struct ShardFile::Impl {
   Hdf5File file;
   Hdf5Dataset pointers, indices, values, permutation, unknowns;
   ShardTables tables;
-  SummedTable<double> coordinates, near_null_vectors;
+  SummedTable<double> coordinates, axes, near_null_vectors;
   SummedTable<std::int64_t> mid_edges;
   bool allow_nonfinite = false;
   bool values_unchecked = false;
@@ -50,6 +50,7 @@ struct ShardFile::Impl {
     if (tables.has_unknowns) unknowns = file.dataset(format::kUnknowns);
     if (tables.plain) return;
     coordinates = SummedTable<double>(file, format::kCoordinates);
+    axes = SummedTable<double>(file, format::kAxes);
     mid_edges = SummedTable<std::int64_t>(file, format::kMidEdges);
     near_null_vectors = SummedTable<double>(file, format::kNearNullVectors);
     const auto require = [](const auto& table, bool fits) {
@@ -58,6 +59,7 @@ struct ShardFile::Impl {
                                                 table.dataset().place(), table.rows(), table.columns()));
     };
     require(coordinates, coordinates.columns() == NodeFacts::kDimensions && tables.rows % coordinates.rows() == 0);
+    require(axes, axes.columns() == NodeFacts::kAxes && axes.rows() == coordinates.rows());
     require(mid_edges, mid_edges.columns() == 3 && mid_edges.rows() <= tables.rows);
     require(near_null_vectors,
             near_null_vectors.columns() <= NodeFacts::kMostVectors && near_null_vectors.rows() == tables.rows);
@@ -438,6 +440,10 @@ std::int64_t ShardFile::placed_nodes() const { return impl_->coordinates.rows();
 HostVector<double> ShardFile::coordinates(std::int64_t begin, std::int64_t end) const {
   return impl_->coordinates.read(begin, end, impl_->rejecting(impl_->coordinates.dataset()));
 }
+bool ShardFile::has_axes() const { return impl_->axes.rows() > 0; }
+HostVector<double> ShardFile::axes(std::int64_t begin, std::int64_t end) const {
+  return has_axes() ? impl_->axes.read(begin, end, impl_->rejecting(impl_->axes.dataset())) : HostVector<double>();
+}
 bool ShardFile::knows_nodes() const { return RowSource::knows_nodes() || impl_->mid_edges.rows() > 0; }
 
 int ShardFile::near_null_count() const { return impl_->near_null_vectors.columns(); }
@@ -550,6 +556,7 @@ void ShardFile::verify(const Progress& progress) const {
   if (permuted()) impl_->verify_permutation();
   unknowns();
   impl_->coordinates.verify(impl_->rejecting(impl_->coordinates.dataset()));
+  impl_->axes.verify(impl_->rejecting(impl_->axes.dataset()));
   impl_->near_null_vectors.verify(impl_->rejecting(impl_->near_null_vectors.dataset()));
   impl_->mid_edges.verify(impl_->rejecting(impl_->mid_edges.dataset()));
   mid_edges();

@@ -72,6 +72,8 @@ class ShardFile : public RowSource {
   /// Reads and checks the list each time: takes 16 bytes of memory a row.
   std::shared_ptr<const UnknownList> unknowns() const override;
   HostVector<double> coordinates(std::int64_t begin, std::int64_t end) const override;
+  HostVector<double> axes(std::int64_t begin, std::int64_t end) const override;
+  bool has_axes() const override;
   std::int64_t placed_nodes() const override;
   /// Reads and checks the whole list each time.
   std::vector<MidEdge> mid_edges() const override;

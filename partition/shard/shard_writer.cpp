@@ -50,7 +50,7 @@ struct StoredNodes {
   explicit StoredNodes(const NodeFacts& known) : facts(known), unknowns(known.unknowns()), mid_edges(known.mid_edges()) {}
   std::int64_t bytes(std::int64_t rows) const {
     return (unknowns ? 16 * rows : 0) + 24 * (facts.placed_nodes() + std::ssize(mid_edges)) +
-           8 * rows * facts.near_null_count();
+           (facts.has_axes() ? 72 * facts.placed_nodes() : 0) + 8 * rows * facts.near_null_count();
   }
 };
 
@@ -241,6 +241,8 @@ class Writer {
     const NodeFacts& facts = nodes_.facts;
     write_summed_table<double>(file_, format::kCoordinates, facts.placed_nodes(), NodeFacts::kDimensions,
                                [&](std::int64_t begin, std::int64_t end) { return facts.coordinates(begin, end); });
+    write_summed_table<double>(file_, format::kAxes, facts.has_axes() ? facts.placed_nodes() : 0, NodeFacts::kAxes,
+                               [&](std::int64_t begin, std::int64_t end) { return facts.axes(begin, end); });
     write_summed_table<std::int64_t>(
         file_, format::kMidEdges, std::ssize(nodes_.mid_edges), 3, [&](std::int64_t begin, std::int64_t end) {
           const auto* const first = nodes_.mid_edges.data();

@@ -26,6 +26,12 @@ class NodeFacts {
   virtual HostVector<double> coordinates([[maybe_unused]] std::int64_t begin, [[maybe_unused]] std::int64_t end) const {
     return {};
   }
+  /// The axes of these nodes' own systems, nine values each, axis by axis; empty: the global ones, or not known.
+  virtual HostVector<double> axes([[maybe_unused]] std::int64_t begin, [[maybe_unused]] std::int64_t end) const {
+    return {};
+  }
+  static constexpr int kAxes = 9;
+  virtual bool has_axes() const { return false; }
   /// Nodes that coordinates() knows; 0: none.
   virtual std::int64_t placed_nodes() const { return 0; }
 
@@ -49,5 +55,8 @@ class NodeFacts {
   /// only rank 0 gets them.
   virtual std::shared_ptr<const UnknownList> unknowns() const { return nullptr; }
 };
+
+/// Three axes of length 1 at right angles, nine numbers, up to what a few printed digits leave.
+bool are_axes(const double* numbers);
 
 }  // namespace shardmat

@@ -141,8 +141,8 @@ int shardmat_eigen(shardmat_matrix* k, shardmat_matrix* m, const shardmat_eigen_
       require(result == nullptr || result->size >= sizeof result->size, "shardmat_eigen_result.size is not set");
       require(known.x0_columns >= 0 && known.x0_columns <= 4096, "x0_columns must be 0 to 4096");
       require(known.x0_columns == 0 || known.x0 != nullptr || k->state->matrix->own_rows() == 0, "x0 is NULL");
-      require(known.dimensions == 0 || known.dimensions == 2 || known.dimensions == 3,
-              "dimensions must be 2 or 3, or 0: no coordinates");
+      require(known.dimensions == 0 || NodeCoordinates::allows(known.dimensions),
+              "dimensions must be 2 or 3, 12 with the axes of each node, or 0: no coordinates");
       require(known.dimensions == 0 || known.coordinates != nullptr || known.nodes == 0, "coordinates is NULL");
       if (known.dimensions != 0)
         asked.pair.multigrid.coordinates = std::make_shared<const NodeCoordinates>(

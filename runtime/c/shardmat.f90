@@ -139,8 +139,8 @@ module shardmat
 
   ! rtol: 0 means 1e-8, for a matrix in f32 1e-5; less than 0 means none.
   ! monitor: c_funloc of a function of a module, with the interface shardmat_monitor.
-  ! coordinates: c_loc of coordinates(dimensions, nodes) of the nodes of this rank's rows, for multigrid; near_null_vectors: of
-  ! vectors(near_null_count, own_rows). null_vectors: of vectors(null_count, own_rows), which A maps to 0.
+  ! coordinates: c_loc of coordinates(dimensions, nodes) of the nodes of this rank's rows, for multigrid, with 12 dimensions
+  ! also the axes of each node; near_null_vectors: of vectors(near_null_count, own_rows). null_vectors: of vectors(null_count, own_rows), which A maps to 0.
   ! apply: a preconditioner of the program, c_funloc of a function of a module with the interface shardmat_apply.
   ! watch: gets x after each iteration; the interface is shardmat_watch.
   type, bind(c) :: shardmat_solver_options

@@ -414,7 +414,9 @@ typedef struct {
   const char* settings;
   /* For multigrid: where the nodes of this rank's rows lie, `nodes` rows of `dimensions` numbers, in the order of the rows.
    * nodes = own_rows / node_block_size of shardmat_matrix_info. dimensions: 2 or 3 on all ranks; 0: as the file of the
-   * matrix says, if it is a shard file that stores them, or a generator. */
+   * matrix says, if it is a shard file that stores them, or a generator. 12: three coordinates, then the three axes of the
+   * node's own system, of length 1 and at right angles. Displacements are along these axes or the global ones, as A says,
+   * and rotations about these axes, of nodes with 5 unknowns, as shells have them, about the first two. */
   const double* coordinates;
   int64_t nodes;
   int32_t dimensions;

@@ -41,8 +41,10 @@ std::shared_ptr<const NearNullVectors> vectors_of(const double* values, std::int
 void take_nodes(const shardmat_solver_options& given, const GroupMatrix& matrix, SolverOptions& options) {
   const std::int64_t own_rows = matrix.own_rows();
   MultigridOptions& to = options.preconditioning.multigrid;
-  require(given.dimensions == 0 || given.dimensions == 2 || given.dimensions == 3, "dimensions must be 2 or 3, or 0: none");
-  require(given.dimensions != 0 || given.coordinates == nullptr, "coordinates are given, but dimensions is 0; set 2 or 3");
+  require(given.dimensions == 0 || NodeCoordinates::allows(given.dimensions),
+          "dimensions must be 2 or 3, 12 with the axes of each node, or 0: none");
+  require(given.dimensions != 0 || given.coordinates == nullptr,
+          "coordinates are given, but dimensions is 0; set 2, 3 or 12");
   require(given.dimensions == 0 || given.nodes == 0 || given.coordinates != nullptr, "coordinates is NULL");
   if (given.dimensions != 0) require_nodes_of_rows(given.nodes, matrix);
   if (given.dimensions != 0)

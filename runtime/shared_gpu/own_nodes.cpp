@@ -43,8 +43,10 @@ HostVector<double> for_nodes(const HostVector<double>& of_unknowns, std::int64_t
 }
 
 void require_coordinates(const NodeCoordinates& given, const GroupMatrix& matrix) {
-  if (given.dimensions != 2 && given.dimensions != 3)
-    throw Error(ErrorKind::usage, fmt::format("a node has 2 or 3 coordinates, not {}", given.dimensions), "coordinates");
+  if (!NodeCoordinates::allows(given.dimensions))
+    throw Error(ErrorKind::usage,
+                fmt::format("a node has 2 or 3 coordinates, or 3 and its three axes: 12 numbers, not {}", given.dimensions),
+                "coordinates");
   require_nodes_of_rows(std::ssize(given.of_own) / given.dimensions, matrix);
 }
 

@@ -111,6 +111,8 @@ class ManyFacts final : public NodeFacts {
   static constexpr std::int64_t kNodes = 70'000;
   std::int64_t placed_nodes() const override { return kNodes; }
   HostVector<double> coordinates(std::int64_t begin, std::int64_t end) const override { return numbers(begin, end, 3); }
+  bool has_axes() const override { return true; }
+  HostVector<double> axes(std::int64_t begin, std::int64_t end) const override { return numbers(begin, end, 9); }
   int near_null_count() const override { return 2; }
   HostVector<double> near_null_vectors(std::int64_t begin, std::int64_t end) const override {
     return numbers(begin, end, 2);
@@ -143,6 +145,8 @@ TEST_F(ShardFileTest, NodesStayInTheOriginalOrder) {
     EXPECT_EQ(file->coordinates(0, ManyFacts::kNodes), facts.coordinates(0, ManyFacts::kNodes));
     EXPECT_EQ(file->coordinates(65'535, 65'537), facts.coordinates(65'535, 65'537));
     EXPECT_TRUE(file->coordinates(5, 5).empty());
+    ASSERT_TRUE(file->has_axes());
+    EXPECT_EQ(file->axes(65'535, 65'537), facts.axes(65'535, 65'537));
     EXPECT_EQ(file->mid_edges(), facts.mid_edges());
     EXPECT_EQ(file->near_null_count(), 2);
     EXPECT_EQ(file->near_null_vectors(139'000, 140'000), facts.near_null_vectors(139'000, 140'000));
@@ -152,10 +156,13 @@ TEST_F(ShardFileTest, NodesStayInTheOriginalOrder) {
   const auto without = ShardFile::open(path());
   EXPECT_EQ(without->placed_nodes() + without->near_null_count(), 0);
   EXPECT_TRUE(without->mid_edges().empty());
+  EXPECT_FALSE(without->has_axes());
+  EXPECT_TRUE(without->axes(0, 1).empty());
 
   WriteOptions options;
   options.nodes = &facts;
-  for (const auto& [name, byte] : {std::pair("coordinates", 24 * 65'536), {"near_null_vectors", 16 * 65'537 + 8}}) {
+  for (const auto& [name, byte] :
+       {std::pair("coordinates", 24 * 65'536), {"axes", 72 * 65'536}, {"near_null_vectors", 16 * 65'537 + 8}}) {
     write(m, options);
     flip_byte(path(), (std::string("/shardmat/") + name).c_str(), byte);
     const auto bad = ShardFile::open(path());

@@ -15,8 +15,10 @@ Option add_node_options(const CommandLine& app, NodeFiles& files) {
   app.in(Topic::input)
       .add_option(
           "--coordinates", files.coordinates,
-          "where the nodes lie, for multigrid: a line of 3 numbers for each node (2 in the plane), in "
-          "a file that --b of solve takes (dataset /coordinates); or the input or result file of the program that "
+          "where the nodes lie, for multigrid: a line of 3 numbers for each node (2 in the plane; 12 where the unknowns of "
+          "a "
+          "node are along axes of its own, or shells have two rotations: then its three axes follow), in a file that --b of "
+          "solve takes (dataset /coordinates); or the input or result file of the program that "
           "made the matrix: CalculiX and Abaqus (.inp, .frd), Gmsh (.msh). Generators and shard files have their own")
       ->type_name("FILE")
       ->common();

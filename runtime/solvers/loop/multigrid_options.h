@@ -14,8 +14,17 @@ namespace shardmat {
 
 /// Where the nodes of this rank lie, in the order of the source: `dimensions` values a node.
 struct NodeCoordinates {
-  int dimensions = 3;  ///< 2 or 3
+  /// 2 or 3. 12: the place in space, then the three axes of the node's own system, as *TRANSFORM turns one, or as shells
+  /// have them, whose two rotations are about the first two axes and whose director is the third.
+  int dimensions = 3;
   HostVector<double> of_own;
+  /// Which unknown of its node each row is. Empty: in ascending order.
+  HostVector<char> unknowns{};
+
+  static constexpr int kWithAxes = 12;
+  static bool allows(int dimensions) { return dimensions == 2 || dimensions == 3 || dimensions == kWithAxes; }
+  bool has_axes() const { return dimensions == kWithAxes; }
+  int in_space() const { return dimensions == 2 ? 2 : 3; }
 };
 
 /// Vectors that A maps to almost 0, in place of those that multigrid makes itself; or to 0: SolverOptions::null_vectors.

@@ -84,7 +84,7 @@ DeviceModes find_modes(const BlockRows& a, const MultigridOptions& options, Comm
   const int s = a.row_size;
   const auto nodes = nodes_of_one_rank(a.count, ranks);
   WantedModes wanted = wanted_modes(*nodes, s, options);
-  if (wanted.kind == WantedModes::rigid) {
+  if (wanted.kind == WantedModes::rigid) {  // why_not_on_device(): of nodes along the global axes
     const NodeCoordinates& coordinates = *options.coordinates;
     const Centre centre = centre_of(coordinates, *nodes);
     const Buffer on_device = uploaded<double>(coordinates.of_own, std::ssize(coordinates.of_own), stream);
@@ -129,6 +129,8 @@ std::string Hierarchy::why_not_on_device(const HeldRows* held) const {
   if (mid_edges_.any) return "nodes in the middle of edges are left out";
   if (options_.near_null_space == "adaptive") return "cycles find vectors";
   if (options_.near_null_vectors) return "vectors are given";
+  if (options_.coordinates && (options_.coordinates->has_axes() || !options_.coordinates->unknowns.empty()))
+    return "unknowns of a node are along axes of its own, or in another order";
   if (options_.smoother != "auto" && !find_smoother(options_.smoother).takes_blocks)
     return "the smoother needs the rows of each level";
   return {};

@@ -37,18 +37,33 @@ class FactsVector final : public VectorSource {
   Read read_;
 };
 
-/// The axes of each node in the order of its unknowns, which reverse Cuthill-McKee turns round: rigid-body modes take
-/// unknown and axis r together.
+NodeCoordinates with_axes(const HostVector<double>& places, const HostVector<double>& axes) {
+  NodeCoordinates both{NodeCoordinates::kWithAxes, {}};
+  for (auto place = places.begin(), of_node = axes.begin(); place != places.end(); place += 3, of_node += 9) {
+    both.of_own.insert(both.of_own.end(), place, place + 3);
+    both.of_own.insert(both.of_own.end(), of_node, of_node + 9);
+  }
+  return both;
+}
+
+/// With the order of the unknowns of each node, which reverse Cuthill-McKee turns round. Where a node has a displacement
+/// along each global axis and no more, the axes are turned round in its place.
 std::shared_ptr<const NodeCoordinates> by_unknowns(const DistributedMatrix& matrix,
                                                    const std::shared_ptr<const NodeCoordinates>& given) {
   const std::int64_t size = block_jacobi_size(matrix);
   const HostVector<std::int64_t> ids = matrix.y_rows()->ids_by_place();
-  if (given->dimensions != size || ids.size() != given->of_own.size()) return given;
-  const auto axis_of = [&](std::int64_t i) { return ids[static_cast<std::size_t>(i)] % size; };
-  HostVector<double> turned(ids.size());
-  for (std::int64_t i = 0; i < std::ssize(ids); ++i)
-    turned[static_cast<std::size_t>(i)] = given->of_own[static_cast<std::size_t>(i - i % size + axis_of(i))];
-  return std::make_shared<const NodeCoordinates>(NodeCoordinates{given->dimensions, std::move(turned)});
+  const auto unknown_of = [&](std::int64_t i) { return ids[static_cast<std::size_t>(i)] % size; };
+  bool ascending = true;
+  for (std::int64_t i = 0; i < std::ssize(ids); ++i) ascending = ascending && unknown_of(i) == i % size;
+  if (ascending) return given;
+  NodeCoordinates turned = *given;
+  if (given->dimensions == size && ids.size() == given->of_own.size()) {
+    for (std::int64_t i = 0; i < std::ssize(ids); ++i)
+      turned.of_own[static_cast<std::size_t>(i)] = given->of_own[static_cast<std::size_t>(i - i % size + unknown_of(i))];
+  } else {
+    for (std::int64_t i = 0; i < std::ssize(ids); ++i) turned.unknowns.push_back(static_cast<char>(unknown_of(i)));
+  }
+  return std::make_shared<const NodeCoordinates>(std::move(turned));
 }
 
 }  // namespace
@@ -60,7 +75,13 @@ std::shared_ptr<const NodeCoordinates> find_node_coordinates(const DistributedMa
     auto found = std::make_shared<NodeCoordinates>();
     const FactsVector places(NodeFacts::kDimensions,
                              [&](std::int64_t begin, std::int64_t end) { return nodes.coordinates(begin, end); });
-    found->of_own = collect(places, numbers_of_own_nodes(matrix, size));
+    const HostVector<std::int64_t> own = numbers_of_own_nodes(matrix, size);
+    found->of_own = collect(places, own);
+    if (nodes.has_axes()) {
+      const FactsVector axes(NodeFacts::kAxes, [&](std::int64_t begin, std::int64_t end) { return nodes.axes(begin, end); });
+      *found = with_axes(found->of_own, collect(axes, own));
+      return found;
+    }
     if (size != 2) return found;
     found->dimensions = 2;
     HostVector<double>& all = found->of_own;

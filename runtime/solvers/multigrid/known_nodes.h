@@ -17,8 +17,8 @@ std::shared_ptr<const MidEdgeNodes> find_mid_edges(const DistributedMatrix& matr
 /// Of this rank's rows, in the order of the source; null: none are known.
 std::shared_ptr<const NearNullVectors> find_near_null_vectors(const DistributedMatrix& matrix, const NodeFacts& nodes);
 
-/// Puts what the matrix knows in place of what the options leave open. Coordinates then have their axes in the order of the
-/// unknowns of their nodes; so call it once.
+/// Puts what the matrix knows in place of what the options leave open. Coordinates then tell the order of the unknowns of
+/// their nodes; so call it once.
 void take_known_nodes(const DistributedMatrix& matrix, MultigridOptions& options);
 
 }  // namespace shardmat

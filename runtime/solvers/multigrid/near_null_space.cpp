@@ -10,6 +10,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/first_where.h"
 #include "kernels/base/parallel.h"
+#include "partition/source/node_facts.h"
 
 namespace shardmat::multigrid {
 namespace {
@@ -21,33 +22,52 @@ Modes constants(std::int64_t nodes, int size) {
   return modes;
 }
 
-/// Displacements alone, or the rotations of the node, too, as beams and shells have them.
-bool fits_rigid_modes(int unknowns, int dimensions) {
-  return unknowns == dimensions || (dimensions == 3 && unknowns == 6) || (dimensions == 2 && unknowns == 3);
+/// Displacements alone, or the rotations of the node, too, as beams and shells have them; shells may have two.
+bool fits_rigid_modes(int unknowns, const NodeCoordinates& coordinates) {
+  const int d = coordinates.in_space();
+  return unknowns == d || (d == 3 && unknowns == 6) || (d == 2 && unknowns == 3) ||
+         (coordinates.has_axes() && unknowns == 5);
+}
+
+/// What displacements of nodes that have axes are along.
+enum class Along { own_axes, global_axes };
+
+/// The modes in a node at `p` in space, which has been scaled by 1 / turn: displacements, then rotations.
+std::array<std::array<double, 6>, 6> modes_in_space(const double* p, double turn) {
+  return {{{1, 0, 0, -p[1], 0, p[2]},
+           {0, 1, 0, p[0], -p[2], 0},
+           {0, 0, 1, 0, p[1], -p[0]},
+           {0, 0, 0, 0, turn, 0},
+           {0, 0, 0, 0, 0, turn},
+           {0, 0, 0, turn, 0, 0}}};
 }
 
 /// Translations, and rotations about the centre; lengths scaled so that all modes are of one size. REQUIRES:
-/// fits_rigid_modes(size, dimensions).
-Modes rigid_body_modes(const NodeCoordinates& coordinates, const Nodes& nodes, int size) {
-  const int d = coordinates.dimensions;
+/// fits_rigid_modes(size, coordinates).
+Modes rigid_body_modes(const NodeCoordinates& coordinates, const Nodes& nodes, int size, Along along) {
+  const int d = coordinates.in_space();
   const auto [centre, reach] = centre_of(coordinates, nodes);
   const int count = d == 2 ? 3 : 6;
   Modes modes{size, count, HostVector<double>(at(nodes.own() * size * count), 0.0)};
-  parallel_ranges(nodes.own(), grain_of(nodes.own(), std::ssize(modes.value)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      double p[3] = {};
-      for (int c = 0; c < d; ++c) p[c] = (coordinates.of_own[at(i * d + c)] - centre[c]) / reach;
-      double* const to = modes.value.data() + i * size * count;
-      if (d == 2) {
-        const double rows[] = {1, 0, -p[1], 0, 1, p[0], 0, 0, 1 / reach};
-        std::copy_n(rows, size * count, to);
-      } else {
-        const double turn = 1 / reach;
-        const double rows[] = {1, 0, 0, -p[1], 0,    p[2], 0, 1, 0, p[0], -p[2], 0,    0, 0, 1, 0,    p[1], -p[0],
-                               0, 0, 0, 0,     turn, 0,    0, 0, 0, 0,    0,     turn, 0, 0, 0, turn, 0,    0};
-        std::copy_n(rows, size * count, to);
-      }
+  const auto of_node = [&](std::int64_t i, double* to) {
+    const double* const given = coordinates.of_own.data() + i * coordinates.dimensions;
+    double p[3] = {};
+    for (int c = 0; c < d; ++c) p[c] = (given[c] - centre[at(c)]) / reach;
+    const double turn = 1 / reach;
+    const double in_plane[] = {1, 0, -p[1], 0, 1, p[0], 0, 0, turn};
+    const auto rows = modes_in_space(p, turn);
+    for (int r = 0; r < size; ++r, to += count) {
+      const int unknown = coordinates.unknowns.empty() ? r : coordinates.unknowns[at(i * size + r)];
+      const bool turned = coordinates.has_axes() && (unknown >= 3 || along == Along::own_axes);
+      if (d == 2) std::copy_n(in_plane + 3 * unknown, count, to);
+      else if (!turned) std::copy_n(rows[at(unknown)].data(), count, to);
+      else
+        for (int m = 0; m < count; ++m)
+          for (int k = 0; k < 3; ++k) to[m] += given[3 + 3 * (unknown % 3) + k] * rows[at(unknown / 3 * 3 + k)][at(m)];
     }
+  };
+  parallel_ranges(nodes.own(), grain_of(nodes.own(), std::ssize(modes.value)), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) of_node(i, modes.value.data() + i * size * count);
   });
   return modes;
 }
@@ -115,8 +135,10 @@ void require_finite(const HostVector<double>& values, const char* what, const ch
 
 /// Not collective.
 void require_fitting(const NodeCoordinates& given, std::int64_t own, int size) {
-  if (given.dimensions != 2 && given.dimensions != 3)
-    throw Error(ErrorKind::usage, fmt::format("a node has 2 or 3 coordinates, not {}", given.dimensions), "coordinates");
+  if (!NodeCoordinates::allows(given.dimensions))
+    throw Error(ErrorKind::usage,
+                fmt::format("a node has 2 or 3 coordinates, or 3 and its three axes: 12 numbers, not {}", given.dimensions),
+                "coordinates");
   const std::int64_t nodes = std::ssize(given.of_own) / given.dimensions;
   if (nodes * given.dimensions != std::ssize(given.of_own) || nodes != own)
     throw Error(ErrorKind::usage,
@@ -124,6 +146,10 @@ void require_fitting(const NodeCoordinates& given, std::int64_t own, int size) {
                             size, size == 1 ? "" : "s"),
                 "coordinates");
   require_finite(given.of_own, "the coordinates", "coordinates");
+  for (std::int64_t i = 0; given.has_axes() && i < nodes; ++i)
+    if (!are_axes(given.of_own.data() + i * given.dimensions + 3))
+      throw Error(ErrorKind::input,
+                  fmt::format("the axes of node {} of this rank are not of length 1 and at right angles", i), "coordinates");
 }
 
 /// Not collective.
@@ -167,14 +193,14 @@ NearNullSpace take_vectors(const NearNullVectors& given, const NodeRows& a) {
 }  // namespace
 
 Centre centre_of(const NodeCoordinates& coordinates, const Nodes& nodes) {
-  const int d = coordinates.dimensions;
+  const int d = coordinates.in_space(), each = coordinates.dimensions;
   Centre c;
   for (std::int64_t i = 0; i < nodes.own(); ++i)
-    for (int k = 0; k < d; ++k) c.at[at(k)] += coordinates.of_own[at(i * d + k)];
+    for (int k = 0; k < d; ++k) c.at[at(k)] += coordinates.of_own[at(i * each + k)];
   nodes.ranks().all_reduce(std::span<double>(c.at), Reduction::sum);
   for (double& x : c.at) x /= static_cast<double>(std::max<std::int64_t>(1, nodes.all()));
   for (std::int64_t i = 0; i < nodes.own(); ++i)
-    for (int k = 0; k < d; ++k) c.reach = std::max(c.reach, std::abs(coordinates.of_own[at(i * d + k)] - c.at[at(k)]));
+    for (int k = 0; k < d; ++k) c.reach = std::max(c.reach, std::abs(coordinates.of_own[at(i * each + k)] - c.at[at(k)]));
   c.reach = nodes.ranks().all_reduce(c.reach, Reduction::max);
   if (!(c.reach > 0)) c.reach = 1;
   return c;
@@ -205,18 +231,19 @@ WantedModes wanted_modes(const Nodes& nodes, int size, const MultigridOptions& o
   if (vectors != nullptr) return {WantedModes::given, {}};
   if (asked == "constants" || asked == "adaptive" || size == 1) return constants("");
   if (coordinates == nullptr) return constants(": no coordinates are given");
-  if (!fits_rigid_modes(size, coordinates->dimensions)) {
+  if (!fits_rigid_modes(size, *coordinates)) {
     ranks.run_agreed([&] {
       if (asked == "rigid")
         throw Error(ErrorKind::usage,
                     fmt::format("rigid-body modes need as many unknowns a node as coordinates, or rotations as well (6 in "
-                                "space, 3 in the plane): {} and {}",
-                                size, coordinates->dimensions),
+                                "space, or 5 and axes, 3 in the plane): {} and {}",
+                                size, coordinates->in_space()),
                     "near_null_space");
     });
-    return constants(fmt::format(": nodes have {} unknowns and {} coordinates", size, coordinates->dimensions));
+    return constants(fmt::format(": nodes have {} unknowns and {} coordinates{}", size, coordinates->in_space(),
+                                 size == 5 ? ", but no axes" : ""));
   }
-  return {WantedModes::rigid, fmt::format("{} rigid-body modes", coordinates->dimensions == 2 ? 3 : 6)};
+  return {WantedModes::rigid, fmt::format("{} rigid-body modes", coordinates->in_space() == 2 ? 3 : 6)};
 }
 
 std::optional<std::string> unfit_rigid_modes(double share, int size) {
@@ -228,10 +255,21 @@ NearNullSpace near_null_space(const NodeRows& a, const MultigridOptions& options
   WantedModes wanted = wanted_modes(*a.rows, a.row_size, options);
   if (wanted.kind == WantedModes::given) return take_vectors(*options.near_null_vectors, a);
   if (wanted.kind == WantedModes::rigid) {
-    NearNullSpace found{rigid_body_modes(*options.coordinates, *a.rows, a.row_size), wanted.why};
-    clear_alone(a, found.modes);
-    if (options.near_null_space == "rigid") return found;
-    const std::optional<std::string> unfit = unfit_rigid_modes(share_of_small_rows(a, found.modes), a.row_size);
+    const bool has_axes = options.coordinates->has_axes(), checks = options.near_null_space != "rigid";
+    double best = -1;
+    NearNullSpace found;
+    for (const Along along : {Along::own_axes, Along::global_axes}) {
+      if (along == Along::global_axes && (!has_axes || !unfit_rigid_modes(best, a.row_size))) break;
+      Modes modes = rigid_body_modes(*options.coordinates, *a.rows, a.row_size, along);
+      clear_alone(a, modes);
+      const double share = checks || has_axes ? share_of_small_rows(a, modes) : 0;
+      if (share <= best) continue;
+      best = share;
+      found = {std::move(modes), wanted.why + (!has_axes                  ? ""
+                                               : along == Along::own_axes ? " along the axes of the nodes"
+                                                                          : ", displacements along the global axes")};
+    }
+    const std::optional<std::string> unfit = checks ? unfit_rigid_modes(best, a.row_size) : std::nullopt;
     if (!unfit) return found;
     wanted.why = *unfit;
   }

@@ -41,8 +41,9 @@ struct Centre {
 Centre centre_of(const NodeCoordinates& coordinates, const Nodes& nodes);
 
 /// The vectors that are given; else by the name. auto: rigid-body modes if coordinates are given, a node has as many
-/// unknowns as coordinates (or 6 in space, 3 in the plane: with rotations), and A maps each mode to almost 0 away from what
-/// holds the body; else a constant for each unknown of a node. adaptive: the constants, to which adaptive.h adds. Entries of
+/// unknowns as coordinates (or with rotations 6 in space, 5 where nodes have axes, 3 in the plane), and A maps each mode to
+/// almost 0 away from what holds the body; of nodes that have axes, displacements are along these or the global ones,
+/// whatever fits; else a constant for each unknown of a node. adaptive: the constants, to which adaptive.h adds. Entries of
 /// unknowns that are coupled with nothing (known values) are 0. Collective. Throws Error(usage) for "rigid" without
 /// coordinates, for coordinates of another number of nodes, for vectors of another number of unknowns, and for unknown
 /// names; Error(input) for NaN and infinity, and for a given vector of zeros.

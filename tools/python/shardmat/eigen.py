@@ -17,7 +17,7 @@ def eigsh(A, k=6, M=None, sigma=None, which="LM", v0=None, ncv=None, maxiter=Non
     factors of A − sigma·M. method: "lobpcg", "shift_invert" or "lanczos", in place of that choice.
     tol: of ‖A·x − λ·M·x‖ / (|λ|·‖M·x‖), 0: 1e-8; of Lanczos over the largest |λ|, 0: 1e-10. maxiter: blocks, or products of
     Lanczos. X: vectors to begin with, (rows, any number); v0: the same, one of them. ncv is not used.
-    coordinates: where the nodes lie, for multigrid: (nodes, 2 or 3). Structures want them, or take a Matrix that knows its nodes.
+    coordinates: where the nodes lie, for multigrid: (nodes, 2 or 3; 12 with axes, as of Matrix.solver). Structures want them, or take a Matrix that knows its nodes.
     With an M, rows of A that are those of the identity state known values: they are left out, unlike in SciPy.
     inner: how shift_invert solves: "factors", "minres" (with multigrid, for pairs whose factors do not fit in memory; then nothing
     tells whether eigenvalues are missing) or "auto": factors where they are to be had and fit.
@@ -47,8 +47,8 @@ def eigsh(A, k=6, M=None, sigma=None, which="LM", v0=None, ncv=None, maxiter=Non
             raise ValueError(f"X or v0 has {begin.shape[0]} rows; this rank has {a.own_shape[0]}")
     if coordinates is not None:
         coordinates = numpy.asarray(coordinates, dtype=float)
-        if coordinates.ndim != 2 or coordinates.shape[1] not in (2, 3):
-            raise ValueError(f"coordinates of shape {coordinates.shape}; they have a row of 2 or 3 for each node")
+        if coordinates.ndim != 2 or coordinates.shape[1] not in (2, 3, 12):
+            raise ValueError(f"coordinates of shape {coordinates.shape}; they have a row of 2 or 3 for each node, or 12 with its axes")
     from .context import native
 
     name = "both" if both else "largest" if which == "LA" else "smallest"

@@ -43,7 +43,9 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
         are known; "auto": rigid where the coordinates are known and A maps the modes to almost 0, else constants.
     coordinates: for multigrid: where the nodes lie, an array with a row for each node of this rank's rows, in their order,
         and 2 or 3 columns. Structures want them: without them a solve takes several times as many iterations. A matrix from a
-        shard file that stores them, or from a generator, knows them.
+        shard file that stores them, or from a generator, knows them. 12 columns: three coordinates, then the three axes of the
+        node's own system. Displacements are along these or the global axes, as A says, and rotations about these; with 5
+        unknowns a node, as shells have, about the first two, and the third is the director.
     strength: of multigrid: couplings of so much and more form aggregates. 0.05.
     smoother_degree: of multigrid: steps of the smoother before and after a coarse correction. 2.
     smoother: of multigrid: "chebyshev" or "ic" for symmetric matrices, "l1_jacobi" or "ilu" for any, or "auto". "auto".
