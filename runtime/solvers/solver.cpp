@@ -193,9 +193,9 @@ void Solver::take(std::size_t index) {
   }
   options_.solver = method.name, options_.preconditioner = choice.preconditioner;
   choice_ = index;
-  const bool singular = has_singular_factors();
-  look_for_free_modes(method, singular);
-  if (singular && (!projector_ || has_singular_factors()))
+  const direct::Singular singular = singularity();
+  look_for_free_modes(method, singular != direct::Singular::no);
+  if (singular == direct::Singular::yes && (!projector_ || singularity() == direct::Singular::yes))
     ranks.run_agreed([&] {
       throw Error(
           ErrorKind::input,
@@ -284,13 +284,13 @@ void Solver::refresh() {
     return take(choice_);
   }
   preconditioner_->refresh(matrix_.context().stream());
-  if (has_singular_factors()) return take(choice_);
+  if (singularity() != direct::Singular::no) return take(choice_);
   method_->refresh(matrix_.context().stream());
 }
 
-bool Solver::has_singular_factors() const {
-  return preconditioner_->direct() != nullptr &&
-         direct::looks_singular(*preconditioner_, projector_ ? projector_->count() : 0, *product_, *floor_,
+direct::Singular Solver::singularity() const {
+  if (preconditioner_->direct() == nullptr) return direct::Singular::no;
+  return direct::looks_singular(*preconditioner_, projector_ ? projector_->count() : 0, *product_, *floor_,
                                 matrix_.context().stream());
 }
 

@@ -41,6 +41,9 @@ class VectorSums;
 namespace krylov {
 class Passes;
 }  // namespace krylov
+namespace direct {
+enum class Singular;
+}  // namespace direct
 
 class Solver {
  public:
@@ -110,10 +113,10 @@ class Solver {
                   const DistributedVector& b, DistributedVector& x, const SolveControl& control);
   void judge_by_rounding(SolveResult& result, const DistributedVector& b, const DistributedVector& x);
   void look_for_null_space(SolveResult& result);
-  /// `singular`: factors say so.
+  /// `singular`: factors say so, or doubt it.
   void look_for_free_modes(const MethodEntry& method, bool singular);
-  /// With a solve by the factors; false for other preconditioners.
-  bool has_singular_factors() const;
+  /// With a solve by the factors; no for other preconditioners.
+  direct::Singular singularity() const;
   /// What the options name is the null space, constants or vectors; nothing if they name none.
   void require_named_null_space();
 

@@ -1,5 +1,6 @@
 #include "runtime/solvers/direct/singular.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -13,12 +14,16 @@
 
 namespace shardmat::direct {
 
-bool looks_singular(const Preconditioner& m, std::int64_t known, const Product& product, const RoundingFloor& floor,
-                    Stream& stream) {
-  constexpr double kSingular = 1e14;
+Singular looks_singular(const Preconditioner& m, std::int64_t known, const Product& product, const RoundingFloor& floor,
+                        Stream& stream) {
   const DistributedMatrix& matrix = product.matrix();
-  if (matrix.rows() == 0) return false;
-  if (m.direct()->null_pivots > known) return true;
+  constexpr double kSingular = 1e14;
+  const double doubtful = kAttainableMost / unit_roundoff(sum_type(matrix.type()));
+  const auto judge = [&](double growth) {  // NaN is singular
+    return !(growth < kSingular) ? Singular::yes : !(growth < doubtful) ? Singular::perhaps : Singular::no;
+  };
+  if (matrix.rows() == 0) return Singular::no;
+  if (m.direct()->null_pivots > known) return Singular::yes;
   DistributedVector r(matrix, VectorLayout::rows, sum_type(matrix.type()), product.columns()),
       z(matrix, VectorLayout::rows, r.type(), r.columns());
   z.fill(1, stream);
@@ -34,12 +39,12 @@ bool looks_singular(const Preconditioner& m, std::int64_t known, const Product& 
   product.clear_held(r.view(), stream);
   m.project(r.view(), stream);
   m.apply(r.view(), z.view(), stream);
-  if (!rows) return !(floor.norms(z, stream).front() < kSingular * std::sqrt(static_cast<double>(matrix.rows())));
+  if (!rows) return judge(floor.norms(z, stream).front() / std::sqrt(static_cast<double>(matrix.rows())));
   const HostVector<double> grown = floor.magnitudes(z, stream).value();
-  bool singular = false;
+  Singular worst = Singular::no;
   for (std::size_t i = 0; i < grown.size(); ++i)
-    singular = singular || ((*rows)[i] > 0 && !(grown[i] < kSingular * (*rows)[i]));
-  return ranks.all_reduce(singular ? 1 : 0, Reduction::max) == 1;
+    if ((*rows)[i] > 0) worst = std::max(worst, judge(grown[i] / (*rows)[i]));
+  return static_cast<Singular>(ranks.all_reduce(static_cast<int>(worst), Reduction::max));
 }
 
 }  // namespace shardmat::direct
