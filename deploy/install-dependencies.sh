@@ -108,6 +108,8 @@ if [ $peers = yes ]; then
   want petsc-dev has_header petscmat.h /usr/lib/petsc/include
   want librsb-dev has_header rsb.h
   want python3-scipy has_python_modules "numpy, scipy"
+  want python3-h5py has_python_modules h5py
+  want python3-slepc4py has_python_modules slepc4py
 fi
 if [ $producers = yes ]; then
   want pkg-config has_command pkg-config
