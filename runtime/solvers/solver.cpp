@@ -16,9 +16,10 @@
 #include "runtime/matrix/held_rows.h"
 #include "runtime/matrix/vector_operations.h"
 #include "runtime/solvers/direct/singular.h"
+#include "runtime/solvers/fields/split_rows.h"
 #include "runtime/solvers/loop/attainable.h"
-#include "runtime/solvers/loop/cg_variant.h"
 #include "runtime/solvers/loop/attempts.h"
+#include "runtime/solvers/loop/cg_variant.h"
 #include "runtime/solvers/loop/error_estimate.h"
 #include "runtime/solvers/loop/headway.h"
 #include "runtime/solvers/loop/method.h"
@@ -30,8 +31,8 @@
 #include "runtime/solvers/method_choice.h"
 #include "runtime/solvers/method_requirements.h"
 #include "runtime/solvers/multigrid/free_modes.h"
-#include "runtime/solvers/multigrid/hierarchy.h"
 #include "runtime/solvers/multigrid/known_nodes.h"
+#include "runtime/solvers/multigrid/take_nodes.h"
 #include "runtime/solvers/solver_settings.h"
 
 namespace shardmat {
@@ -319,19 +320,24 @@ void Solver::look_for_free_modes(const MethodEntry& method, bool singular) {
   if (projector_ || (!asked && options_.null_space != NullSpace::automatic)) return;
   Stream& stream = matrix_.context().stream();
   NullVectors looked_up;
-  const multigrid::Hierarchy* const hierarchy = preconditioner_->hierarchy();
-  // Who asks for rigid motions gets them, or an error, whatever vectors multigrid takes.
-  const NullVectors* found = hierarchy != nullptr && !asked ? &hierarchy->null_vectors() : nullptr;
+  // Who asks for rigid motions gets them, or an error, whatever vectors the preconditioner takes.
+  const NullVectors* found = asked ? nullptr : preconditioner_->null_vectors();
   if (found == nullptr) {
     if (!asked && !looks_for_free_modes_ && !singular) return;
     MultigridOptions options = options_.preconditioning.multigrid;
     take_known_nodes(matrix_, options);
     if (asked && !options.near_null_vectors) options.near_null_space = "rigid";
-    matrix_.context().communicator().run_guarded([&] { looked_up = multigrid::free_modes(matrix_, options, held_.get()); });
+    matrix_.context().communicator().run_guarded([&] {
+      looked_up = multigrid::free_modes(matrix_, options, held_.get());
+      if (singular && !asked && looked_up.count == 0 && !looked_up.too_many)
+        looked_up = fields::free_constant(multigrid::take_nodes(matrix_, 1, held_.get(), stream));
+    });
     found = &looked_up;
   }
-  const bool symmetric = found->count == 0 || method.demands != Demands::nothing ||
-                         is_known_symmetric(*product_, options_) || probe_symmetry(*product_, stream).symmetric;
+  std::shared_ptr<const NullSpaceProjector> projector;
+  if (found->count > 0) projector = std::make_shared<NullSpaceProjector>(matrix_, *found, options_.columns);
+  const bool both_sides = !projector || method.demands != Demands::nothing || is_known_symmetric(*product_, options_) ||
+                          projector->probe_transpose(*product_, stream).maps_to_zero();
   matrix_.context().communicator().run_agreed([&] {
     if (!asked) return;
     if (found->too_many)
@@ -343,16 +349,17 @@ void Solver::look_for_free_modes(const MethodEntry& method, bool singular) {
     if (found->count == 0)
       throw Error(ErrorKind::usage, "no body can move: A maps none of its motions to 0. Leave the null space out",
                   "null_space");
-    if (!symmetric)
+    if (!both_sides)
       throw Error(ErrorKind::usage,
-                  "this matrix maps motions of bodies to 0, but it is not symmetric: removing them from b would not make "
+                  "this matrix maps motions of bodies to 0, but its transpose does not: removing them from b would not make "
                   "the system consistent. Leave the null space out and take gmres",
                   "null_space");
   });
   if (found->too_many) null_space_ = found->describe();
-  if (found->count == 0 || !symmetric) return;
+  if (!projector || !both_sides) return;
   null_space_ = found->describe();
-  projector_ = std::make_shared<NullSpaceProjector>(matrix_, *found, options_.columns);
+  projector_ = std::move(projector);
+  preconditioner_->take_projector(projector_);
   preconditioner_ = make_projected(std::move(preconditioner_), projector_);
 }
 
@@ -390,13 +397,13 @@ SolveResult Solver::run(Method& method, const Preconditioner& preconditioner, co
   result.null_space = null_space_, result.null_vectors = projector_ ? projector_->count() : 0;
   result.penalty_rows = penalty_->count, result.penalty_ratio = penalty_->largest_ratio,
   result.penalty_note = penalty_->note;
+  result.attempts = {{options.solver, options.preconditioner, result.iterations, result.seconds}};
   return result;
 }
 
 SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
   const ContextScope scope(matrix_.context());
   require_vectors(b, x);
-  result.attempts = {{options.solver, options.preconditioner, result.iterations, result.seconds}};
   take_new_penalty_rows();
   exact_->prepare(matrix_.context().stream());
   SolveResult result = solve_by_choices(b, x, control);

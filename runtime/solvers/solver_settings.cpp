@@ -253,12 +253,15 @@ std::vector<SolverSetting> make_settings() {
                      "auto: rows with a negative diagonal, or one that is small beside their other entries, are the second",
                      [](O& o) -> std::string& { return o.preconditioning.fields; }),
               "preconditioner", {"field_split", kAuto}),
-      used_by(text_of("schur",
-                      "what the Schur complement of the second field becomes: diagonal (good for Stokes), multigrid (good "
-                      "where the first block is a mass matrix, as of Darcy), or auto: diagonal if the first block maps "
-                      "constants to almost 0",
-                      {"auto", "diagonal", "multigrid"}, [](O& o) -> std::string& { return o.preconditioning.schur; }),
-              "preconditioner", {"field_split", kAuto}),
+      used_by(
+          text_of(
+              "schur",
+              "what the Schur complement of the second field becomes: diagonal (good for Stokes), commutator (two "
+              "cycles of multigrid; good for flows with a strong wind, as of Oseen), multigrid (good where the first block "
+              "is a mass matrix, as of Darcy), or auto: multigrid unless the first block maps constants to almost 0, else "
+              "diagonal",
+              {"auto", "diagonal", "commutator", "multigrid"}, [](O& o) -> std::string& { return o.preconditioning.schur; }),
+          "preconditioner", {"field_split", kAuto}),
       used_by(count("restart", "steps until the method begins anew; N vectors are kept", 1, 100'000,
                     [](O& o) -> std::int64_t& { return o.restart; }),
               "solver", restarting),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "comm/communicator.h"
@@ -23,6 +24,8 @@ namespace {
 /// A diagonal is as good as 0 below this share of the row's largest entry: FreeFEM users add 1e-10·p·q.
 constexpr double kSmallDiagonal = 1e-3;
 constexpr int kLargestNode = 3;
+/// Rounding errors leave less than this share of the largest sum of magnitudes of a row.
+constexpr double kNothing = 1e-12;
 
 HostVector<char> by_diagonal(const NodeRows& a) {
   HostVector<char> field(at(a.count()), 0);
@@ -118,6 +121,23 @@ Split split_rows(const NodeRows& a, const std::string& fields) {
   return split;
 }
 
+NullVectors constant_of_second(const Split& split) {
+  NullVectors one;
+  one.count = 1, one.other = "the constant of the second field, as a pressure without a reference";
+  const std::int64_t own = split.own(0) + split.own(1), all = split.all(0) + split.all(1);
+  const double value = std::sqrt(static_cast<double>(all) / static_cast<double>(split.all(1)));
+  for (std::int64_t row = 0; row < own; ++row) one.of_own.push_back(split.field(row) == 1 ? value : 0);
+  return one;
+}
+
+NullVectors free_constant(const NodeRows& a) {
+  Communicator& ranks = a.rows->ranks();
+  const Split split(by_diagonal(a), ranks);
+  const bool is_free = split.all(0) > 0 && split.all(1) > 0 && are_zero(row_sums(block(a, split, 0, 1)), ranks) &&
+                       are_zero(row_sums(block(a, split, 1, 1)), ranks);
+  return is_free ? constant_of_second(split) : NullVectors();
+}
+
 NodeRows block(const NodeRows& a, const Split& split, int i, int j) {
   Communicator& ranks = a.rows->ranks();
   // Numbers of columns in their field, from 0 on; -1 - number for those of the other field.
@@ -204,6 +224,16 @@ RowSums row_sums(const NodeRows& a) {
         sums.sum[at(row)] += a.block(k)[e], sums.magnitude[at(row)] += std::abs(a.block(k)[e]);
       }
   return sums;
+}
+
+bool are_zero(const RowSums& sums, Communicator& ranks) {
+  double largest[2] = {};
+  for (std::size_t i = 0; i < sums.sum.size(); ++i) {
+    largest[0] = std::max(largest[0], std::abs(sums.sum[i]));
+    largest[1] = std::max(largest[1], sums.magnitude[i]);
+  }
+  ranks.all_reduce(std::span<double>(largest), Reduction::max);
+  return largest[0] <= kNothing * largest[1];
 }
 
 }  // namespace shardmat::fields

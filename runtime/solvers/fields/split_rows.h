@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/base/host_vector.h"
+#include "runtime/solvers/loop/null_vectors.h"
 #include "runtime/solvers/multigrid/node_rows.h"
 
 namespace shardmat::fields {
@@ -38,6 +39,13 @@ class Split {
 /// Collective. Throws Error(usage) if a field is empty, or the digits do not divide the rows.
 Split split_rows(const multigrid::NodeRows& a, const std::string& fields);
 
+/// 1 in the second field, 0 in the first. Not collective.
+NullVectors constant_of_second(const Split& split);
+
+/// The same if `a` maps it to 0 and has two fields, as of a flow whose velocities are known all around; else no vectors.
+/// Collective.
+NullVectors free_constant(const multigrid::NodeRows& a);
+
 /// The rows of field i with the columns of field j. Collective.
 multigrid::NodeRows block(const multigrid::NodeRows& a, const Split& split, int i, int j);
 
@@ -54,5 +62,7 @@ struct RowSums {
   HostVector<double> sum, magnitude;
 };
 RowSums row_sums(const multigrid::NodeRows& a);
+/// No row has more left than rounding errors. Collective.
+bool are_zero(const RowSums& sums, Communicator& ranks);
 
 }  // namespace shardmat::fields

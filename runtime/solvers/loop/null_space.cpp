@@ -45,6 +45,7 @@ class Projected final : public Preconditioner {
   std::string describe() const override { return inner_->describe(); }
   const MultigridReport* multigrid() const override { return inner_->multigrid(); }
   const multigrid::Hierarchy* hierarchy() const override { return inner_->hierarchy(); }
+  const NullVectors* null_vectors() const override { return inner_->null_vectors(); }
   const DirectReport* direct() const override { return inner_->direct(); }
 
  private:
@@ -154,6 +155,7 @@ std::string NullVectors::describe() const {
   if (too_many)
     return fmt::format("more than {} motions of parts that nothing holds (or more than {} parts): they are not removed",
                        kMost, human_count(kMostBodies));
+  if (!other.empty()) return other;
   if (bodies.empty() || (constants && bodies.size() == 1)) return "constant vectors";
   std::string text = constants
                          ? fmt::format("constants of {} parts: ", bodies.size())
@@ -231,30 +233,19 @@ NullVectors basis_of(const DistributedMatrix& matrix, const NearNullVectors& giv
 }
 
 void require_null_space(const NullSpaceProjector& vectors, const Product& product, Stream& stream) {
-  const DistributedMatrix& matrix = product.matrix();
   const bool of_rows = vectors.are_mapped_to_zero(product, stream);
-  const double allowed = allowed_residue(product, stream) * std::sqrt(static_cast<double>(vectors.count()));
-  DistributedVector x(matrix, VectorLayout::rows, sum_type(matrix.type()), product.columns()),
-      y(matrix, VectorLayout::rows, sum_type(matrix.type()), product.columns());
-  constexpr std::uint64_t kAttempts = 3;
-  double of_columns = 0;
-  for (std::uint64_t seed = 1; seed <= kAttempts; ++seed) {
-    fill_random(x, seed, Entries::signs, stream);
-    product.multiply(1, x.view(), 0, y.view(), stream);
-    of_columns = std::max(of_columns, vectors.measure(product, y, stream).removed.front());
-  }
-  of_columns *= std::sqrt(static_cast<double>(matrix.rows()));  // products with the vectors
-  matrix.context().communicator().run_agreed([&] {
+  const NullSpaceProjector::TransposeProbe probe = vectors.probe_transpose(product, stream);
+  product.matrix().context().communicator().run_agreed([&] {
     if (!of_rows)
       throw Error(ErrorKind::usage,
                   "vectors of the null space are given that this matrix does not map to 0 up to rounding; leave them out",
                   "null_vectors");
-    if (!(of_columns <= allowed))
+    if (!probe.maps_to_zero())
       throw Error(ErrorKind::usage,
                   fmt::format("this matrix maps the vectors of the null space to 0, but its transpose does not: their "
                               "products with A·x are up to {:.2g}, above rounding errors ({:.2g}). Removing them from b "
                               "would not make the system consistent; leave the null space out and take gmres",
-                              of_columns, allowed),
+                              probe.of_columns, probe.allowed),
                   "null_vectors");
   });
 }
@@ -280,6 +271,7 @@ NullSpaceProjector::NullSpaceProjector(const DistributedMatrix& matrix, const Nu
                     vectors.of_own[static_cast<std::size_t>(map_->place(static_cast<std::size_t>(row)) * count_ + v)]);
     to_device(basis_.data(), basis, type_, context.stream());
     fill_bytes(sums_.data(), 0, sums_.bytes(), context.stream());
+    if (type_ == ValueType::f32) exact_ = vectors.of_own;
   });
 }
 
@@ -301,6 +293,20 @@ void NullSpaceProjector::operator()(const Dense& vector, Stream& stream) const {
     BasisPasses<T>(*passes_, map_->context().device(), map_->local_rows(), apart_)
         .add(basis_.as<T>(), count_, -1 / square, sums_.as<double>(), nullptr, static_cast<T*>(vector.data), stream);
   });
+}
+
+void NullSpaceProjector::remove(std::span<double> of_own, std::int64_t columns) const {
+  const auto count = static_cast<std::size_t>(count_), rows = exact_.size() / count,
+             width = static_cast<std::size_t>(columns);
+  std::vector<double> sums(count * width, 0.0);
+  for (std::size_t j = 0; j < width; ++j)
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t v = 0; v < count; ++v) sums[j * count + v] += exact_[i * count + v] * of_own[j * rows + i];
+  map_->context().communicator().all_reduce(std::span<double>(sums), Reduction::sum);
+  const auto square = static_cast<double>(std::max<std::int64_t>(1, map_->size()));
+  for (std::size_t j = 0; j < width; ++j)
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t v = 0; v < count; ++v) of_own[j * rows + i] -= sums[j * count + v] / square * exact_[i * count + v];
 }
 
 NullSpaceProjector::Measures NullSpaceProjector::measure(const Product& product, const DistributedVector& vector,
@@ -339,6 +345,21 @@ bool NullSpaceProjector::are_mapped_to_zero(const Product& product, Stream& stre
     all = std::sqrt(square) <= allowed;
   }
   return all;
+}
+
+NullSpaceProjector::TransposeProbe NullSpaceProjector::probe_transpose(const Product& product, Stream& stream) const {
+  const DistributedMatrix& matrix = product.matrix();
+  DistributedVector x(matrix, VectorLayout::rows, type_, columns_), y(matrix, VectorLayout::rows, type_, columns_);
+  TransposeProbe probe;
+  probe.allowed = allowed_residue(product, stream) * std::sqrt(static_cast<double>(count_));
+  constexpr std::uint64_t kAttempts = 3;
+  for (std::uint64_t seed = 1; seed <= kAttempts; ++seed) {
+    fill_random(x, seed, Entries::signs, stream);
+    product.multiply(1, x.view(), 0, y.view(), stream);
+    probe.of_columns = std::max(probe.of_columns, measure(product, y, stream).removed.front());
+  }
+  probe.of_columns *= std::sqrt(static_cast<double>(matrix.rows()));  // products with the vectors
+  return probe;
 }
 
 std::unique_ptr<Preconditioner> make_projected(std::unique_ptr<Preconditioner> preconditioner,

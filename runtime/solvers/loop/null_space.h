@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -49,6 +50,10 @@ class NullSpaceProjector {
 
   /// In stream order. `vector`: this rank's rows, row-major. After a first call, calls can be recorded in a Graph.
   void operator()(const Dense& vector, Stream& stream) const;
+  /// The same in f64 of `columns` columns of this rank's rows, one after the other, in the order of the source. Collective.
+  /// REQUIRES: vectors in f32.
+  void remove(std::span<double> of_own, std::int64_t columns) const;
+  ValueType type() const { return type_; }
   /// 2-norms of the columns of a vector, and of what lies in the null space. Waits; the same on all ranks.
   struct Measures {
     std::vector<double> norms, removed;
@@ -57,6 +62,13 @@ class NullSpaceProjector {
   /// True if A maps all vectors to 0 up to rounding, as ConstantsProbe says. Overwrites the product's x(). Waits; the same
   /// on all ranks.
   bool are_mapped_to_zero(const Product& product, Stream& stream) const;
+  /// How far the transpose of A is from mapping all vectors to 0: the largest product of one with A·x, of a few random x.
+  /// Overwrites the product's x(). Waits; the same on all ranks.
+  struct TransposeProbe {
+    double of_columns = 0, allowed = 0;
+    bool maps_to_zero() const { return of_columns <= allowed; }
+  };
+  TransposeProbe probe_transpose(const Product& product, Stream& stream) const;
   int count() const { return count_; }
   /// Not collective.
   std::int64_t device_bytes() const { return static_cast<std::int64_t>(basis_.bytes()); }
@@ -69,6 +81,7 @@ class NullSpaceProjector {
   int count_;
   std::int64_t columns_, apart_;  ///< values of a vector of the basis
   Buffer basis_;
+  HostVector<double> exact_;  ///< NullVectors::of_own, if the vectors are in f32
   std::optional<krylov::Passes> passes_;
   mutable SumOverRanks sum_;
   Buffer sums_;  ///< of each vector of the basis, then the square of the vector: one a column

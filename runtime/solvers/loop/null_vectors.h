@@ -26,6 +26,7 @@ struct NullVectors {
   HostVector<double> of_own;
   std::vector<FreeBody> bodies;  ///< empty: not looked at
   bool constants = false;        ///< the motions are constants: a node has one unknown
+  std::string other{};           ///< what they are, if no motions
   bool too_many = false;         ///< more than these numbers; then there are no vectors
 
   /// "6 motions of a body that nothing holds: 8,000 nodes from node 0 on".

@@ -21,6 +21,7 @@ class HeldRows;
 class NullSpaceProjector;
 struct DirectReport;
 struct MultigridReport;
+struct NullVectors;
 namespace multigrid {
 class Hierarchy;
 }
@@ -42,6 +43,8 @@ class Preconditioner {
   virtual bool varies() const { return false; }
   /// Removes from r what does not belong to the vectors that M is made for (null_space.h), in stream order. Collective.
   virtual void project([[maybe_unused]] const Dense& r, Stream&) const {}
+  /// Told what A maps to 0, if it was found later than PreconditionerOptions::projector.
+  virtual void take_projector(std::shared_ptr<const NullSpaceProjector>) {}
   /// Told at the start of a solve: residuals begin at about this 2-norm. Does not change M but for rounding.
   virtual void expect([[maybe_unused]] double norm) const {}
   /// z = M·r, in stream order. Collective. Both hold this rank's rows, row-major; they do not overlap.
@@ -58,6 +61,8 @@ class Preconditioner {
   /// The levels of multigrid; null: M is not multigrid. Valid until refresh().
   virtual const MultigridReport* multigrid() const { return nullptr; }
   virtual const multigrid::Hierarchy* hierarchy() const { return nullptr; }
+  /// What it found A to map to 0; null: it does not look. Valid until refresh().
+  virtual const NullVectors* null_vectors() const { return nullptr; }
   /// The factors of A; null: M is no direct solver. Valid until refresh().
   virtual const DirectReport* direct() const { return nullptr; }
 };
@@ -81,7 +86,7 @@ struct PreconditionerOptions {
   FactorOptions factor;            ///< of ilu and ic
   MultigridOptions multigrid;      ///< of multigrid, of the blocks of field_split; its type of values also of ilu and ic
   std::string fields = "auto";     ///< of field_split: fields::split_rows()
-  std::string schur = "auto";      ///< of field_split, of the Schur complement: diagonal, multigrid or auto
+  std::string schur = "auto";      ///< of field_split: fields::SchurInverse
   ProductOptions product;          ///< of products that the preconditioner makes; their columns are those above
 };
 

@@ -13,6 +13,7 @@
 #include "runtime/matrix/held_rows.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/direct/factors.h"
+#include "runtime/solvers/loop/null_space.h"
 #include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/multigrid/asymmetry.h"
 #include "runtime/solvers/multigrid/take_nodes.h"
@@ -28,6 +29,7 @@ class DirectFactors final : public Preconditioner {
       : matrix_(matrix),
         held_(options.held),
         absolute_(options.absolute),
+        projector_(options.projector),
         columns_(options.columns),
         places_(matrix.y_rows()->places_of_rows()),
         factors_(direct::choose_factors(matrix.context())) {
@@ -57,6 +59,8 @@ class DirectFactors final : public Preconditioner {
     });
   }
 
+  void take_projector(std::shared_ptr<const NullSpaceProjector> projector) override { projector_ = std::move(projector); }
+
   void apply(const Dense& r, const Dense& z, Stream& stream) const override {
     matrix_.context().wait(stream, "a vector for the factors");
     const auto rows = static_cast<std::size_t>(r.rows), columns = static_cast<std::size_t>(columns_);
@@ -70,7 +74,11 @@ class DirectFactors final : public Preconditioner {
       mine = to_host(r.data, r.rows * r.columns, r.type, stream);
       each([](double of_r, double& b) { b = of_r; });
     });
+    // What rounding r to f32 left in the null space may become 1e16 times as large, and must go before z is rounded, too.
+    const bool removes = projector_ != nullptr && projector_->type() == ValueType::f32;
+    if (removes) projector_->remove(b_, columns_);
     factors_->solve(b_, columns_);
+    if (removes) projector_->remove(b_, columns_);
     ranks().run_agreed([&] {
       each([](double& of_z, double x) { of_z = x; });
       to_device(z.data, mine, r.type, stream);
@@ -99,6 +107,7 @@ class DirectFactors final : public Preconditioner {
   DistributedMatrix& matrix_;
   const HeldRows* held_;
   bool absolute_;
+  std::shared_ptr<const NullSpaceProjector> projector_;
   int columns_;
   HostVector<std::int64_t> places_;
   std::unique_ptr<direct::Factors> factors_;

@@ -36,6 +36,7 @@ class Multigrid final : public Preconditioner {
   std::int64_t device_bytes() const override { return hierarchy_->device_bytes(); }
   const MultigridReport* multigrid() const override { return &hierarchy_->report(); }
   const multigrid::Hierarchy* hierarchy() const override { return hierarchy_.get(); }
+  const NullVectors* null_vectors() const override { return &hierarchy_->null_vectors(); }
   std::string describe() const override {
     const MultigridReport& report = hierarchy_->report();
     std::string text =

@@ -1,12 +1,15 @@
 // Saddle points by fields.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "runtime/solvers/direct/factors.h"
 #include "runtime/solvers/solver_settings.h"
 #include "tests/runtime/solvers/own_system.h"
 #include "tests/runtime/solvers/test_system.h"
@@ -104,12 +107,76 @@ TEST(FieldSplit, TakesTheConstantApart) {
   }
 }
 
+/// Velocities are known all around, and p is known up to a constant: b, which is not consistent, loses its part there.
+TEST(FieldSplit, RemovesTheConstantOfAClosedFlow) {
+  for (const Flow& flow : {Flow{20}, Flow{20, 0, 0.5}, Flow{20, 0, 0, true}})
+    for (const char* const solver : {"auto", "gmres", "fgmres", "minres"}) {
+      if (flow.wind > 0 && std::string(solver) == "minres") continue;
+      SCOPED_TRACE(std::string(solver) + (flow.wind > 0 ? " with a wind" : flow.permeable ? " of Darcy" : ""));
+      Own own(flow.matrix(), context_of(kHost64), 2);
+      SolverOptions options = split(solver, 2);
+      if (options.solver == "auto") options.preconditioner = "auto";
+      Solver closed(*own.matrix, options);
+      const SolveResult result = closed.solve(*own.b, *own.x);
+      EXPECT_TRUE(result.converged()) << name(result.columns[0].reason) << " after " << result.iterations;
+      EXPECT_LE(result.iterations, 120);
+      EXPECT_EQ(result.null_vectors, 1);
+      EXPECT_EQ(result.null_space, "the constant of the second field, as a pressure without a reference");
+      Context& context = own.context;
+      const HostVector<double> b = own.b->gather(context.stream());
+      HostVector<double> x = own.x->gather(context.stream());
+      if (context.communicator().rank() > 0) continue;
+      for (std::size_t j = 0; j < 2; ++j) {
+        const SolvedColumn& column = result.columns[j];
+        double mean = 0, pressures = 0, squares = 0;
+        for (std::int64_t i = 0; i < own.whole.rows; ++i) {
+          const auto row = static_cast<std::size_t>(i);
+          double r = b[2 * row + j];
+          for (std::int64_t k = own.whole.row_ptr[row]; k < own.whole.row_ptr[row + 1]; ++k)
+            r -= own.whole.values[static_cast<std::size_t>(k)] *
+                 x[2 * static_cast<std::size_t>(own.whole.col_idx[static_cast<std::size_t>(k)]) + j];
+          squares += r * r;
+          if (i % 3 == 2) mean += b[2 * row + j], pressures += x[2 * row + j];
+        }
+        const double removed = std::abs(mean) / static_cast<double>(flow.n);  // its norm in n² rows
+        EXPECT_NEAR(column.removed_from_b, removed, 1e-9 * removed);
+        EXPECT_NEAR(std::sqrt(squares), removed, 1e-6 * column.norm_of_b);
+        EXPECT_NEAR(pressures, 0, 1e-8 * std::abs(pressures) + 1e-6);
+      }
+    }
+}
+
+/// Factors find a pivot of 0, and then the same constant.
+TEST(FieldSplit, FactorsKnowTheConstantOfAClosedFlow) {
+  if (!direct::can_factorise(world())) GTEST_SKIP() << "no library for these ranks";
+  for (const double wind : {0.0, 0.5}) {
+    Own own(Flow{12, 0, wind}.matrix(), context_of(kHost64));
+    SolverOptions options;
+    options.solver = "direct";
+    Solver solver(*own.matrix, options);
+    const SolveResult result = solver.solve(*own.b, *own.x);
+    EXPECT_TRUE(result.converged()) << name(result.columns[0].reason);
+    EXPECT_EQ(result.null_space, "the constant of the second field, as a pressure without a reference");
+    EXPECT_GT(result.columns[0].removed_from_b, 0.01);
+  }
+}
+
 TEST(FieldSplit, SolvesForSeveralColumns) {
   EXPECT_LE(solve({20, 0.01}, split("gmres", 3)), 45);
   EXPECT_LE(solve({20, 0.01}, split("minres", 2)), 80);
 }
 
-TEST(FieldSplit, TakesConvection) { EXPECT_LE(solve({24, 0.01, 0.5}, split("fgmres")), 60); }
+TEST(FieldSplit, TakesConvection) {
+  EXPECT_LE(solve({24, 0.01, 0.5}, split("fgmres")), 60);
+  std::string described;
+  SolverOptions options = split("fgmres");
+  const std::int64_t simple = solve({24, 1e-7, 3}, options);
+  options.preconditioning.schur = "commutator";
+  EXPECT_LT(solve({24, 1e-7, 3}, options, &described), simple);
+  EXPECT_NE(described.find("commutators for the Schur complement"), std::string::npos) << described;
+  options.columns = 3;
+  EXPECT_LT(solve({24, 1e-7, 3}, options), simple);
+}
 
 /// The first block is diagonal: then S is D·F⁻¹·G itself, and multigrid is good for it.
 TEST(FieldSplit, TakesMultigridForDarcy) {
@@ -163,6 +230,10 @@ TEST(FieldSplit, RefusesWhatIsNoSaddlePoint) {
   text = error_of(ErrorKind::input, [&] { Solver(*own.matrix, options); });
   EXPECT_NE(text.find("row 0 of the second field is coupled with no unknown of the first"), std::string::npos) << text;
   EXPECT_THROW(find_solver_setting("fields").set(options, "012"), Error);
+  Own flow(Flow{6, 0.1}.matrix(), context_of(kHost64));
+  options = split("minres"), options.preconditioning.schur = "commutator";
+  text = error_of(ErrorKind::usage, [&] { Solver(*flow.matrix, options); });
+  EXPECT_NE(text.find("commutators make no symmetric preconditioner"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
         "anew" (the aggregates, too). "keep".
     fields: of field_split, for saddle points as of Stokes: a digit for each unknown of a node, as "001" for u, v and p; or
         "auto": the rows whose diagonal is negative, or small beside their other entries. "auto".
-    schur: of field_split: "diagonal" (for Stokes), "multigrid" (for Darcy) or "auto". "auto".
+    schur: of field_split: "diagonal" (for Stokes), "commutator" (for Oseen), "multigrid" (for Darcy) or "auto". "auto".
     null_space: what A maps to 0; it is removed from b and x. "none", "constant" for a matrix with A·1 = 0, "rigid" for bodies
         that nothing holds (needs coordinates), "auto" (default): what multigrid finds. Or vectors that span it, which the
         transpose maps to 0, too: an array with a row for each row of this rank and 1 to 24 columns.
