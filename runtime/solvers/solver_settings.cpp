@@ -181,9 +181,14 @@ std::vector<SolverSetting> make_settings() {
                      [](O& o) -> double& { return o.preconditioning.factor.fill; }),
               "preconditioner", factors),
       used_by(text_of("factor_order",
-                      "the order in which a rank eliminates its rows: natural, rcm (reverse Cuthill-McKee), or auto: rcm "
-                      "where entries lie far from the diagonal",
-                      {"auto", "natural", "rcm"}, [](O& o) -> std::string& { return o.preconditioning.factor.order; }),
+                      "the order in which a rank eliminates its rows: natural, rcm (reverse Cuthill-McKee), colours (rows "
+                      "that are not coupled together: few steps on a GPU, more iterations), or auto: colours on a GPU, else "
+                      "rcm where entries lie far from the diagonal",
+                      {"auto", "natural", "rcm", "colours"},
+                      [](O& o) -> std::string& { return o.preconditioning.factor.order; }),
+              "preconditioner", factors),
+      used_by(count("factor_sweeps", "on a GPU: N Jacobi sweeps of each factor in place of an exact solve; 0: exact", 0, 100,
+                    [](O& o) -> int& { return o.preconditioning.factor.sweeps; }),
               "preconditioner", factors),
       used_by(count("asm_overlap", "1: each rank's factors reach into the rows next to its own", 0, 1,
                     [](O& o) -> int& { return o.preconditioning.factor.overlap; }),

@@ -15,7 +15,7 @@ from pathlib import Path
 from support import PROGRAM, USAGE, CliTest, environment
 
 COMMANDS = ("generate", "partition", "convert", "info", "multiply", "solve", "eigen", "pagerank", "serve", "client", "worker", "predict", "verify-file")
-BENCHMARKS = ("batched", "features", "feeders", "io", "kernels", "papers", "scaling", "spmm")
+BENCHMARKS = ("batched", "factors", "features", "feeders", "io", "kernels", "papers", "scaling", "spmm")
 CLIENT = ("load", "unload", "multiply", "put-values", "status", "watch", "vectors", "make-vector", "put-vector", "get-vector", "delete-vector")
 GENERATORS = ("elasticity", "rmat")
 WITH_TOPICS = (*((c,) for c in (*COMMANDS, "batch")), *(("client", c) for c in CLIENT), *(("generate", g) for g in GENERATORS))

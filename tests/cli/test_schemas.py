@@ -165,8 +165,8 @@ class Schemas(CliTest):
             self.assertIn("IC(1) of blocks of 3, the rows of each rank", factors["preconditioner_note"])
             self.assertIn(f"type {inner}", factors["preconditioner_note"])
             self.assertEqual("and those next to them" in factors["preconditioner_note"], overlap == 1)
-            self.assertEqual([factors[key] for key in ("factor_levels", "drop_tolerance", "factor_fill", "factor_order", "asm_overlap")],
-                             [1, 0, 2, "auto", overlap])
+            self.assertEqual([factors[key] for key in ("factor_levels", "drop_tolerance", "factor_fill", "factor_order", "factor_sweeps",
+                                                             "asm_overlap")], [1, 0, 2, "auto", 0, overlap])
         foretold = self.check("solve-dry-run", "solve", "elasticity:n=12,clamp=0.3", "--dry-run", "--preconditioner", "ic")
         self.assertGreater(foretold["estimated_bytes_a_rank"]["preconditioner"], 1_000_000)
         direct = self.check("solve", "solve", "poisson27:n=4", "--solver", "direct", ranks=2)["direct"]
@@ -239,6 +239,7 @@ class Schemas(CliTest):
                 report = self.check("bench-peers", "bench", bench, work, "--peers", *quick, "f32")
                 self.assertEqual(report["bench"], bench)
         self.check("bench-solve", "bench", "solve", "poisson7:n=5,uniform", "--repetitions", 1, "--backend", "host")
+        self.check("bench-factors", "bench", "factors", "--size", "tiny", "--repetitions", 1, "--backend", "host")
         self.check("bench-io", "bench", "io", "--matrix", "poisson7:n=4", "--repetitions", 1)
         self.check("bench-feeders", "bench", "feeders", "--bytes", "1MB", "--repetitions", 1, "--idle", 0.1, ranks=2)
 

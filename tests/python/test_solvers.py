@@ -29,7 +29,7 @@ class Solvers(unittest.TestCase):
         names = re.findall(r"^(\w+):", shardmat.solver_settings(), re.M)
         given = {"solver": "cg", "preconditioner": "jacobi", "rtol": 1e-3, "atol": 1e-9, "divergence_tolerance": 10.0,
                  "max_iterations": 7, "restart": 5, "gram_schmidt": "modified", "columns": 2, "node_block_size": 1, "degree": 3, "factor_levels": 1,
-                 "drop_tolerance": 0.01, "factor_fill": 3.0, "factor_order": "rcm", "asm_overlap": 1, "null_space": "none",
+                 "drop_tolerance": 0.01, "factor_fill": 3.0, "factor_order": "rcm", "factor_sweeps": 0, "asm_overlap": 1, "null_space": "none",
                  "near_null_space": "constants", "strength": 0.1, "smoother_degree": 3, "smoother": "l1_jacobi", "cycle": "W", "coarse_size": 20, "rank_size": 100, "levels": 3, "inner": "f64", "refresh": "anew",
                  "fields": "auto", "schur": "diagonal",
                  "residual_norm": "preconditioned", "assume_symmetric": True, "variant": "classic", "penalty_rows": "keep",
@@ -42,7 +42,7 @@ class Solvers(unittest.TestCase):
         fits = {"M": {"preconditioner": "auto"}}
         users |= dict.fromkeys(("near_null_space", "strength", "smoother_degree", "smoother", "cycle", "coarse_size", "rank_size", "levels", "inner", "refresh", "coordinates"),
                                {"preconditioner": "multigrid"})
-        users |= dict.fromkeys(("factor_levels", "drop_tolerance", "factor_fill", "factor_order", "asm_overlap"), {"preconditioner": "ic"})
+        users |= dict.fromkeys(("factor_levels", "drop_tolerance", "factor_fill", "factor_order", "factor_sweeps", "asm_overlap"), {"preconditioner": "ic"})
         users |= dict.fromkeys(("fields", "schur"), {"solver": "gmres", "preconditioner": "auto"})
         for name, value in given.items():
             plain = {"solver": "cg", "preconditioner": "none"}

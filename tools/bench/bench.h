@@ -12,6 +12,7 @@ using Benchmark = std::function<int()> (*)(const CommandLine& bench);
 
 std::function<int()> add_bench_batched(const CommandLine& bench);
 std::function<int()> add_bench_feeders(const CommandLine& bench);
+std::function<int()> add_bench_factors(const CommandLine& bench);
 std::function<int()> add_bench_features(const CommandLine& bench);
 std::function<int()> add_bench_io(const CommandLine& bench);
 std::function<int()> add_bench_kernels(const CommandLine& bench);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <numeric>
+#include <type_traits>
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
@@ -82,6 +83,15 @@ class FactorsOf final : public Factors {
       }
     });
   }
+
+  triangles::HostFactors arrays() const override {
+    const auto of = [&](const RowsInOrder<V>& m, bool reversed) {
+      return triangles::TriangleRows{order_.count(), m.start.data(), m.column.data(), m.value.data(), reversed};
+    };
+    return {std::is_same_v<V, float> ? ValueType::f32 : ValueType::f64, kS, of(lower_, false), of(upper_, true),
+            inverse_.data()};
+  }
+  void discard() override { lower_ = {}, upper_ = {}, inverse_ = {}; }
 
   std::int64_t bytes() const override {
     const std::int64_t entries = std::ssize(lower_.value) + std::ssize(upper_.value) + std::ssize(inverse_);

@@ -10,6 +10,7 @@
 
 #include "kernels/base/dense.h"
 #include "kernels/base/types.h"
+#include "kernels/triangles/slices.h"
 #include "runtime/solvers/incomplete/order.h"
 #include "runtime/solvers/incomplete/pattern.h"
 
@@ -27,6 +28,10 @@ class Factors {
   /// called by several threads at once.
   using Rows = std::function<void(std::int64_t begin, std::int64_t end)>;
   virtual void solve(double* x, int columns, const Rows& fill, const Rows& take) const = 0;
+  /// The values of the last factorise(), which may be freed by discard().
+  virtual triangles::HostFactors arrays() const = 0;
+  /// Frees the values: no solve() follows before the next factorise().
+  virtual void discard() = 0;
   virtual std::int64_t bytes() const = 0;
   /// Blocks of L, D and U.
   std::int64_t blocks() const { return pattern_.blocks(); }

@@ -1,11 +1,14 @@
 #include "runtime/solvers/incomplete/order.h"
 
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <numeric>
 #include <utility>
 
+#include "kernels/matrix/adjacency.h"
 #include "kernels/matrix/ordering.h"
+#include "runtime/solvers/multigrid/pairwise.h"
 
 namespace shardmat::incomplete {
 namespace {
@@ -74,14 +77,95 @@ std::vector<std::size_t> colours_between(const SquareRows& a, const Cut& c) {
   return colour;
 }
 
+/// Calls use(the pattern of blocks as a matrix).
+template <class Use>
+auto with_pattern(const SquareRows& a, const Use& use) {
+  const HostVector<std::int64_t> columns(a.column.begin(), a.column.end());
+  const HostVector<double> ones(a.column.size(), 1);
+  return use(CsrView{a.count(), a.count(), a.start, columns, ones});
+}
+
 HostVector<std::int32_t> rcm_order(const SquareRows& a) {
-  HostVector<std::int64_t> columns(a.column.begin(), a.column.end());
-  HostVector<double> ones(a.column.size(), 1);
-  const CsrView view{a.count(), a.count(), a.start, columns, ones};
-  const HostVector<std::int64_t> order = order_by_rcm(view);
+  const HostVector<std::int64_t> order = with_pattern(a, [](const CsrView& pattern) { return order_by_rcm(pattern); });
   HostVector<std::int32_t> rows(order.size());
   std::transform(order.begin(), order.end(), rows.begin(), [](std::int64_t row) { return static_cast<std::int32_t>(row); });
   return rows;
+}
+
+/// ‖A_ij‖ + ‖A_ji‖.
+multigrid::Weights weights_of(const SquareRows& a) {
+  const std::int64_t n = a.count(), entries = a.block_entries();
+  const auto norm = [&](std::int64_t k) {
+    return std::sqrt(std::inner_product(a.block(k), a.block(k) + entries, a.block(k), 0.0));
+  };
+  multigrid::Weights g;
+  g.start.resize(at(n + 1));
+  for (std::int64_t i = 0; i <= n; ++i) g.start[at(i)] = a.start[at(i)] - i;  // without the diagonal
+  g.node.resize(at(g.start.back())), g.weight.resize(g.node.size());
+  parallel_ranges(n, grain_of(n, std::ssize(a.value)), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      for (std::int64_t k = a.start[at(i)], to = g.start[at(i)]; k < a.start[at(i) + 1]; ++k) {
+        const std::int32_t j = a.column[at(k)];
+        if (j == i) continue;
+        const auto row = a.column.begin() + a.start[at(j)], row_end = a.column.begin() + a.start[at(j) + 1],
+                   back = std::lower_bound(row, row_end, static_cast<std::int32_t>(i));
+        g.node[at(to)] = j;
+        g.weight[at(to++)] = norm(k) + (back != row_end && *back == i ? norm(back - a.column.begin()) : 0);
+      }
+  });
+  return g;
+}
+
+/// Rows that stay together, ascending; clusters stand in the order of their first rows.
+struct Clusters {
+  HostVector<std::int32_t> of, start{0}, row;
+  std::int32_t count() const { return static_cast<std::int32_t>(start.size()) - 1; }
+};
+
+/// `of`: of each row, any numbers.
+Clusters clusters_of(const HostVector<std::int32_t>& of, std::int64_t numbers) {
+  Clusters c;
+  HostVector<std::int32_t> number(at(numbers), -1);
+  for (const std::int32_t old : of) {
+    if (number[at(old)] < 0) number[at(old)] = c.count(), c.start.push_back(0);
+    c.of.push_back(number[at(old)]);
+    ++c.start[at(number[at(old)]) + 1];
+  }
+  std::partial_sum(c.start.begin(), c.start.end(), c.start.begin());
+  HostVector<std::int32_t> next = c.start;
+  c.row.resize(of.size());
+  for (std::int32_t i = 0; i < std::ssize(of); ++i) c.row[at(next[at(c.of[at(i)])]++)] = i;
+  return c;
+}
+
+/// The least colour that no cluster within `reach` couplings has, cluster after cluster.
+HostVector<std::int32_t> find_colours(const SquareRows& a, const Clusters& clusters, int reach) {
+  const Adjacency graph = with_pattern(a, [](const CsrView& pattern) { return adjacency_of(pattern); });
+  HostVector<std::int32_t> colour(at(clusters.count()), -1), met;
+  std::vector<std::int32_t> taken_by;  // of each colour: the last cluster that may not have it
+  for (std::int32_t i = 0; i < clusters.count(); ++i) {
+    met.assign(clusters.row.begin() + clusters.start[at(i)], clusters.row.begin() + clusters.start[at(i) + 1]);
+    std::size_t looked = 0;
+    for (int steps = 1; steps <= reach; ++steps)
+      for (const std::size_t ring = met.size(); looked < ring; ++looked)
+        for (const std::int32_t j : graph.of(met[looked])) {
+          if (const std::int32_t taken = colour[at(clusters.of[at(j)])]; taken >= 0) taken_by[at(taken)] = i;
+          if (steps < reach) met.push_back(j);
+        }
+    const auto least = std::find_if(taken_by.begin(), taken_by.end(), [i](std::int32_t other) { return other != i; });
+    colour[at(i)] = static_cast<std::int32_t>(least - taken_by.begin());
+    if (least == taken_by.end()) taken_by.push_back(-1);
+  }
+  return colour;
+}
+
+int pieces_worth(const SquareRows& a, int pieces) {
+  return static_cast<int>(std::min<std::int64_t>(pieces, std::ssize(a.value) / kLeastEntries));
+}
+
+void put_positions(Order& order) {
+  order.position.resize(order.row.size());
+  for (std::int64_t i = 0; i < order.count(); ++i) order.position[at(order.row[at(i)])] = static_cast<std::int32_t>(i);
 }
 
 }  // namespace
@@ -123,7 +207,7 @@ Order find_order(const SquareRows& a, bool rcm, int pieces) {
     order.row.resize(at(n));
     std::iota(order.row.begin(), order.row.end(), 0);
   }
-  pieces = static_cast<int>(std::min<std::int64_t>(pieces, std::ssize(a.value) / kLeastEntries));
+  pieces = pieces_worth(a, pieces);
   Cut c;
   for (; pieces > 1; pieces /= 2) {
     c = cut(a, order.row, pieces);
@@ -149,8 +233,50 @@ Order find_order(const SquareRows& a, bool rcm, int pieces) {
   } else if (n > 0) {
     order.group.push_back(static_cast<std::int32_t>(n)), order.phase.push_back(1);
   }
-  order.position.resize(at(n));
-  for (std::int64_t i = 0; i < n; ++i) order.position[at(order.row[at(i)])] = static_cast<std::int32_t>(i);
+  put_positions(order);
+  return order;
+}
+
+Order order_by_colours(const SquareRows& a, bool symmetric, int levels, bool fills, int pieces) {
+  constexpr int kMostReach = 3;
+  const std::int64_t n = a.count();
+  Clusters clusters;
+  if (symmetric) {
+    HostVector<std::int32_t> each(at(n));
+    std::iota(each.begin(), each.end(), 0);
+    clusters = clusters_of(each, n);
+  } else {
+    const multigrid::Aggregates matched = multigrid::match_pairs(weights_of(a), {}, 0);
+    clusters = clusters_of(matched.of_node, matched.count);
+  }
+  const HostVector<std::int32_t> colour = find_colours(a, clusters, std::min(levels + 1, kMostReach));
+  const std::int32_t colours = n == 0 ? 0 : *std::max_element(colour.begin(), colour.end()) + 1;
+  HostVector<std::int32_t> start(at(colours) + 1, 0);  // rows of each colour
+  for (std::int32_t c = 0; c < clusters.count(); ++c)
+    start[at(colour[at(c)]) + 1] += clusters.start[at(c) + 1] - clusters.start[at(c)];
+  std::partial_sum(start.begin(), start.end(), start.begin());
+  Order order;
+  order.row.resize(at(n));
+  HostVector<char> begins(at(n) + 1, 0);  // a cluster, at each position
+  HostVector<std::int32_t> next = start;
+  for (std::int32_t c = 0; c < clusters.count(); ++c) {
+    std::int32_t& to = next[at(colour[at(c)])];
+    begins[at(to)] = 1;
+    for (std::int32_t k = clusters.start[at(c)]; k < clusters.start[at(c) + 1]; ++k)
+      order.row[at(to++)] = clusters.row[at(k)];
+  }
+  put_positions(order);
+  if (fills || levels >= kMostReach) {
+    if (n > 0) order.group.push_back(static_cast<std::int32_t>(n)), order.phase.push_back(1);
+    return order;
+  }
+  const std::int32_t groups = std::max(1, pieces_worth(a, pieces));
+  for (std::int32_t c = 0; c < colours; ++c) {
+    const std::int32_t begin = start[at(c)], end = start[at(c) + 1], each = (end - begin + groups - 1) / groups;
+    for (std::int32_t i = begin + 1; i <= end; ++i)
+      if (i == end || (begins[at(i)] != 0 && i - order.group.back() >= each)) order.group.push_back(i);
+    order.phase.push_back(order.groups());
+  }
   return order;
 }
 

@@ -1,5 +1,5 @@
 // In which order a rank eliminates its rows, so that threads can do it together: pieces of rows that are not coupled with
-// each other, then the rows between them.
+// each other, then the rows between them; or, for GPUs, rows by colours.
 //
 // Threads: values; nothing here is collective.
 #pragma once
@@ -68,5 +68,12 @@ bool is_scattered(const SquareRows& a);
 /// `rcm`: reverse Cuthill-McKee in place of the order of the matrix. At most `pieces` pieces: fewer where too many rows
 /// would lie between them.
 Order find_order(const SquareRows& a, bool rcm, int pieces);
+
+/// Rows by colours: rows of a colour are not coupled, nor become so by `levels` levels of fill, up to 2. So the triangles
+/// are solved in as many steps as there are colours. Unless `symmetric`, colours are those of up to four rows that are
+/// matched along the strongest couplings and stay together: of convection such factors take up to half the iterations, and
+/// some times the steps. Phases are colours, of about `pieces` groups; `fills`: rows may become coupled all the same, and
+/// all are one group.
+Order order_by_colours(const SquareRows& a, bool symmetric, int levels, bool fills, int pieces);
 
 }  // namespace shardmat::incomplete

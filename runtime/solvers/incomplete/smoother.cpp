@@ -1,9 +1,13 @@
 // Incomplete factors of a rank's rows, without fill and without the couplings with other ranks (incomplete/factors.h): for
 // strong convection and for couplings that are much stronger in one direction, where a polynomial of D⁻¹·A is weak.
 #include <algorithm>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "kernels/base/memory_limits.h"
+#include "kernels/triangles/factor_solve.h"
+#include "runtime/matrix/vectors.h"
 #include "runtime/solvers/incomplete/factors.h"
 #include "runtime/solvers/incomplete/pivot.h"
 #include "runtime/solvers/multigrid/smoother.h"
@@ -43,21 +47,28 @@ class IncompleteSmoother final : public Smoother {
  public:
   IncompleteSmoother(const SmootherInputs& inputs, bool symmetric) : in_(inputs), symmetric_(symmetric) {}
 
-  void take(const NodeRows& a, const HostVector<double>&, double, Stream&) override {
+  void take(const NodeRows& a, const HostVector<double>&, double, Stream& stream) override {
     const int size = size_of_factors(a.row_size);
     const SquareRows own = cut_blocks(incomplete::own_square(a), size);
     if (!factors_) {
-      incomplete::Order order = incomplete::find_order(own, incomplete::is_scattered(own), thread_count());
+      // On a GPU in few steps; in clusters along the strongest couplings, which have to be smoothed.
+      incomplete::Order order = on_host() ? incomplete::find_order(own, incomplete::is_scattered(own), thread_count())
+                                          : incomplete::order_by_colours(own, false, 0, false, thread_count());
       incomplete::Pattern pattern = incomplete::find_pattern(own, order, {}, symmetric_);
       factors_ = incomplete::make_factors(std::move(order), std::move(pattern), size, symmetric_, in_.type);
-      require_memory(in_.device, 8 * own.count() * size * in_.passes.columns(), "the smoother of a level of multigrid");
-      solved_.resize(at(own.count() * size * in_.passes.columns()));
+      if (on_host()) {
+        require_memory(in_.device, 8 * own.count() * size * in_.passes.columns(), "the smoother of a level of multigrid");
+        solved_.resize(at(own.count() * size * in_.passes.columns()));
+      }
     }
     factors_->factorise(own);
+    bytes_ = factors_->bytes();
     size_ = size;
+    if (!on_host()) move_to_gpu(own.count() * size, stream);
   }
 
-  void precondition() const override {
+  void precondition(Stream& stream) const override {
+    if (on_gpu_) return on_gpu_->apply(in_.r, in_.a.x(), in_.type, stream);
     dispatch(in_.type, [&]<class Tag>(Tag) {
       using T = typename Tag::type;
       const T* const r = static_cast<const T*>(in_.r);
@@ -71,17 +82,45 @@ class IncompleteSmoother final : public Smoother {
   void smooth(krylov::Before before, Stream& stream) const override {
     for (int i = 0; i < in_.degree; ++i) {
       if (before != krylov::Before::nothing) in_.a.multiply(-1, 1, in_.r, stream);
-      dispatch(in_.type, [&]<class Tag>(Tag) { step<typename Tag::type>(before); });
+      dispatch(in_.type, [&]<class Tag>(Tag) {
+        on_gpu_ ? step_on_gpu<typename Tag::type>(before, stream) : step<typename Tag::type>(before);
+      });
       before = krylov::Before::step;
     }
   }
 
-  std::int64_t device_bytes() const override { return factors_->bytes() + 8 * std::ssize(solved_); }
+  std::int64_t device_bytes() const override {
+    if (!on_gpu_) return bytes_ + 8 * std::ssize(solved_);
+    return on_gpu_->bytes() + static_cast<std::int64_t>(z_.bytes() + ones_.bytes());
+  }
   std::int64_t smooth_bytes() const override {
-    return in_.degree * (factors_->bytes() + 7 * in_.a.x_bytes()) + (in_.degree - 1) * in_.a.compulsory_bytes(1);
+    return in_.degree * (bytes_ + 7 * in_.a.x_bytes()) + (in_.degree - 1) * in_.a.compulsory_bytes(1);
   }
 
  private:
+  bool on_host() const { return in_.device.backend == Backend::host; }
+
+  void move_to_gpu(std::int64_t unknowns, Stream& stream) {
+    HostVector<std::int32_t> place(at(unknowns));
+    for (std::int64_t i = 0; i < unknowns; ++i)
+      place[at(i)] = factors_->order().row[at(i / size_)] * size_ + static_cast<std::int32_t>(i % size_);
+    on_gpu_.reset();
+    on_gpu_.emplace(factors_->arrays(), place, triangles::Ways{}, in_.passes.columns(), stream);
+    factors_->discard();
+    if (z_.bytes() > 0 || unknowns == 0) return;
+    z_ = Buffer(in_.device, at(unknowns * in_.passes.columns()) * size_of(in_.type));
+    ones_ = Buffer(in_.device, at(unknowns) * size_of(in_.type));
+    to_device(ones_.data(), HostVector<double>(at(unknowns), 1), in_.type, stream);
+  }
+
+  template <class T>
+  void step_on_gpu(krylov::Before before, Stream& stream) const {
+    on_gpu_->apply(in_.r, z_.data(), in_.type, stream);
+    in_.passes.run(krylov::SmoothBlocks<T, 1>{ones_.as<T>(), z_.as<T>(), static_cast<T*>(in_.a.x()), static_cast<T*>(in_.x),
+                                              in_.passes.columns(), static_cast<T>(damping_), T(0), before},
+                   in_.nodes * in_.size, stream);
+  }
+
   /// d = damping·M·r; x gets d, and the d before it if that is a correction.
   template <class T>
   void step(krylov::Before before) const {
@@ -115,7 +154,11 @@ class IncompleteSmoother final : public Smoother {
   int size_ = 1;
   double damping_ = 1;
   std::unique_ptr<incomplete::Factors> factors_;
+  std::int64_t bytes_ = 0;             ///< of the factors
   mutable HostVector<double> solved_;  ///< in the order of elimination
+  std::optional<triangles::FactorSolve> on_gpu_;
+  Buffer z_;     ///< M·r
+  Buffer ones_;  ///< the diagonal that a step takes its share of z by
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,8 +73,11 @@ struct FactorOptions {
   int levels = 0;              ///< entries that come of others by at most so many eliminations
   double drop_tolerance = 0;   ///< above 0: in place of levels, entries that are larger than this share of their row
   double fill = 2;             ///< then the factors have at most so many entries for each of the matrix
-  std::string order = "auto";  ///< of the rows of a rank: natural, rcm, or auto
+  std::string order = "auto";  ///< of the rows of a rank: natural, rcm, colours, or auto
   int overlap = 0;             ///< 1: a rank also takes the rows next to its own
+  int sweeps = 0;              ///< on a GPU, above 0: Jacobi sweeps of each factor in place of exact solves
+  /// On a GPU: factors of more levels are solved in one launch, whose rows wait. None: as is the fastest.
+  std::optional<std::int64_t> most_launches{};
 };
 
 struct PreconditionerOptions {

@@ -184,11 +184,6 @@ void Hierarchy::take_kind(double asymmetry) {
   smoother_ = &find_smoother(options_.smoother != "auto" ? options_.smoother : symmetric_ ? "chebyshev" : "l1_jacobi");
   cycle_ = options_.cycle != "auto" ? options_.cycle : symmetric_ ? "V" : options_.may_vary ? "K" : "W";
   context_.communicator().run_agreed([&] {
-    if (smoother_->on_host_only && context_.device().backend != Backend::host)
-      throw Error(
-          ErrorKind::usage,
-          fmt::format("the smoother {} works on the host only; take the backend host, or another smoother", smoother_->name),
-          "smoother");
     if (!symmetric_ && !smoother_->any_matrix)
       throw Error(
           ErrorKind::usage,

@@ -9,6 +9,7 @@
 #include "comm/communicator.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/blocks/setup.h"
+#include "runtime/matrix/vectors.h"
 #include "runtime/solvers/loop/spectrum.h"
 #include "runtime/solvers/multigrid/block_steps.h"
 
@@ -124,27 +125,26 @@ void Level::take_smoother(const NodeRows& a, const HostVector<double>& inverse, 
 }
 
 double Level::find_growth(Stream& stream) const {
-  double growth = 0, length = 0;
-  dispatch(type_, [&]<class Tag>(Tag) {
-    using T = typename Tag::type;
-    const std::span<T> x(static_cast<T*>(a_.x()), at(nodes_->own() * size_ * passes_->columns()));
-    std::uint64_t state = static_cast<std::uint64_t>(nodes_->first()) + 1;
-    for (T& entry : x) {
-      state = state * 6364136223846793005u + 1442695040888963407u;
-      entry = (state >> 63) == 0 ? T(1) : T(-1);
-    }
-    for (int step = 0; step <= kPowerSteps; ++step) {
-      double squares = 0;
-      for (const T entry : x) squares += static_cast<double>(entry) * static_cast<double>(entry);
-      length = std::sqrt(context_.communicator().all_reduce(squares, Reduction::sum));
-      if (step > 0) growth = length;
-      if (step == kPowerSteps || !(length > 0) || !std::isfinite(length)) break;
-      for (T& entry : x) entry = static_cast<T>(static_cast<double>(entry) / length);
-      a_.multiply(1, 0, r(), stream);
-      a_.wait(stream);
-      smoother_->precondition();
-    }
-  });
+  HostVector<double> x(at(nodes_->own() * size_ * passes_->columns()));
+  std::uint64_t state = static_cast<std::uint64_t>(nodes_->first()) + 1;
+  for (double& entry : x) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    entry = (state >> 63) == 0 ? 1 : -1;
+  }
+  double growth = 0;
+  for (int step = 0; step <= kPowerSteps; ++step) {
+    double squares = 0;
+    for (const double entry : x) squares += entry * entry;
+    const double length = std::sqrt(context_.communicator().all_reduce(squares, Reduction::sum));
+    if (step > 0) growth = length;
+    if (step == kPowerSteps || !(length > 0) || !std::isfinite(length)) break;
+    for (double& entry : x) entry /= length;
+    to_device(a_.x(), x, type_, stream);
+    a_.multiply(1, 0, r(), stream);
+    a_.wait(stream);
+    smoother_->precondition(stream);
+    x = to_host(a_.x(), std::ssize(x), type_, stream);
+  }
   return growth;
 }
 

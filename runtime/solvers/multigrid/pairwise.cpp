@@ -10,15 +10,6 @@ namespace {
 
 constexpr int kRounds = 2;
 
-/// Couplings between nodes or groups of them, without those of one with itself.
-struct Weights {
-  HostVector<std::int64_t> start{0};
-  HostVector<std::int32_t> node;
-  HostVector<double> weight;
-
-  std::int64_t count() const { return std::ssize(start) - 1; }
-};
-
 struct Groups {
   HostVector<std::int32_t> of;  ///< -1: part of none
   std::int64_t count = 0;
@@ -93,6 +84,10 @@ Weights between(const Groups& groups, const Weights& g) {
 Aggregates match_pairs(const NodeRows& a, const CouplingNorms& norms, double strength) {
   HostVector<char> alone;
   Weights g = weights_of(a, norms, alone);
+  return match_pairs(std::move(g), alone, strength);
+}
+
+Aggregates match_pairs(Weights g, const HostVector<char>& alone, double strength) {
   Groups groups = match(g, alone, strength);
   for (int round = 1; round < kRounds; ++round) {
     g = between(groups, g);

@@ -9,9 +9,20 @@
 
 namespace shardmat::multigrid {
 
-/// The weight of a coupling is ‖A_ij‖ + ‖A_ji‖, which is the same in both directions: with the wind and against it. A node
-/// takes its heaviest free neighbour, if that weighs `strength` times its heaviest neighbour at least. Then pairs do the
-/// same.
+/// Couplings between nodes or groups of them, without those of one with itself.
+struct Weights {
+  HostVector<std::int64_t> start{0};
+  HostVector<std::int32_t> node;
+  HostVector<double> weight;
+
+  std::int64_t count() const { return std::ssize(start) - 1; }
+};
+
+/// A node takes its heaviest free neighbour, if that weighs `strength` times its heaviest neighbour at least. Then pairs do
+/// the same. Nodes that are 1 in `alone` are part of none; empty: all are. Weights are the same in both directions.
+Aggregates match_pairs(Weights weights, const HostVector<char>& alone, double strength);
+
+/// The weight of a coupling is ‖A_ij‖ + ‖A_ji‖: with the wind and against it.
 Aggregates match_pairs(const NodeRows& a, const CouplingNorms& norms, double strength);
 
 }  // namespace shardmat::multigrid

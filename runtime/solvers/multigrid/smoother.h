@@ -38,8 +38,8 @@ class Smoother {
   /// Changes x; r: the residual of x. With Before::correction, a.x() is a correction that neither x nor r have yet. At the
   /// end a.x() is the last change of x, and r is the residual of the x before it. Collective.
   virtual void smooth(krylov::Before before, Stream& stream) const = 0;
-  /// a.x() = M·r, without damping. Only if SmootherEntry::needs_damping.
-  virtual void precondition() const {}
+  /// a.x() = M·r, without damping, in stream order. Only if SmootherEntry::needs_damping.
+  virtual void precondition(Stream&) const {}
   /// Steps are so much shorter from now on.
   virtual void damp([[maybe_unused]] double factor) {}
   virtual std::int64_t device_bytes() const = 0;
@@ -53,7 +53,6 @@ struct SmootherEntry {
   bool needs_radius;           ///< an estimate of the largest eigenvalue of D⁻¹·A
   bool any_matrix;             ///< else: for symmetric matrices only
   bool takes_blocks = false;   ///< of the matrix it needs the inverses of the diagonal alone
-  bool on_host_only = false;   ///< it works in host memory
   bool needs_damping = false;  ///< damp() after each take(): steps x += M·r could overshoot
   std::unique_ptr<Smoother> (*make)(const SmootherInputs& inputs) = nullptr;
 };

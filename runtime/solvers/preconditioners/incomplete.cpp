@@ -1,7 +1,7 @@
-// M = the inverse of incomplete factors of each rank's rows (incomplete/factors.h), in host memory: on a GPU, r and z are
-// copied. Without overlap M couples no rows of different ranks. With it, a rank's rows reach into the rows next to its own
-// (additive Schwarz): ilu keeps its own rows of the result (restricted), ic weighs both sides by how many ranks have a row,
-// so that M stays symmetric.
+// M = the inverse of incomplete factors of each rank's rows (incomplete/factors.h). The host makes them, a GPU applies them
+// (kernels/triangles). Without overlap M couples no rows of different ranks. With it, a rank's rows reach into the rows next
+// to its own (additive Schwarz): ilu keeps its own rows of the result (restricted), ic weighs both sides by how many ranks
+// have a row, so that M stays symmetric. Such factors stay in host memory: of a GPU, r and z are copied.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include "kernels/base/kept_arrays.h"
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
+#include "kernels/triangles/factor_solve.h"
 #include "partition/source/partitioner.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
@@ -95,6 +96,11 @@ class Incomplete final : public Preconditioner {
       if (is_half(options.multigrid.inner))
         throw Error(ErrorKind::usage, "incomplete factors are in f64 or f32, not in f16", "inner");
       require_node_block_size(size_, matrix.rows());
+      if (options.factor.sweeps > 0 && (is_on_host() || (options.factor.overlap > 0 && ranks().size() > 1)))
+        throw Error(ErrorKind::usage,
+                    fmt::format("sweeps in place of solves are for factors on a GPU; {} exact",
+                                is_on_host() ? "the host's are" : "those that overlap lie in host memory, and are"),
+                    "factor_sweeps");
     });
     if (size_ > 1 && !matrix.nodes_are_whole()) require_whole_nodes();
     refresh(matrix.context().stream());
@@ -112,29 +118,43 @@ class Incomplete final : public Preconditioner {
       SquareRows a = overlaps_ ? overlapping_square(rows, nodes_, node) : incomplete::own_square(std::move(rows));
       if (!has_pattern_of(a)) take_pattern(a, node);
       factors_->factorise(a);
+      bytes_ = factors_->bytes();
+      if (is_on_gpu()) move_to_gpu(stream);
       start_ = std::move(a.start), column_ = std::move(a.column);
     });
     describe_factors(timer.seconds());
   }
 
   void apply(const Dense& r, const Dense& z, Stream& stream) const override {
-    if (matrix_.context().device().backend == Backend::host && !overlaps_)
-      dispatch(r.type, [&]<class Tag>(Tag) { apply_here<typename Tag::type>(r, z); });
+    if (on_gpu_) on_gpu_->apply(r.data, z.data, r.type, stream);
+    else if (is_on_host() && !overlaps_) dispatch(r.type, [&]<class Tag>(Tag) { apply_here<typename Tag::type>(r, z); });
     else apply_elsewhere(r, z, stream);
     if (held_ != nullptr) held_->clear(z, stream);
   }
-  bool capturable() const override { return matrix_.context().device().backend == Backend::host && !overlaps_; }
+  bool capturable() const override { return !overlaps_; }
   std::int64_t apply_bytes() const override {
     const std::int64_t vector = 8 * matrix_.local_rows() * options_.columns;
-    return factors_->bytes() + 5 * vector;
+    return bytes_ * std::max(1, is_on_gpu() ? options_.factor.sweeps : 0) + 5 * vector;
   }
   std::int64_t device_bytes() const override {
-    return matrix_.context().device().backend == Backend::host ? factors_->bytes() + 8 * std::ssize(x_) : 0;
+    return on_gpu_ ? on_gpu_->bytes() : is_on_host() ? bytes_ + 8 * std::ssize(x_) : 0;
   }
   std::string describe() const override { return text_; }
 
  private:
   Communicator& ranks() const { return matrix_.context().communicator(); }
+  bool is_on_host() const { return matrix_.context().device().backend == Backend::host; }
+  bool is_on_gpu() const { return !is_on_host() && !overlaps_; }
+
+  void move_to_gpu(Stream& stream) {
+    triangles::Ways ways;
+    ways.sweeps = options_.factor.sweeps;
+    ways.most_launches = options_.factor.most_launches.value_or(ways.most_launches);
+    on_gpu_.reset();
+    on_gpu_.emplace(factors_->arrays(), from_, ways, options_.columns, stream);
+    factors_->discard();
+  }
+
   const char* name() const { return symmetric_ ? "ic" : "ilu"; }
 
   /// Blocks that were asked for must not be cut.
@@ -167,8 +187,12 @@ class Incomplete final : public Preconditioner {
 
   void take_pattern(const SquareRows& a, const HostVector<std::int32_t>& node) {
     const std::string& asked = options_.factor.order;
-    rcm_ = asked == "rcm" || (asked == "auto" && incomplete::is_scattered(a));
-    incomplete::Order order = incomplete::find_order(a, rcm_, thread_count());
+    colours_ = asked == "colours" || (asked == "auto" && is_on_gpu() && options_.factor.sweeps == 0);
+    rcm_ = asked == "rcm" || (asked == "auto" && !colours_ && incomplete::is_scattered(a));
+    const bool fills = options_.factor.drop_tolerance > 0;
+    incomplete::Order order =
+        colours_ ? incomplete::order_by_colours(a, symmetric_, fills ? 0 : options_.factor.levels, fills, thread_count())
+                 : incomplete::find_order(a, rcm_, thread_count());
     incomplete::Pattern pattern = incomplete::find_pattern(a, order, options_.factor, symmetric_);
     const HostVector<std::int64_t> rows = matrix_.y_rows()->rows_by_place();
     const std::int64_t own = matrix_.local_rows();
@@ -182,7 +206,7 @@ class Incomplete final : public Preconditioner {
     }
     if (overlaps_ && symmetric_) weigh_ranks();
     factors_ = incomplete::make_factors(std::move(order), std::move(pattern), size_, symmetric_, options_.multigrid.inner);
-    x_.resize(at(a.count() * size_ * options_.columns)), all_.reserve(x_.size());
+    if (!is_on_gpu()) x_.resize(at(a.count() * size_ * options_.columns)), all_.reserve(x_.size());
   }
 
   /// 1 / √(ranks that have a node).
@@ -197,7 +221,7 @@ class Incomplete final : public Preconditioner {
 
   void describe_factors(double seconds) {
     const std::int64_t blocks = ranks().all_reduce(factors_->blocks() * size_ * size_, Reduction::sum),
-                       bytes = ranks().all_reduce(factors_->bytes(), Reduction::sum),
+                       bytes = ranks().all_reduce(bytes_, Reduction::sum),
                        pieces = ranks().all_reduce(
                            std::int64_t{factors_->order().phase.size() > 1 ? factors_->order().phase[1] : 1},
                            Reduction::max),
@@ -209,7 +233,7 @@ class Incomplete final : public Preconditioner {
     text_ = f.drop_tolerance > 0 ? fmt::format("{} with drop tolerance {:g}", symmetric_ ? "ICT" : "ILUT", f.drop_tolerance)
                                  : fmt::format("{}({})", symmetric_ ? "IC" : "ILU", f.levels);
     if (size_ > 1) text_ += fmt::format(" of blocks of {}", size_);
-    if (rcm_ranks > 0) text_ += ", order rcm";
+    if (colours_ || rcm_ranks > 0) text_ += colours_ ? ", order colours" : ", order rcm";
     if (ranks().size() > 1) text_ += fmt::format(", the rows of each rank{}", overlaps_ ? " and those next to them" : "");
     text_ += fmt::format("; {} entries in {}, type {}; ", human_count(blocks), human_bytes(static_cast<double>(bytes)),
                          shardmat::name(options_.multigrid.inner));
@@ -219,7 +243,14 @@ class Incomplete final : public Preconditioner {
       text_ += fmt::format("; {} were met{}: {:g} times the magnitudes of each row were added to its diagonal",
                            symmetric_ ? "pivots of 0 or below" : "pivots of 0",
                            ranks().size() == 1 ? "" : fmt::format(" on {} of the ranks", shifted), shift);
-    if (matrix_.context().device().backend != Backend::host) text_ += "; in host memory, vectors are copied";
+    if (on_gpu_) text_ += describe_solves();
+    else if (!is_on_host()) text_ += "; in host memory, vectors are copied";
+  }
+
+  std::string describe_solves() const {
+    if (options_.factor.sweeps > 0) return fmt::format("; {} Jacobi sweeps of each factor", options_.factor.sweeps);
+    return fmt::format("; {} and {} levels, {}", human_count(on_gpu_->lower_levels()), human_count(on_gpu_->upper_levels()),
+                       on_gpu_->waits() ? "rows wait in one launch each" : "a launch each");
   }
 
   /// Between vectors of T and x_, by position.
@@ -282,7 +313,7 @@ class Incomplete final : public Preconditioner {
         for (std::int64_t j = 0; j < columns; ++j)
           move(entries[i * columns + j], all_[at((places.empty() || !overlaps_ ? i : places[at(i)]) * columns + j)]);
     };
-    if (matrix_.context().device().backend == Backend::host) {
+    if (is_on_host()) {
       dispatch(vector.type, [&]<class Tag>(Tag) { each(static_cast<typename Tag::type*>(vector.data)); });
       return;
     }
@@ -299,13 +330,15 @@ class Incomplete final : public Preconditioner {
   PreconditionerOptions options_;
   bool symmetric_;
   int size_;
-  bool overlaps_ = false, rcm_ = false;
+  bool overlaps_ = false, rcm_ = false, colours_ = false;
   std::shared_ptr<const multigrid::Nodes> nodes_;
   HostVector<std::int64_t> start_;  ///< the pattern that the factors were made for
   HostVector<std::int32_t> column_;
   HostVector<std::int32_t> from_;  ///< where each unknown, in the order of elimination, lies in vectors
   HostVector<double> weight_;      ///< of the nodes of this rank and of its ghosts; empty: 1
   std::unique_ptr<incomplete::Factors> factors_;
+  std::int64_t bytes_ = 0;  ///< of the values and columns of the factors
+  std::optional<triangles::FactorSolve> on_gpu_;
   mutable HostVector<double> x_;    ///< in the order of elimination
   mutable HostVector<double> all_;  ///< in the order of the nodes, ghosts among them
   std::string text_;

@@ -184,7 +184,7 @@ void are_those_of_a_plain_loop(const Case& c) {
                            std::to_string(overlap) + " columns " + std::to_string(columns));
               SolverOptions options = options_for(symmetric ? "ic" : "ilu", c, inner);
               options.columns = columns, options.preconditioning.factor.levels = levels;
-              options.preconditioning.factor.overlap = overlap;
+              options.preconditioning.factor.overlap = overlap, options.preconditioning.factor.order = "natural";
               Solver solver(system.at.matrix, options);
               solver.precondition(system.b, system.x);
               HostVector<double> z = system.x.gather(system.stream()), r = system.b.gather(system.stream());
@@ -347,6 +347,9 @@ TEST(Incomplete, RefuseWhatHasNoFactors) {
   options = options_for("ilu", kHost64);
   options.preconditioning.node_block_size = 7;
   EXPECT_NE(refusal(ErrorKind::usage, zeros, options).find("1 to 6"), std::string::npos);
+  options = options_for("ilu", kHost64);
+  options.preconditioning.factor.sweeps = 2;
+  EXPECT_NE(refusal(ErrorKind::usage, grid, options).find("on a GPU; the host's are exact"), std::string::npos);
 }
 
 /// New values give what a new solver gives, bit by bit.
@@ -389,7 +392,7 @@ TEST(Incomplete, OrderScatteredRows) {
   });
   if (world().size() > 1) GTEST_SKIP() << "the rows of a rank are hardly coupled";
   std::int64_t of_natural = 0;
-  for (const char* const order : {"natural", "auto"}) {
+  for (const char* const order : {"natural", "auto", "colours"}) {
     Own own(scattered, context_of(kHost64));
     SolverOptions options = options_for("ilu", kHost64);
     options.preconditioning.factor.order = order;
@@ -398,11 +401,148 @@ TEST(Incomplete, OrderScatteredRows) {
     EXPECT_EQ(solver.preconditioner().describe().find("order rcm") != std::string::npos, is_auto);
     const SolveResult result = solver.solve(*own.b, *own.x);
     EXPECT_TRUE(result.converged());
-    if (is_auto) {
-      EXPECT_LT(result.iterations, of_natural);
-    }
-    of_natural = result.iterations;
+    if (order == std::string_view("natural")) of_natural = result.iterations;
+    else EXPECT_LT(result.iterations, of_natural);
   }
+}
+
+/// A grid of nodes with dense blocks of `size` unknowns.
+HostCsr grid_of_blocks(std::int64_t size, bool symmetric) {
+  constexpr std::int64_t kAcross = 9, kNodes = kAcross * kAcross * 4;
+  return csr_of(kNodes * size, [&](std::int64_t i, const auto& entry) {
+    const std::int64_t node = i / size;
+    for (const std::int64_t step :
+         {-kAcross * kAcross, -kAcross, std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}, kAcross, kAcross * kAcross}) {
+      const std::int64_t other = node + step;
+      if (other < 0 || other >= kNodes) continue;
+      for (std::int64_t u = 0; u < size; ++u) {
+        const std::int64_t j = other * size + u, low = std::min(i, j), high = std::max(i, j);
+        const double upstream = symmetric || step >= 0 ? 1 : 3;
+        entry(j, i == j ? 16.0 * static_cast<double>(size)
+                        : -upstream * static_cast<double>((low * 31 + high * 17) % 11 + 1) / 11);
+      }
+    }
+  });
+}
+
+/// What a GPU does is what the host does with the same factors, in any order, of blocks of any size.
+void are_applied_as_on_the_host(const Case& c) {
+  struct Asked {
+    const char* order;
+    int levels;
+    double tolerance;
+    std::int64_t most_launches;
+  };
+  const std::vector<Asked> all{{"natural", 0, 0, 0}, {"colours", 0, 0, 32}, {"colours", 1, 0, 1000}, {"rcm", 0, 1e-3, 0}};
+  for (const std::int64_t size : {1, 2, 3, 6})
+    for (const bool symmetric : {false, true}) {
+      const HostCsr a = grid_of_blocks(size, symmetric);
+      for (const Asked& asked : all)
+        for (const std::int64_t columns : {1, 3})
+          for (const ValueType inner : {ValueType::f64, ValueType::f32}) {
+            SCOPED_TRACE(std::string(symmetric ? "ic " : "ilu ") + asked.order + " levels " + std::to_string(asked.levels) +
+                         " size " + std::to_string(size) + " columns " + std::to_string(columns));
+            HostVector<double> expected;
+            for (const Case& where : {Case{BackendChoice::host, c.type}, c}) {
+              Own own(a, context_of(where), columns, {c.type, false, size});
+              SolverOptions options = options_for(symmetric ? "ic" : "ilu", c, inner);
+              options.columns = static_cast<int>(columns);
+              options.preconditioning.node_block_size = static_cast<int>(size);
+              FactorOptions& factor = options.preconditioning.factor;
+              factor.order = asked.order, factor.levels = asked.levels, factor.drop_tolerance = asked.tolerance;
+              factor.most_launches = asked.most_launches;
+              Solver solver(*own.matrix, options);
+              for (int time = 0; time < 2; ++time) {  // the second one of new values
+                if (time == 1) {
+                  HostCsr stiffer = a;
+                  for (double& value : stiffer.values) value *= value > 0 ? 3 : 1.25;
+                  own.update(std::move(stiffer));
+                  solver.refresh();
+                }
+                solver.precondition(*own.b, *own.x);
+              }
+              const HostVector<double> z = own.x->own(own.context.stream());
+              if (expected.empty()) {
+                expected = z;
+                continue;
+              }
+              ASSERT_EQ(z.size(), expected.size());
+              double worst = 0, largest = 0;
+              for (std::size_t i = 0; i < z.size(); ++i) {
+                const double error = std::abs(z[i] - expected[i]);
+                worst = error <= worst ? worst : error, largest = std::max(largest, std::abs(expected[i]));
+              }
+              const bool exact = inner == ValueType::f64 && c.type == ValueType::f64;
+              EXPECT_LE(worst, (exact ? 1e-12 : 1e-5) * largest);
+            }
+          }
+    }
+}
+TEST(GpuIncomplete, AreAppliedAsOnTheHostF64) { on_gpus(are_applied_as_on_the_host, kCuda64); }
+TEST(GpuIncomplete, AreAppliedAsOnTheHostF32) { on_gpus(are_applied_as_on_the_host, kCuda32); }
+TEST(MultiGpuIncomplete, AreAppliedAsOnTheHostF64) { on_gpus(are_applied_as_on_the_host, kCuda64); }
+
+/// With many sweeps they are the exact factors; with few, solves converge all the same.
+void are_applied_by_sweeps(const Case& c) {
+  for (const bool symmetric : {false, true})
+    for (const std::int64_t size : {1, 3}) {
+      Own own(grid_of_blocks(size, symmetric), context_of(c), 1, {c.type, false, size});
+      SolverOptions options = options_for(symmetric ? "ic" : "ilu", c);
+      options.preconditioning.node_block_size = static_cast<int>(size);
+      HostVector<double> exact;
+      for (const int sweeps : {0, 60, 1, 3}) {
+        SCOPED_TRACE(sweeps);
+        options.preconditioning.factor.order = "natural", options.preconditioning.factor.sweeps = sweeps;
+        Solver solver(*own.matrix, options);
+        EXPECT_EQ(solver.preconditioner().describe().find("Jacobi sweeps") != std::string::npos, sweeps > 0);
+        solver.precondition(*own.b, *own.x);
+        const HostVector<double> z = own.x->own(own.context.stream());
+        if (sweeps == 0) exact = z;
+        for (std::size_t i = 0; sweeps == 60 && i < z.size(); ++i)
+          ASSERT_NEAR(z[i], exact[i], c.type == ValueType::f64 ? 1e-10 : 1e-5);
+        own.x->fill(0, own.context.stream());
+        EXPECT_TRUE(solver.solve(*own.b, *own.x).converged());
+        EXPECT_LE(own.backward_error(), c.type == ValueType::f64 ? 1e-8 : 1e-3);
+      }
+    }
+}
+TEST(GpuIncomplete, AreAppliedBySweepsF64) { on_gpus(are_applied_by_sweeps, kCuda64); }
+TEST(GpuIncomplete, AreAppliedBySweepsF32) { on_gpus(are_applied_by_sweeps, kCuda32); }
+TEST(MultiGpuIncomplete, AreAppliedBySweepsF64) { on_gpus(are_applied_by_sweeps, kCuda64); }
+
+/// Rows of a colour are coupled in no way but within a cluster of four, also after fill, and groups do not cut clusters.
+TEST(Incomplete, ColoursAreNotCoupled) {
+  for (const bool symmetric : {false, true})
+    for (const int levels : {0, 1}) {
+      const HostCsr grid = whole_matrix("convection_diffusion:nx=41,ny=30,nz=23,peclet=2,wind=rotating");
+      incomplete::SquareRows a{1, grid.row_ptr, {}, grid.values};
+      for (const std::int64_t column : grid.col_idx) a.column.push_back(static_cast<std::int32_t>(column));
+      const incomplete::Order order = incomplete::order_by_colours(a, symmetric, levels, false, 3);
+      HostVector<std::int32_t> sorted = order.row;
+      std::sort(sorted.begin(), sorted.end());
+      for (std::int64_t i = 0; i < a.count(); ++i) ASSERT_EQ(sorted[at(i)], i);
+      for (std::int64_t i = 0; i < a.count(); ++i) ASSERT_EQ(order.row[at(order.position[at(i)])], i);
+      EXPECT_LT(std::ssize(order.phase), levels == 0 ? 12 : 80);
+      if (symmetric && levels == 0) {
+        EXPECT_EQ(order.phase.size(), 3U) << "a grid of 7 points has two colours";
+      }
+      HostVector<std::int32_t> group(at(a.count())), phase(at(a.count()));
+      for (std::size_t p = 0; p + 1 < order.phase.size(); ++p)
+        for (std::int32_t g = order.phase[p]; g < order.phase[p + 1]; ++g)
+          for (std::int32_t i = order.group[at(g)]; i < order.group[at(g) + 1]; ++i)
+            group[at(i)] = g, phase[at(i)] = static_cast<std::int32_t>(p);
+      FactorOptions options;
+      options.levels = levels;
+      const incomplete::Pattern pattern = incomplete::find_pattern(a, order, options, symmetric);
+      for (std::int64_t i = 0; i < a.count(); ++i)
+        for (std::int64_t k = pattern.start[at(i)]; k < pattern.start[at(i + 1)]; ++k) {
+          const std::int64_t j = pattern.column[at(k)];
+          if (i == j || phase[at(i)] != phase[at(j)]) continue;
+          ASSERT_EQ(group[at(i)], group[at(j)]);
+          ASSERT_FALSE(symmetric);
+          ASSERT_LT(std::abs(i - j), 4);
+        }
+    }
 }
 
 /// Pieces that threads take: complete, not coupled, and with the same bits however many threads there are.

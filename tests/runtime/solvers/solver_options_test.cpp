@@ -84,6 +84,7 @@ TEST(Solver, RefusesOptionsThatDifferOverTheRanks) {
       {"drop_tolerance", [](SolverOptions& o) { o.preconditioning.factor.drop_tolerance = 1e-2; }},
       {"factor_fill", [](SolverOptions& o) { o.preconditioning.factor.fill = 5; }},
       {"factor_order", [](SolverOptions& o) { o.preconditioning.factor.order = "rcm"; }},
+      {"factor_sweeps", [](SolverOptions& o) { o.preconditioning.factor.sweeps = 2; }},
       {"asm_overlap", [](SolverOptions& o) { o.preconditioning.factor.overlap = 1; }},
       {"near_null_space", [](SolverOptions& o) { o.preconditioning.multigrid.near_null_space = "constants"; }},
       {"strength", [](SolverOptions& o) { o.preconditioning.multigrid.strength = 0.25; }},
