@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,7 +36,6 @@ namespace {
 
 constexpr int kTogether = 10;                            ///< applications in a graph
 constexpr std::int64_t kNever = 0, kAlways = 1'000'000;  ///< levels that have a launch each
-constexpr std::int64_t kMostLaunches = 3000;
 
 constexpr MatrixClass kSystems[] = {
     {"convection, rotating",
@@ -131,7 +129,7 @@ class Run {
 
   void measure(const std::string& matrix) {
     SolveSystem system(matrix, "", context_);
-    const bool symmetric = probe_symmetry(system.matrix().product(), context_.stream()).symmetric;
+    const bool symmetric = probe_symmetry(*system.matrix().product(), context_.stream()).symmetric;
     for (const Design& design : designs(on_host())) {
       std::vector<Cell> row{Cell::word(matrix), Cell::count(system.matrix().rows()), Cell::count(system.matrix().nnz()),
                             Cell::word(symmetric ? "ic" : "ilu")};

@@ -60,14 +60,14 @@ class Triangle {
         start_(upload(rows_.start, stream)),
         column_(upload(rows_.column, stream)),
         value_(upload(rows_.value, stream)) {
-    for (std::int64_t i = 0; i < n_; ++i) r_.push_back(static_cast<V>((i * 7 % 17 - 8) / 8.0));
+    for (std::int64_t i = 0; i < n_; ++i) r_.push_back(static_cast<V>(static_cast<double>(i * 7 % 17 - 8) / 8));
     of_r_ = upload(r_, stream), of_x_ = Buffer(stream.device(), of_r_.bytes());
     using cuda::check;
     check(cusparseCreateCsr(&matrix_.handle, n_, n_, std::ssize(rows_.column), start_.data(), column_.data(), value_.data(),
                             CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, kType),
           "cusparseCreateCsr");
-    const cusparseFillMode_t fill = t.reversed ? CUSPARSE_FILL_MODE_UPPER : CUSPARSE_FILL_MODE_LOWER;
-    const cusparseDiagType_t diagonal = CUSPARSE_DIAG_TYPE_UNIT;
+    cusparseFillMode_t fill = t.reversed ? CUSPARSE_FILL_MODE_UPPER : CUSPARSE_FILL_MODE_LOWER;
+    cusparseDiagType_t diagonal = CUSPARSE_DIAG_TYPE_UNIT;
     check(cusparseSpMatSetAttribute(matrix_.handle, CUSPARSE_SPMAT_FILL_MODE, &fill, sizeof fill),
           "cusparseSpMatSetAttribute");
     check(cusparseSpMatSetAttribute(matrix_.handle, CUSPARSE_SPMAT_DIAG_TYPE, &diagonal, sizeof diagonal),

@@ -427,17 +427,17 @@ HostCsr grid_of_blocks(std::int64_t size, bool symmetric) {
 
 /// What a GPU does is what the host does with the same factors, in any order, of blocks of any size.
 void are_applied_as_on_the_host(const Case& c) {
-  struct Asked {
+  struct Wanted {
     const char* order;
     int levels;
     double tolerance;
     std::int64_t most_launches;
   };
-  const std::vector<Asked> all{{"natural", 0, 0, 0}, {"colours", 0, 0, 32}, {"colours", 1, 0, 1000}, {"rcm", 0, 1e-3, 0}};
+  const std::vector<Wanted> all{{"natural", 0, 0, 0}, {"colours", 0, 0, 32}, {"colours", 1, 0, 1000}, {"rcm", 0, 1e-3, 0}};
   for (const std::int64_t size : {1, 2, 3, 6})
     for (const bool symmetric : {false, true}) {
       const HostCsr a = grid_of_blocks(size, symmetric);
-      for (const Asked& asked : all)
+      for (const Wanted& asked : all)
         for (const std::int64_t columns : {1, 3})
           for (const ValueType inner : {ValueType::f64, ValueType::f32}) {
             SCOPED_TRACE(std::string(symmetric ? "ic " : "ilu ") + asked.order + " levels " + std::to_string(asked.levels) +
