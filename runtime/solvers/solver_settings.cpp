@@ -11,6 +11,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
+#include "runtime/solvers/incomplete/order.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/named.h"
 #include "runtime/solvers/method_choice.h"
@@ -131,6 +132,22 @@ SolverSetting relative_tolerance() {
   return s;
 }
 
+/// Programs may also say clusters:N (incomplete::matching_of()).
+SolverSetting factor_order() {
+  const std::vector<std::string> choices{"auto", "natural", "rcm", "colours", "clusters"};
+  return word(
+      "factor_order",
+      "the order in which a rank eliminates its rows: natural, rcm (reverse Cuthill-McKee), colours (rows that are not "
+      "coupled together: few steps on a GPU, more iterations), clusters (colours of small groups of strongly coupled rows: "
+      "between both), or auto: clusters on a GPU, else rcm where entries lie far from the diagonal",
+      choices, [](const SolverOptions& o) { return o.preconditioning.factor.order; },
+      [choices](SolverOptions& o, const std::string& text) {
+        const bool known = std::find(choices.begin(), choices.end(), text) != choices.end();
+        if (!known && !incomplete::matching_of(text)) refuse("factor_order", join_choices(choices), text);
+        o.preconditioning.factor.order = text;
+      });
+}
+
 std::vector<SolverSetting> make_settings() {
   using O = SolverOptions;
   const std::string kAuto(kAutomaticPreconditioner);
@@ -180,13 +197,7 @@ std::vector<SolverSetting> make_settings() {
       used_by(number("factor_fill", "with a drop tolerance: at most X times the entries of the matrix", 0, true,
                      [](O& o) -> double& { return o.preconditioning.factor.fill; }),
               "preconditioner", factors),
-      used_by(text_of("factor_order",
-                      "the order in which a rank eliminates its rows: natural, rcm (reverse Cuthill-McKee), colours (rows "
-                      "that are not coupled together: few steps on a GPU, more iterations), or auto: colours on a GPU, else "
-                      "rcm where entries lie far from the diagonal",
-                      {"auto", "natural", "rcm", "colours"},
-                      [](O& o) -> std::string& { return o.preconditioning.factor.order; }),
-              "preconditioner", factors),
+      used_by(factor_order(), "preconditioner", factors),
       used_by(count("factor_sweeps", "on a GPU: N Jacobi sweeps of each factor in place of an exact solve; 0: exact", 0, 100,
                     [](O& o) -> int& { return o.preconditioning.factor.sweeps; }),
               "preconditioner", factors),

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,22 +71,29 @@ struct Design {
 std::vector<Design> designs(bool on_host) {
   constexpr auto kF32 = ValueType::f32, kF64 = ValueType::f64;
   if (on_host)
-    return {{"host", "natural", kF32}, {"host", "rcm", kF32}, {"host", "colours", kF32}, {"host", "natural", kF64}};
+    return {{"host", "natural", kF32},    {"host", "rcm", kF32},        {"host", "colours", kF32},
+            {"host", "clusters:2", kF32}, {"host", "clusters:3", kF32}, {"host", "clusters:4", kF32},
+            {"host", "clusters:6", kF32}, {"host", "natural", kF64}};
   return {{"rows wait", "natural", kF32},
           {"rows wait", "natural", kF64},
-          {"rows wait", "rcm", kF32},
           {"a launch a level", "natural", kF32, 0, kAlways},
           {"a launch a level", "colours", kF32, 0, kAlways},
           {"a launch a level", "colours", kF64, 0, kAlways},
           {"rows wait", "colours", kF32},
+          {"a launch a level", "clusters:2", kF32, 0, kAlways},
+          {"rows wait", "clusters:2", kF32},
+          {"a launch a level", "clusters:3", kF32, 0, kAlways},
+          {"rows wait", "clusters:3", kF32},
+          {"rows wait", "clusters:4", kF32},
+          {"rows wait", "clusters:6", kF32},
           {"1 sweep", "natural", kF32, 1},
           {"2 sweeps", "natural", kF32, 2},
           {"3 sweeps", "natural", kF32, 3},
           {"5 sweeps", "natural", kF32, 5},
-          {"2 sweeps", "colours", kF32, 2},
+          {"2 sweeps", "clusters:2", kF32, 2},
           {"cuSPARSE SpSV", "natural", kF32, 0, 0, true},
           {"cuSPARSE SpSV", "natural", kF64, 0, 0, true},
-          {"cuSPARSE SpSV", "colours", kF32, 0, 0, true}};
+          {"cuSPARSE SpSV", "clusters:3", kF32, 0, 0, true}};
 }
 
 double median(std::vector<double> values) {
@@ -202,8 +210,9 @@ class Run {
     const incomplete::SquareRows a = incomplete::own_square(multigrid::take_nodes(system.matrix(), size, nullptr, stream));
     const FactorOptions& f = options_.factor;
     const bool fills = f.drop_tolerance > 0;
-    incomplete::Order order = design.order == "colours"
-                                  ? incomplete::order_by_colours(a, symmetric, fills ? 0 : f.levels, fills, thread_count())
+    const std::optional<int> matching = incomplete::matching_of(design.order);
+    incomplete::Order order = matching
+                                  ? incomplete::order_by_colours(a, *matching, fills ? 0 : f.levels, fills, thread_count())
                                   : incomplete::find_order(a, design.order == "rcm", thread_count());
     incomplete::Pattern pattern = incomplete::find_pattern(a, order, f, symmetric);
     const auto factors = incomplete::make_factors(std::move(order), std::move(pattern), size, symmetric, design.type);

@@ -237,16 +237,16 @@ Order find_order(const SquareRows& a, bool rcm, int pieces) {
   return order;
 }
 
-Order order_by_colours(const SquareRows& a, bool symmetric, int levels, bool fills, int pieces) {
+Order order_by_colours(const SquareRows& a, int matching, int levels, bool fills, int pieces) {
   constexpr int kMostReach = 3;
   const std::int64_t n = a.count();
   Clusters clusters;
-  if (symmetric) {
+  if (matching == 0) {
     HostVector<std::int32_t> each(at(n));
     std::iota(each.begin(), each.end(), 0);
     clusters = clusters_of(each, n);
   } else {
-    const multigrid::Aggregates matched = multigrid::match_pairs(weights_of(a), {}, 0);
+    const multigrid::Aggregates matched = multigrid::match_pairs(weights_of(a), {}, 0, matching);
     clusters = clusters_of(matched.of_node, matched.count);
   }
   const HostVector<std::int32_t> colour = find_colours(a, clusters, std::min(levels + 1, kMostReach));
@@ -278,6 +278,16 @@ Order order_by_colours(const SquareRows& a, bool symmetric, int levels, bool fil
     order.phase.push_back(order.groups());
   }
   return order;
+}
+
+std::optional<int> matching_of(const std::string& order) {
+  constexpr int kUsual = 3;
+  const std::string clusters = "clusters:";
+  if (order == "colours") return 0;
+  if (order == "clusters") return kUsual;
+  const bool one_digit = order.size() == clusters.size() + 1 && order.back() >= '1' && order.back() <= '9';
+  if (one_digit && order.compare(0, clusters.size(), clusters) == 0) return order.back() - '0';
+  return std::nullopt;
 }
 
 }  // namespace shardmat::incomplete

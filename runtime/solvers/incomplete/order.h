@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "kernels/base/host_vector.h"
@@ -70,10 +72,13 @@ bool is_scattered(const SquareRows& a);
 Order find_order(const SquareRows& a, bool rcm, int pieces);
 
 /// Rows by colours: rows of a colour are not coupled, nor become so by `levels` levels of fill, up to 2. So the triangles
-/// are solved in as many steps as there are colours. Unless `symmetric`, colours are those of up to four rows that are
-/// matched along the strongest couplings and stay together: of convection such factors take up to half the iterations, and
-/// some times the steps. Phases are colours, of about `pieces` groups; `fills`: rows may become coupled all the same, and
-/// all are one group.
-Order order_by_colours(const SquareRows& a, bool symmetric, int levels, bool fills, int pieces);
+/// are solved in as many steps as there are colours. With `matching` above 0, colours are those of clusters of up to
+/// 2^matching rows, which are matched along the strongest couplings and stay together: more steps, fewer iterations.
+/// Phases are colours, of about `pieces` groups; `fills`: rows may become coupled all the same, and all are one group.
+Order order_by_colours(const SquareRows& a, int matching, int levels, bool fills, int pieces);
+
+/// Of an order's name: 0 for colours; for clusters the usual one, and N for clusters:N, which measurements ask for. None: it
+/// has no colours.
+std::optional<int> matching_of(const std::string& order);
 
 }  // namespace shardmat::incomplete

@@ -53,7 +53,7 @@ class IncompleteSmoother final : public Smoother {
     if (!factors_) {
       // On a GPU in few steps; in clusters along the strongest couplings, which have to be smoothed.
       incomplete::Order order = on_host() ? incomplete::find_order(own, incomplete::is_scattered(own), thread_count())
-                                          : incomplete::order_by_colours(own, false, 0, false, thread_count());
+                                          : incomplete::order_by_colours(own, 2, 0, false, thread_count());
       incomplete::Pattern pattern = incomplete::find_pattern(own, order, {}, symmetric_);
       factors_ = incomplete::make_factors(std::move(order), std::move(pattern), size, symmetric_, in_.type);
       if (on_host()) {

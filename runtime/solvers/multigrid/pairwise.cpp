@@ -84,12 +84,12 @@ Weights between(const Groups& groups, const Weights& g) {
 Aggregates match_pairs(const NodeRows& a, const CouplingNorms& norms, double strength) {
   HostVector<char> alone;
   Weights g = weights_of(a, norms, alone);
-  return match_pairs(std::move(g), alone, strength);
+  return match_pairs(std::move(g), alone, strength, kRounds);
 }
 
-Aggregates match_pairs(Weights g, const HostVector<char>& alone, double strength) {
+Aggregates match_pairs(Weights g, const HostVector<char>& alone, double strength, int rounds) {
   Groups groups = match(g, alone, strength);
-  for (int round = 1; round < kRounds; ++round) {
+  for (int round = 1; round < rounds; ++round) {
     g = between(groups, g);
     const Groups pairs = match(g, {}, strength);
     for (std::int32_t& of : groups.of)

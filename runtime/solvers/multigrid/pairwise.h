@@ -19,8 +19,9 @@ struct Weights {
 };
 
 /// A node takes its heaviest free neighbour, if that weighs `strength` times its heaviest neighbour at least. Then pairs do
-/// the same. Nodes that are 1 in `alone` are part of none; empty: all are. Weights are the same in both directions.
-Aggregates match_pairs(Weights weights, const HostVector<char>& alone, double strength);
+/// the same, `rounds` times in all. Nodes that are 1 in `alone` are part of none; empty: all are. Weights are the same in
+/// both directions.
+Aggregates match_pairs(Weights weights, const HostVector<char>& alone, double strength, int rounds);
 
 /// The weight of a coupling is ‖A_ij‖ + ‖A_ji‖: with the wind and against it.
 Aggregates match_pairs(const NodeRows& a, const CouplingNorms& norms, double strength);

@@ -36,6 +36,7 @@ using incomplete::SquareRows;
 using multigrid::at;
 using multigrid::NodeRows;
 
+constexpr const char* kOrderOnGpu = "clusters";
 constexpr double kMostAsymmetry = 1e-8;  ///< of ‖A − Aᵀ‖ / ‖A‖
 
 /// The nodes of `rows`, with those ghosts alone that its entries name: an exchange may bring more. Collective.
@@ -187,12 +188,14 @@ class Incomplete final : public Preconditioner {
 
   void take_pattern(const SquareRows& a, const HostVector<std::int32_t>& node) {
     const std::string& asked = options_.factor.order;
-    colours_ = asked == "colours" || (asked == "auto" && is_on_gpu() && options_.factor.sweeps == 0);
-    rcm_ = asked == "rcm" || (asked == "auto" && !colours_ && incomplete::is_scattered(a));
+    order_ = asked;
+    if (asked == "auto") order_ = is_on_gpu() && options_.factor.sweeps == 0 ? kOrderOnGpu : "natural";
+    if (asked == "auto" && order_ == "natural" && incomplete::is_scattered(a)) order_ = "rcm";
+    const std::optional<int> matching = incomplete::matching_of(order_);
     const bool fills = options_.factor.drop_tolerance > 0;
     incomplete::Order order =
-        colours_ ? incomplete::order_by_colours(a, symmetric_, fills ? 0 : options_.factor.levels, fills, thread_count())
-                 : incomplete::find_order(a, rcm_, thread_count());
+        matching ? incomplete::order_by_colours(a, *matching, fills ? 0 : options_.factor.levels, fills, thread_count())
+                 : incomplete::find_order(a, order_ == "rcm", thread_count());
     incomplete::Pattern pattern = incomplete::find_pattern(a, order, options_.factor, symmetric_);
     const HostVector<std::int64_t> rows = matrix_.y_rows()->rows_by_place();
     const std::int64_t own = matrix_.local_rows();
@@ -225,7 +228,7 @@ class Incomplete final : public Preconditioner {
                        pieces = ranks().all_reduce(
                            std::int64_t{factors_->order().phase.size() > 1 ? factors_->order().phase[1] : 1},
                            Reduction::max),
-                       rcm_ranks = ranks().all_reduce(std::int64_t{rcm_}, Reduction::sum),
+                       rcm_ranks = ranks().all_reduce(std::int64_t{order_ == "rcm"}, Reduction::sum),
                        shifted = ranks().all_reduce(std::int64_t{factors_->shift() > 0}, Reduction::sum);
     const double slowest = ranks().all_reduce(seconds, Reduction::max),
                  shift = ranks().all_reduce(factors_->shift(), Reduction::max);
@@ -233,7 +236,8 @@ class Incomplete final : public Preconditioner {
     text_ = f.drop_tolerance > 0 ? fmt::format("{} with drop tolerance {:g}", symmetric_ ? "ICT" : "ILUT", f.drop_tolerance)
                                  : fmt::format("{}({})", symmetric_ ? "IC" : "ILU", f.levels);
     if (size_ > 1) text_ += fmt::format(" of blocks of {}", size_);
-    if (colours_ || rcm_ranks > 0) text_ += colours_ ? ", order colours" : ", order rcm";
+    if (incomplete::matching_of(order_)) text_ += ", order " + order_;
+    else if (rcm_ranks > 0) text_ += ", order rcm";
     if (ranks().size() > 1) text_ += fmt::format(", the rows of each rank{}", overlaps_ ? " and those next to them" : "");
     text_ += fmt::format("; {} entries in {}, type {}; ", human_count(blocks), human_bytes(static_cast<double>(bytes)),
                          shardmat::name(options_.multigrid.inner));
@@ -330,7 +334,8 @@ class Incomplete final : public Preconditioner {
   PreconditionerOptions options_;
   bool symmetric_;
   int size_;
-  bool overlaps_ = false, rcm_ = false, colours_ = false;
+  bool overlaps_ = false;
+  std::string order_;  ///< that was taken
   std::shared_ptr<const multigrid::Nodes> nodes_;
   HostVector<std::int64_t> start_;  ///< the pattern that the factors were made for
   HostVector<std::int32_t> column_;

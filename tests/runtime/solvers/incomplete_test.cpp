@@ -392,7 +392,7 @@ TEST(Incomplete, OrderScatteredRows) {
   });
   if (world().size() > 1) GTEST_SKIP() << "the rows of a rank are hardly coupled";
   std::int64_t of_natural = 0;
-  for (const char* const order : {"natural", "auto", "colours"}) {
+  for (const char* const order : {"natural", "auto", "clusters"}) {
     Own own(scattered, context_of(kHost64));
     SolverOptions options = options_for("ilu", kHost64);
     options.preconditioning.factor.order = order;
@@ -433,7 +433,7 @@ void are_applied_as_on_the_host(const Case& c) {
     double tolerance;
     std::int64_t most_launches;
   };
-  const std::vector<Wanted> all{{"natural", 0, 0, 0}, {"colours", 0, 0, 32}, {"colours", 1, 0, 1000}, {"rcm", 0, 1e-3, 0}};
+  const std::vector<Wanted> all{{"natural", 0, 0, 0}, {"colours", 0, 0, 32}, {"clusters", 1, 0, 1000}, {"rcm", 0, 1e-3, 0}};
   for (const std::int64_t size : {1, 2, 3, 6})
     for (const bool symmetric : {false, true}) {
       const HostCsr a = grid_of_blocks(size, symmetric);
@@ -510,20 +510,20 @@ TEST(GpuIncomplete, AreAppliedBySweepsF64) { on_gpus(are_applied_by_sweeps, kCud
 TEST(GpuIncomplete, AreAppliedBySweepsF32) { on_gpus(are_applied_by_sweeps, kCuda32); }
 TEST(MultiGpuIncomplete, AreAppliedBySweepsF64) { on_gpus(are_applied_by_sweeps, kCuda64); }
 
-/// Rows of a colour are coupled in no way but within a cluster of four, also after fill, and groups do not cut clusters.
+/// Rows of a colour are coupled in no way but within a cluster, also after fill, and groups do not cut clusters.
 TEST(Incomplete, ColoursAreNotCoupled) {
-  for (const bool symmetric : {false, true})
+  for (const int matching : {0, 2, 3})
     for (const int levels : {0, 1}) {
       const HostCsr grid = whole_matrix("convection_diffusion:nx=41,ny=30,nz=23,peclet=2,wind=rotating");
       incomplete::SquareRows a{1, grid.row_ptr, {}, grid.values};
       for (const std::int64_t column : grid.col_idx) a.column.push_back(static_cast<std::int32_t>(column));
-      const incomplete::Order order = incomplete::order_by_colours(a, symmetric, levels, false, 3);
+      const incomplete::Order order = incomplete::order_by_colours(a, matching, levels, false, 3);
       HostVector<std::int32_t> sorted = order.row;
       std::sort(sorted.begin(), sorted.end());
       for (std::int64_t i = 0; i < a.count(); ++i) ASSERT_EQ(sorted[at(i)], i);
       for (std::int64_t i = 0; i < a.count(); ++i) ASSERT_EQ(order.row[at(order.position[at(i)])], i);
       EXPECT_LT(std::ssize(order.phase), levels == 0 ? 12 : 80);
-      if (symmetric && levels == 0) {
+      if (matching == 0 && levels == 0) {
         EXPECT_EQ(order.phase.size(), 3U) << "a grid of 7 points has two colours";
       }
       HostVector<std::int32_t> group(at(a.count())), phase(at(a.count()));
@@ -533,14 +533,13 @@ TEST(Incomplete, ColoursAreNotCoupled) {
             group[at(i)] = g, phase[at(i)] = static_cast<std::int32_t>(p);
       FactorOptions options;
       options.levels = levels;
-      const incomplete::Pattern pattern = incomplete::find_pattern(a, order, options, symmetric);
+      const incomplete::Pattern pattern = incomplete::find_pattern(a, order, options, false);
       for (std::int64_t i = 0; i < a.count(); ++i)
         for (std::int64_t k = pattern.start[at(i)]; k < pattern.start[at(i + 1)]; ++k) {
           const std::int64_t j = pattern.column[at(k)];
           if (i == j || phase[at(i)] != phase[at(j)]) continue;
           ASSERT_EQ(group[at(i)], group[at(j)]);
-          ASSERT_FALSE(symmetric);
-          ASSERT_LT(std::abs(i - j), 4);
+          ASSERT_LT(std::abs(i - j), 1 << matching);
         }
     }
 }
