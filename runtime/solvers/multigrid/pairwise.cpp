@@ -88,13 +88,13 @@ Aggregates match_pairs(const NodeRows& a, const CouplingNorms& norms, double str
 }
 
 Aggregates match_pairs(Weights g, const HostVector<char>& alone, double strength, int rounds) {
-  Groups groups = match(g, alone, strength);
+  Groups groups = match(g, alone, strength), last = groups;
   for (int round = 1; round < rounds; ++round) {
-    g = between(groups, g);
-    const Groups pairs = match(g, {}, strength);
+    g = between(last, g);
+    last = match(g, {}, strength);
     for (std::int32_t& of : groups.of)
-      if (of >= 0) of = pairs.of[at(of)];
-    groups.count = pairs.count;
+      if (of >= 0) of = last.of[at(of)];
+    groups.count = last.count;
   }
   Aggregates all{std::move(groups.of), groups.count, 0};
   std::vector<int> members(at(all.count), 0);

@@ -392,7 +392,7 @@ TEST(Incomplete, OrderScatteredRows) {
   });
   if (world().size() > 1) GTEST_SKIP() << "the rows of a rank are hardly coupled";
   std::int64_t of_natural = 0;
-  for (const char* const order : {"natural", "auto", "clusters"}) {
+  for (const char* const order : {"natural", "auto"}) {
     Own own(scattered, context_of(kHost64));
     SolverOptions options = options_for("ilu", kHost64);
     options.preconditioning.factor.order = order;
@@ -401,8 +401,10 @@ TEST(Incomplete, OrderScatteredRows) {
     EXPECT_EQ(solver.preconditioner().describe().find("order rcm") != std::string::npos, is_auto);
     const SolveResult result = solver.solve(*own.b, *own.x);
     EXPECT_TRUE(result.converged());
-    if (order == std::string_view("natural")) of_natural = result.iterations;
-    else EXPECT_LT(result.iterations, of_natural);
+    if (is_auto) {
+      EXPECT_LT(result.iterations, of_natural);
+    }
+    of_natural = result.iterations;
   }
 }
 
