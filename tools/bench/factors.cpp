@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -76,6 +75,8 @@ std::vector<Design> designs(bool on_host) {
             {"host", "clusters:6", kF32}, {"host", "natural", kF64}};
   return {{"rows wait", "natural", kF32},
           {"rows wait", "natural", kF64},
+          {"cuSPARSE SpSV", "natural", kF32, 0, 0, true},
+          {"cuSPARSE SpSV", "natural", kF64, 0, 0, true},
           {"a launch a level", "natural", kF32, 0, kAlways},
           {"a launch a level", "colours", kF32, 0, kAlways},
           {"a launch a level", "colours", kF64, 0, kAlways},
@@ -91,8 +92,6 @@ std::vector<Design> designs(bool on_host) {
           {"3 sweeps", "natural", kF32, 3},
           {"5 sweeps", "natural", kF32, 5},
           {"2 sweeps", "clusters:2", kF32, 2},
-          {"cuSPARSE SpSV", "natural", kF32, 0, 0, true},
-          {"cuSPARSE SpSV", "natural", kF64, 0, 0, true},
           {"cuSPARSE SpSV", "clusters:3", kF32, 0, 0, true}};
 }
 
@@ -123,10 +122,7 @@ class Run {
   int operator()() {
     const GrowingReport file(options_.outputs, "");
     const Size size = options_.size != "auto" ? parse_size(options_.size) : on_host() ? Size::small : Size::full;
-    for (const NamedMatrix& one : matrices_from(options_.matrices, kSystems, size)) {
-      measure(one.argument);
-      file.save([&] { return json(); });
-    }
+    for (const NamedMatrix& one : matrices_from(options_.matrices, kSystems, size)) measure(one.argument, file);
     if (options_.outputs.json != "-") fmt::print("{}", table_.text());
     file.finish(json());
     return exit_code(wrong_);
@@ -135,7 +131,7 @@ class Run {
  private:
   bool on_host() const { return context_.device().backend == Backend::host; }
 
-  void measure(const std::string& matrix) {
+  void measure(const std::string& matrix, const GrowingReport& file) {
     SolveSystem system(matrix, "", context_);
     const bool symmetric = probe_symmetry(*system.matrix().product(), context_.stream()).symmetric;
     for (const Design& design : designs(on_host())) {
@@ -145,7 +141,7 @@ class Run {
         row.push_back(Cell::word(word));
       design.library ? measure_library(system, design, symmetric, row) : measure_own(system, design, symmetric, row);
       table_.rows.push_back(std::move(row));
-      if (options_.outputs.json != "-") std::fflush(stdout);
+      file.save([&] { return json(); });
     }
   }
 
@@ -282,7 +278,7 @@ std::function<int()> add_bench_factors(const CommandLine& bench) {
       ->capture_default_str();
   add_backend_option(app, o->backend);
   app.add_option("--threads", o->threads, "host threads (default: the cores)")->check(whole_number(1, 4096));
-  add_json_option(app, o->outputs.json, ", anew after every system");
+  add_json_option(app, o->outputs.json, ", anew after every design");
   app.footer(
       "\nColumns: \"set-up\" makes factors on the host, in milliseconds; of cuSPARSE it is the\nanalysis alone. "
       "\"application\" is z = M·r; of cuSPARSE both triangles alone.\n"
