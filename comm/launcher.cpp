@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <string_view>
 
+#include "comm/mpi_library.h"
 #include "kernels/base/error.h"
 
 namespace shardmat {
@@ -29,15 +29,6 @@ int number(const char* variable, int otherwise) {
   char* end = nullptr;
   const long value = std::strtol(text, &end, 10);
   return *end == '\0' && value >= 0 && value < (1L << 30) ? static_cast<int>(value) : otherwise;
-}
-
-/// "Open MPI v4.1.4": the library that is loaded, up to its first comma.
-std::string mpi_library() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return "this MPI";
-  const std::string_view version(text, static_cast<std::size_t>(length));
-  return std::string(version.substr(0, version.find_first_of(",\n")));
 }
 
 }  // namespace
@@ -63,7 +54,7 @@ void require_world_of_launcher() {
       fmt::format("{0} started {1} processes ({2}={1}), but each is alone: this program uses {3}, which that launcher "
                   "does not know. All would do the same work and write the same files. Start it with the launcher of "
                   "{3}: {4} -n {1} {5}{6}. For one process on purpose: env -u {2} {5}",
-                  told.launcher, told.size, told.variable, mpi_library(), SHARDMAT_MPIRUN, command_line(),
+                  told.launcher, told.size, told.variable, mpi_library(), mpirun(), command_line(),
                   std::getenv("SLURM_JOB_ID") == nullptr
                       ? std::string()
                       : fmt::format(", or srun --mpi=pmix -n {} {}", told.size, command_line())));

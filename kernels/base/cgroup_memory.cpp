@@ -51,27 +51,27 @@ std::string unescaped(const std::string& text) {
 }
 
 /// Lines of mountinfo: id, parent, device, top, point, options, any number of fields, "-", file system, source, its options.
-std::vector<Mount> mounts(const std::string& root, const Version& version) {
+std::vector<Mount> mounts(const std::string& root, const Version& version, const std::string& controller) {
   std::vector<Mount> result;
   std::ifstream file(root + "/proc/self/mountinfo");
   for (std::string line; std::getline(file, line);) {
     const std::vector<std::string> fields = split(line, ' ');
     const auto dash = std::find(fields.begin(), fields.end(), "-");
     if (dash - fields.begin() < 6 || fields.end() - dash < 4 || dash[1] != version.file_system) continue;
-    if (&version == &kVersion1 && !has_word(dash[3], "memory")) continue;
+    if (&version == &kVersion1 && !has_word(dash[3], controller)) continue;
     result.push_back({unescaped(fields[3]), unescaped(fields[4])});
   }
   return result;
 }
 
 /// The process's cgroup as its hierarchy names it; none if it is in none.
-std::optional<std::string> cgroup(const std::string& root, const Version& version) {
+std::optional<std::string> cgroup(const std::string& root, const Version& version, const std::string& controller) {
   std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool wanted = &version == &kVersion1 ? has_word(controllers, "memory") : line.rfind("0::", 0) == 0;
+    const bool wanted = &version == &kVersion1 ? has_word(controllers, controller) : line.rfind("0::", 0) == 0;
     if (wanted) return line.substr(second + 1);
   }
   return std::nullopt;
@@ -107,12 +107,12 @@ struct Level {
   bool own;  ///< the process's, else one above
 };
 
-std::vector<Level> levels(const std::string& root) {
+std::vector<Level> levels(const std::string& root, const std::string& controller) {
   std::vector<Level> result;
   for (const Version* version : {&kVersion1, &kVersion2}) {
-    const std::optional<std::string> path = cgroup(root, *version);
+    const std::optional<std::string> path = cgroup(root, *version, controller);
     if (!path) continue;
-    for (const Mount& mount : mounts(root, *version)) {
+    for (const Mount& mount : mounts(root, *version, controller)) {
       std::string at = below(mount, *path);
       result.push_back({root + mount.point + at, version, true});
       while (!at.empty()) {
@@ -126,16 +126,22 @@ std::vector<Level> levels(const std::string& root) {
   return result;
 }
 
-std::int64_t available_in(const Level& level) {
-  const std::string statistics = level.folder + "/memory.stat";
+/// kNone without a limit.
+std::int64_t limit_of(const Level& level) {
   std::int64_t limit = number(level.folder + "/" + level.version->limit).value_or(kNone);
   // Version 1 tells of limits above, also of those in cgroups that a container does not see.
   if (level.own && level.version == &kVersion1)
-    limit = std::min(limit, number(statistics, "hierarchical_memory_limit").value_or(kNone));
-  if (limit > kUnlimited) return kNone;
+    limit = std::min(limit, number(level.folder + "/memory.stat", "hierarchical_memory_limit").value_or(kNone));
+  return limit > kUnlimited ? kNone : limit;
+}
+
+std::int64_t available_in(const Level& level) {
+  const std::int64_t limit = limit_of(level);
+  if (limit == kNone) return kNone;
   const std::optional<std::int64_t> used = number(level.folder + "/" + level.version->used);
   if (!used) return kNone;
-  return std::clamp<std::int64_t>(limit - *used + number(statistics, level.version->reclaimable).value_or(0), 0, limit);
+  return std::clamp<std::int64_t>(
+      limit - *used + number(level.folder + "/memory.stat", level.version->reclaimable).value_or(0), 0, limit);
 }
 
 std::int64_t least_of(const std::vector<Level>& levels) {
@@ -147,9 +153,24 @@ std::int64_t least_of(const std::vector<Level>& levels) {
 }  // namespace
 
 std::int64_t available_in_cgroups(const std::string& root) {
-  if (!root.empty()) return least_of(levels(root));
-  static const std::vector<Level> own = levels(root);  // launchers place a process before it starts
+  if (!root.empty()) return least_of(levels(root, "memory"));
+  static const std::vector<Level> own = levels(root, "memory");  // launchers place a process before it starts
   return least_of(own);
+}
+
+std::vector<Cgroup> cgroups_of(const std::string& controller, const std::string& root) {
+  std::vector<Cgroup> result;
+  for (const Level& level : levels(root, controller))
+    result.push_back({level.folder.substr(root.size()), level.version == &kVersion2 ? 2 : 1, level.own});
+  return result;
+}
+
+std::vector<CgroupMemory> memory_of_cgroups(const std::string& root) {
+  std::vector<CgroupMemory> result;
+  for (const Level& level : levels(root, "memory"))
+    if (const std::int64_t limit = limit_of(level); limit != kNone)
+      result.push_back({level.folder.substr(root.size()), limit, std::min(limit, available_in(level)), level.own});
+  return result;
 }
 
 }  // namespace shardmat

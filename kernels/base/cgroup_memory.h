@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace shardmat {
 
@@ -10,5 +11,21 @@ namespace shardmat {
 /// that the kernel can drop at once do not count as used. INT64_MAX without a limit. Reads ROOT/proc/self/cgroup,
 /// ROOT/proc/self/mountinfo and the hierarchies mounted below ROOT. Only tests pass a `root`.
 std::int64_t available_in_cgroups(const std::string& root = "");
+
+struct Cgroup {
+  std::string folder;  ///< without `root`
+  int version = 2;
+  bool own = true;  ///< the process's, else one above it
+};
+/// The visible cgroups that bound this process for a controller ("memory", "cpu"), from its own upwards.
+std::vector<Cgroup> cgroups_of(const std::string& controller, const std::string& root = "");
+
+struct CgroupMemory {
+  std::string folder;
+  std::int64_t limit_bytes = 0, available_bytes = 0;
+  bool own = true;
+};
+/// Those that limit memory, from the process's own upwards.
+std::vector<CgroupMemory> memory_of_cgroups(const std::string& root = "");
 
 }  // namespace shardmat

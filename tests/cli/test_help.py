@@ -14,7 +14,7 @@ from pathlib import Path
 
 from support import PROGRAM, USAGE, CliTest, environment
 
-COMMANDS = ("generate", "partition", "convert", "info", "multiply", "solve", "eigen", "pagerank", "serve", "client", "worker", "predict", "verify-file")
+COMMANDS = ("generate", "partition", "convert", "info", "multiply", "solve", "eigen", "pagerank", "serve", "client", "worker", "predict", "doctor", "verify-file")
 BENCHMARKS = ("batched", "factors", "features", "feeders", "io", "kernels", "papers", "scaling", "spmm")
 CLIENT = ("load", "unload", "multiply", "put-values", "status", "watch", "vectors", "make-vector", "put-vector", "get-vector", "delete-vector")
 GENERATORS = ("elasticity", "rmat")
@@ -31,10 +31,12 @@ def options(text):
 
 
 def declared_options():
-    """Names that the sources of the commands declare, without those of the benchmarks."""
+    """Names that the sources of the commands declare, without those of the benchmarks and those for tests."""
     sources = [TOOLS / "serve/words/serve_options.cpp", *(p for room in ("cli", "client", "commands") for p in (TOOLS / room).glob("*.cpp"))]
-    words = (word for source in sources for word in re.findall(r'add_(?:option|flag)\w*\(\s*"!?(--[\w-]+)', source.read_text()))
-    return set(words)
+    texts = [source.read_text() for source in sources]
+    names, hidden = (set(word for text in texts for word in re.findall(pattern, text))
+                     for pattern in (r'add_(?:option|flag)\w*\(\s*"!?(--[\w-]+)', r'hide_option\(\w+, "(--[\w-]+)'))
+    return names - hidden
 
 
 class Help(CliTest):

@@ -177,6 +177,14 @@ class Schemas(CliTest):
             taken = self.call("solve", "poisson27:n=2", f"--{option}", "none-such").err
             self.assertEqual(set(re.search(r"choose among ([\w, ]+)", taken)[1].split(", ")) - {"auto"}, set(listed))
 
+    def test_doctor(self):
+        schema = load("doctor")
+        for more, ranks in (((), 2), (("--quick",), 0)):
+            report = json.loads(self.call("doctor", *more, "--json", "-", ranks=ranks).out)
+            self.assertEqual(faults(report, schema, schema)[:10], [])
+            self.assertEqual(len(report["facts"]), max(ranks, 1))
+            self.assertEqual("load" in report["facts"][0], not more)
+
     def test_pagerank(self):
         self.check("pagerank", "pagerank", "rmat:scale=5", "--output", "p.npy", ranks=2)
         self.check("pagerank", "pagerank", "rmat:scale=5", "--seeds", "3,4", "--unweighted", "--type", "f32")

@@ -15,6 +15,7 @@ std::function<int()> add_batch(const CommandLine& program);
 std::function<int()> add_bench(const CommandLine& program);
 std::function<int()> add_client(const CommandLine& program);
 std::function<int()> add_convert(const CommandLine& program);
+std::function<int()> add_doctor(const CommandLine& program);
 std::function<int()> add_eigen(const CommandLine& program);
 std::function<int()> add_generate(const CommandLine& program);
 std::function<int()> add_help(const CommandLine& program);

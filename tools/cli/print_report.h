@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "comm/communicator.h"
+#include "runtime/doctor/doctor.h"
 #include "tools/cli/stop_signal.h"
 #include "tools/cli/write_report.h"
 #include "tools/cli/write_text.h"
@@ -15,13 +18,16 @@ namespace shardmat::tools {
 
 constexpr int kNotConverged = 7;  ///< exit code
 
-/// Rank 0 prints to_text(report) unless JSON takes its place, and writes to_json(report) to `json`, the value of --json.
+/// Rank 0 prints to_text(report) unless JSON takes its place, and writes to_json(report) to `json`, the value of --json,
+/// with the names of what `shardmat doctor` finds without measuring.
 /// Collective; the same error on all ranks.
 template <class Report>
 void print_report(const Report& report, const std::string& json, Communicator& communicator) {
+  std::optional<std::vector<std::string>> findings;
+  if (!json.empty()) findings = doctor::quick_findings(communicator);
   communicator.run_agreed([&] {
     if (communicator.rank() != 0) return;
-    if (!json.empty()) write_report(json, to_json(report));  // first: nobody may read standard output any more
+    if (!json.empty()) write_report(json, to_json(report), findings);  // first: nobody may read standard output any more
     if (json != "-") write_text("-", to_text(report));
     std::fflush(stdout);
   });

@@ -104,7 +104,8 @@ struct EndsInTime {
 
 }  // namespace
 
-int run_ranks(const CommandLine& command, double timeout_seconds, const std::function<int(Communicator&)>& work) {
+int run_ranks(const CommandLine& command, double timeout_seconds, const std::function<int(Communicator&)>& work,
+              World world) {
   const double start_seconds = std::max(timeout_seconds, kLeastToStart);
   std::optional<Deadline> deadline(
       std::in_place, start_seconds,
@@ -118,7 +119,7 @@ int run_ranks(const CommandLine& command, double timeout_seconds, const std::fun
               "timeout_seconds"),
           command));
   MpiSession session(nullptr, nullptr);
-  require_world_of_launcher();
+  if (world == World::of_launcher) require_world_of_launcher();
   const std::unique_ptr<Communicator> communicator = join(command, timeout_seconds);
   deadline.reset();
   const EndsInTime ends{deadline, timeout_seconds, name_of(*communicator)};

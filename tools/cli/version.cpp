@@ -2,27 +2,18 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <mpi.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
+#include "comm/mpi_library.h"
 #include "comm/nccl/nccl_communicator.h"
 #include "kernels/base/isa.h"
 
 namespace shardmat::tools {
 namespace {
-
-/// "Open MPI v4.1.4": the library that is loaded, up to its first comma.
-std::string mpi_version() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return "unknown";
-  const std::string_view version(text, static_cast<std::size_t>(length));
-  return std::string(version.substr(0, version.find_first_of(",\n")));
-}
 
 /// The instruction sets for which the host kernels of this program are compiled.
 std::vector<std::string_view> compiled_sets() {
@@ -61,7 +52,7 @@ std::string version_text() {
       "HDF5      {}, {}",
       version(), SHARDMAT_BUILD_TYPE, SHARDMAT_COMPILER, fmt::join(compiled_sets(), " "), name(best_isa()),
       or_left_out(cuda), cuda.empty() ? "" : fmt::format(", architectures {}", SHARDMAT_CUDA_ARCHITECTURES),
-      or_left_out(nccl_version()), mpi_version(), SHARDMAT_HDF5_VERSION, SHARDMAT_HDF5_PARALLEL ? "parallel" : "serial");
+      or_left_out(nccl_version()), mpi_library(), SHARDMAT_HDF5_VERSION, SHARDMAT_HDF5_PARALLEL ? "parallel" : "serial");
 }
 
 std::string version_json() {
@@ -77,7 +68,7 @@ std::string version_json() {
       {"instruction_set_of_cpu", name(best_isa())},
       {"cuda", cuda.empty() ? ordered_json() : ordered_json{{"version", cuda}, {"architectures", cuda_architectures()}}},
       {"nccl", nccl.empty() ? ordered_json() : ordered_json(nccl)},
-      {"mpi", mpi_version()},
+      {"mpi", mpi_library()},
       {"hdf5", {{"version", SHARDMAT_HDF5_VERSION}, {"parallel", bool(SHARDMAT_HDF5_PARALLEL)}}}};
   return json.dump(2);
 }

@@ -54,10 +54,12 @@ ordered_json run() {
 
 }  // namespace
 
-void write_report(const std::string& path, const std::string& json) {
+void write_report(const std::string& path, const std::string& json,
+                  const std::optional<std::vector<std::string>>& findings) {
   ordered_json report = ordered_json::parse(json);
-  const auto note = [](ordered_json& of) {
+  const auto note = [&](ordered_json& of) {
     ordered_json with{{"run", run()}};
+    if (findings) with["run"]["doctor"] = {{"findings", findings->size()}, {"names", *findings}};
     with.update(of);
     of = std::move(with);
   };

@@ -1,0 +1,18 @@
+// What CUDA tells of itself and of how GPUs reach each other. Makes no context on a GPU.
+//
+// Threads: any thread, several at a time.
+#pragma once
+
+namespace shardmat {
+
+/// As 13000 for 13.0; 0 without CUDA, or without a driver.
+struct CudaVersions {
+  int runtime = 0;  ///< that this program uses
+  int driver = 0;   ///< the latest that the driver supports
+};
+CudaVersions cuda_versions();
+
+/// True if a kernel on CUDA device `from` can read and write the memory of device `to`. REQUIRES: both exist.
+bool reaches_memory(int from, int to);
+
+}  // namespace shardmat

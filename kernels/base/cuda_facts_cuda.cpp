@@ -1,0 +1,21 @@
+#include <cuda_runtime_api.h>
+
+#include "kernels/base/cuda_check.h"
+#include "kernels/base/cuda_facts.h"
+
+namespace shardmat {
+
+CudaVersions cuda_versions() {
+  CudaVersions found;
+  SHARDMAT_CUDA_CHECK(cudaRuntimeGetVersion(&found.runtime));
+  SHARDMAT_CUDA_CHECK(cudaDriverGetVersion(&found.driver));
+  return found;
+}
+
+bool reaches_memory(int from, int to) {
+  int yes = 0;
+  SHARDMAT_CUDA_CHECK(cudaDeviceCanAccessPeer(&yes, from, to));
+  return yes != 0;
+}
+
+}  // namespace shardmat

@@ -1,0 +1,9 @@
+#include "kernels/base/cuda_facts.h"
+#include "kernels/base/error.h"
+
+namespace shardmat {
+
+CudaVersions cuda_versions() { return {}; }
+bool reaches_memory(int, int) { throw Error(ErrorKind::internal, "a build without CUDA has no devices"); }
+
+}  // namespace shardmat
