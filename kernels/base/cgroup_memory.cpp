@@ -126,17 +126,21 @@ std::vector<Level> levels(const std::string& root, const std::string& controller
   return result;
 }
 
-/// kNone without a limit.
+/// Its own limit; kNone without one.
 std::int64_t limit_of(const Level& level) {
-  std::int64_t limit = number(level.folder + "/" + level.version->limit).value_or(kNone);
-  // Version 1 tells of limits above, also of those in cgroups that a container does not see.
-  if (level.own && level.version == &kVersion1)
-    limit = std::min(limit, number(level.folder + "/memory.stat", "hierarchical_memory_limit").value_or(kNone));
+  const std::int64_t limit = number(level.folder + "/" + level.version->limit).value_or(kNone);
+  return limit > kUnlimited ? kNone : limit;
+}
+
+/// Version 1 tells of limits above, also of those in cgroups that a container does not see.
+std::int64_t limit_above(const Level& level) {
+  if (!level.own || level.version != &kVersion1) return kNone;
+  const std::int64_t limit = number(level.folder + "/memory.stat", "hierarchical_memory_limit").value_or(kNone);
   return limit > kUnlimited ? kNone : limit;
 }
 
 std::int64_t available_in(const Level& level) {
-  const std::int64_t limit = limit_of(level);
+  const std::int64_t limit = std::min(limit_of(level), limit_above(level));
   if (limit == kNone) return kNone;
   const std::optional<std::int64_t> used = number(level.folder + "/" + level.version->used);
   if (!used) return kNone;
@@ -167,9 +171,14 @@ std::vector<Cgroup> cgroups_of(const std::string& controller, const std::string&
 
 std::vector<CgroupMemory> memory_of_cgroups(const std::string& root) {
   std::vector<CgroupMemory> result;
-  for (const Level& level : levels(root, "memory"))
-    if (const std::int64_t limit = limit_of(level); limit != kNone)
-      result.push_back({level.folder.substr(root.size()), limit, std::min(limit, available_in(level)), level.own});
+  std::int64_t least = kNone, above = kNone, left_above = kNone;
+  for (const Level& level : levels(root, "memory")) {
+    const std::int64_t limit = limit_of(level), available = available_in(level);
+    if (limit != kNone) result.push_back({level.folder.substr(root.size()), limit, std::min(limit, available), level.own});
+    least = std::min(least, limit);
+    if (limit_above(level) < above) above = limit_above(level), left_above = available;
+  }
+  if (above < least) result.push_back({"", above, std::min(above, left_above), false});
   return result;
 }
 

@@ -21,7 +21,7 @@ struct Cgroup {
 std::vector<Cgroup> cgroups_of(const std::string& controller, const std::string& root = "");
 
 struct CgroupMemory {
-  std::string folder;
+  std::string folder;  ///< empty: one above those that this container sees
   std::int64_t limit_bytes = 0, available_bytes = 0;
   bool own = true;
 };

@@ -52,7 +52,11 @@ std::string ranks_text(const std::vector<int>& ranks) {
 std::string by_rank(const Gathered& all, const std::function<std::string(int rank)>& value) {
   std::vector<std::pair<std::string, int>> values;
   for (int rank = 0; rank < all.size(); ++rank) values.emplace_back(value(rank), rank);
-  return grouped(values, ranks_text);
+  return grouped(values, [&](const std::vector<int>& ranks) {
+    const std::string& first = all.host(ranks.front());
+    const bool one_host = std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return all.host(rank) == first; });
+    return ranks_text(ranks) + (one_host && all.hosts().size() > 1 ? " on " + first : "");
+  });
 }
 
 std::string by_host(const Gathered& all, const std::function<std::string(int rank)>& value) {

@@ -28,6 +28,16 @@ std::vector<Pair> pairs_of(const Gathered& all, const char* check) {
   return pairs;
 }
 
+/// Times of ranks that had no cores say nothing about links.
+bool had_cores(const Gathered& all, int rank) {
+  constexpr double kBusy = 0.25;
+  const double online = get(all.facts(rank, "cores"), "online", 1.0);
+  const auto host = std::find_if(all.hosts().begin(), all.hosts().end(),
+                                 [&](const Gathered::Host& h) { return h.name == all.host(rank); });
+  const double busy = get(all.facts(host->ranks.front(), "load"), "busy_cores", 0.0);
+  return busy <= kBusy * online && static_cast<double>(host->ranks.size()) <= online;
+}
+
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + std::ssize(values) / 2, values.end());
   return values[values.size() / 2];
@@ -110,7 +120,10 @@ void judge_pairs(const Gathered& all, const char* check, Finding of_slow, Findin
   std::string slow;
   for (const bool same_host : {true, false}) {
     std::vector<double> rates;
-    const auto counts = [&](const Pair& pair) { return (all.host(pair.lower) == all.host(pair.higher)) == same_host; };
+    const auto counts = [&](const Pair& pair) {
+      return (all.host(pair.lower) == all.host(pair.higher)) == same_host && had_cores(all, pair.lower) &&
+             had_cores(all, pair.higher);
+    };
     for (const Pair& pair : pairs)
       if (counts(pair)) rates.push_back(pair.link.bytes_per_second);
     if (rates.size() < kFewestPairs) continue;

@@ -142,23 +142,27 @@ class RealFaults(DoctorTest):
         with open("/proc/self/maps") as maps:
             folders = {line.split()[-1].rsplit("/", 1)[0] for line in maps if ".so" in line}
         library = next(path for folder in sorted(folders) if (path := pathlib.Path(folder) / name).exists())
-        shutil.copy(library, self.path("libgomp.so.1.9.9"))
-        self.path("libgomp.so.1").symlink_to("libgomp.so.1.9.9")
+        other = self.path("other")
+        other.mkdir()
+        shutil.copy(library, other / "libgomp.so.1.9.9")
+        (other / "libgomp.so.1").symlink_to("libgomp.so.1.9.9")
         doctor = [PROGRAM, "doctor", "--quick", "--json", "-"]
-        result = run(["mpirun", "-n", "2", *doctor, ":", "-n", "1", "env", f"LD_LIBRARY_PATH={self.directory}", *doctor], self.directory)
+        result = run(["mpirun", "-n", "2", *doctor, ":", "-n", "1", "env", f"LD_LIBRARY_PATH={other}", *doctor], self.directory)
         what = self.found("different_libraries", json.loads(result.out))["what"]
         self.assertIn(f"libgomp: {name} (ranks 0-1); libgomp.so.1.9.9 (rank 2)", what)
 
     def test_a_limit_of_a_cgroup_above(self):
-        own = next((line.split(":")[2].strip() for line in open("/proc/self/cgroup") if ":memory:" in line or line.startswith("0::")), None)
-        version1 = pathlib.Path("/sys/fs/cgroup/memory" + (own or ""))
-        limit = "memory.limit_in_bytes" if version1.is_dir() else "memory.max"
-        parent = (version1 if version1.is_dir() else pathlib.Path("/sys/fs/cgroup" + (own or ""))) / f"shardmat_test_{os.getpid()}"
+        lines = pathlib.Path("/proc/self/cgroup").read_text().splitlines()
+        own = {line.split(":")[1]: line.split(":")[2] for line in lines}  # by controller; version 2 has none
+        version1 = "memory" in own
+        limit = "memory.limit_in_bytes" if version1 else "memory.max"
+        above = pathlib.Path("/sys/fs/cgroup" + ("/memory" + own["memory"] if version1 else own.get("", "")))
+        parent = above / f"shardmat_test_{os.getpid()}"
         try:
             (parent / "inner").mkdir(parents=True)
             self.addCleanup(lambda: ((parent / "inner").rmdir(), parent.rmdir()))
             (parent / limit).write_text(str(1 << 30))
-            if not version1.is_dir():
+            if not version1:
                 (parent / "inner" / limit).read_text()  # the controller is there
         except OSError as error:
             self.skipTest(f"no cgroups to make: {error}")
@@ -196,8 +200,8 @@ class FoldersOfHosts(DoctorTest):
         second.write("sys/class/rtc/rtc0/since_epoch", "1699999990")
         report = self.examine("--root", "r{rank}", ranks=3)
         self.assertEqual(self.names(report), ["different_libraries", "clocks_apart"])
-        self.assertIn("libmpi: libmpi.so.40.30.4 (ranks 0,2); libmpi.so.40.30.5 (rank 1)", report["findings"][0]["what"])
-        self.assertIn("host0 is 10.0 s ahead of that of host host1", report["findings"][1]["what"])
+        self.assertIn("libmpi: libmpi.so.40.30.4 (ranks 0,2 on host0); libmpi.so.40.30.5 (rank 1 on host1)", report["findings"][0]["what"])
+        self.assertIn("host0 is 10.00 s ahead of that of host host1", report["findings"][1]["what"])
 
     def test_nested_limits(self):
         folder = self.folder("root")
@@ -208,7 +212,7 @@ class FoldersOfHosts(DoctorTest):
         folder.write("sys/fs/cgroup/job/memory.current", "1000000000")
         report = self.examine("--root", "root", "--quick", ranks=2)
         self.assertEqual(self.names(report), ["nested_memory_limit"])
-        self.assertIn("/sys/fs/cgroup/job allows 4.00 GB", report["findings"][0]["what"])
+        self.assertIn("/sys/fs/cgroup/job allows 4 GB", report["findings"][0]["what"])
 
     def test_gpus_of_ranks(self):
         self.folder("root").gpus()
@@ -242,7 +246,7 @@ class FoldersOfHosts(DoctorTest):
         folder = self.folder("root")
         shutil.rmtree(folder.path / "dev")
         text = self.succeed("doctor", "--quick", "--root", "root").out
-        self.assertIn("not looked at   /dev/shm: No such file or directory", text)
+        self.assertIn("not looked at  /dev/shm: No such file or directory", text)
 
     def test_colour_only_on_a_terminal(self):
         self.folder("root")

@@ -47,8 +47,15 @@ std::string by(const Communicator& communicator, const std::string& message) {
   return named ? message : fmt::format("{}: {}", name_of(communicator), message);
 }
 
-std::unique_ptr<Communicator> join(const CommandLine& command, double timeout_seconds) {
+/// True if the launcher started several processes, of which MPI knows this one alone.
+bool is_singleton() {
+  int ranks = 0;
+  return launch().size > 1 && MPI_Comm_size(MPI_COMM_WORLD, &ranks) == MPI_SUCCESS && ranks == 1;
+}
+
+std::unique_ptr<Communicator> join(const CommandLine& command, double timeout_seconds, World world) {
   try {
+    if (world == World::any && is_singleton()) return std::make_unique<Communicator>(Communicator::alone(timeout_seconds));
     return std::make_unique<Communicator>(MPI_COMM_WORLD, timeout_seconds);
   } catch (const Error& error) {
     leave(error.exit_code(), message_of(error, command));
@@ -120,7 +127,7 @@ int run_ranks(const CommandLine& command, double timeout_seconds, const std::fun
           command));
   MpiSession session(nullptr, nullptr);
   if (world == World::of_launcher) require_world_of_launcher();
-  const std::unique_ptr<Communicator> communicator = join(command, timeout_seconds);
+  const std::unique_ptr<Communicator> communicator = join(command, timeout_seconds, world);
   deadline.reset();
   const EndsInTime ends{deadline, timeout_seconds, name_of(*communicator)};
   communicator->watch_calls(timeout_seconds,

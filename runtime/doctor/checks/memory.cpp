@@ -32,6 +32,11 @@ Json look_at_memory(const Viewpoint& viewpoint) {
   return facts;
 }
 
+std::string name_of(const Json& limit) {
+  const auto folder = get<std::string>(limit, "cgroup", "");
+  return folder.empty() ? "above this container" : folder;
+}
+
 void judge_nested(const Gathered& all, const Gathered::Host& host, Findings& findings) {
   const Json& facts = all.facts(host.ranks.front(), "memory");
   auto least = static_cast<double>(std::numeric_limits<std::int64_t>::max()), own = least;
@@ -39,7 +44,7 @@ void judge_nested(const Gathered& all, const Gathered::Host& host, Findings& fin
   for (const Json& limit : get(facts, "cgroups", Json::array())) {
     const auto bytes = get(limit, "limit_bytes", least);
     if (get(limit, "own", true)) own = std::min(own, bytes);
-    else if (bytes < least) least = bytes, where = get<std::string>(limit, "cgroup", "");
+    else if (bytes < least) least = bytes, where = name_of(limit);
   }
   const double total = get(facts, "total_bytes", 0.0);
   if (where.empty() || least >= own || least >= total / 2) return;
@@ -78,9 +83,8 @@ void show_memory(const Gathered& all, Rows& rows) {
   rows.emplace_back("cgroup limits", by_rank(all, [&](int rank) {
                       std::string text;
                       for (const Json& limit : get(all.facts(rank, "memory"), "cgroups", Json::array()))
-                        text +=
-                            fmt::format("{}{} ({})", text.empty() ? "" : ", ", human_bytes(get(limit, "limit_bytes", 0.0)),
-                                        get<std::string>(limit, "cgroup", ""));
+                        text += fmt::format("{}{} ({})", text.empty() ? "" : ", ",
+                                            human_bytes(get(limit, "limit_bytes", 0.0)), name_of(limit));
                       return text.empty() ? std::string("none") : text;
                     }));
 }
