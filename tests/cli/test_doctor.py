@@ -230,6 +230,14 @@ class FoldersOfHosts(DoctorTest):
         self.assertEqual(on_gpus & set(self.names(report)), {"shared_gpu"})
         self.assertEqual(on_gpus & set(self.names(self.examine("--quick", "--root", "root", ranks=2))), set())
 
+    def test_a_driver_older_than_cuda(self):
+        self.folder("root").gpus(driver="470.57.02")
+        report = self.examine("--quick", "--root", "root")
+        runtime = report["facts"][0]["gpus"].get("runtime_cuda")
+        if runtime is None:
+            self.skipTest("a program without CUDA asks nothing of the driver")
+        self.assertIn(f"470.57.02 supports CUDA 11.0, but this program uses CUDA {runtime // 1000}.", self.found("old_driver", report)["what"])
+
     def test_health_of_gpus(self):
         library = os.environ.get("TEST_FAKE_NVML")
         if not library:
