@@ -3,6 +3,7 @@
 
 import fcntl
 import json
+import os
 import signal
 import struct
 import subprocess
@@ -76,6 +77,33 @@ class Stop(CliTest):
                 process.communicate(timeout=LIMIT)
                 self.assertEqual(process.returncode, NOT_CONVERGED)
                 self.require_results()
+
+    def test_a_second_sigterm_leaves_time_to_write(self):
+        """Slurm repeats it. Nobody reads the report, so the program is still there."""
+        read, write = os.pipe()
+        os.set_blocking(write, False)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(write, b" " * 4096)
+        os.set_blocking(write, True)
+        process = subprocess.Popen([PROGRAM, *map(str, COMMANDS["solve"]), "--monitor"], cwd=self.directory, env=environment(),
+                                   stdout=write, stderr=subprocess.PIPE)
+        os.close(write)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stderr.close)
+        while not (line := process.stderr.readline()).strip()[:1].isdigit():
+            self.assertTrue(line, "the solver did not start")
+        process.send_signal(signal.SIGTERM)
+        end = time.monotonic() + LIMIT
+        while not self.path("out.npy").exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        time.sleep(1.2)  # more than what counts as one signal that came twice
+        process.send_signal(signal.SIGTERM)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+        with open(read, "rb") as reader:
+            self.assertIn(b"interrupted", reader.read())
+        self.assertEqual(process.wait(LIMIT), NOT_CONVERGED)
 
     def test_mpirun(self):
         """It sends SIGTERM to the ranks, and kills them as many seconds later; until then it reads none of their output."""

@@ -30,7 +30,7 @@ std::int64_t now() {
 
 void end_or_note(int signal) {
   std::int64_t none = 0;
-  if (iterates && (first.compare_exchange_strong(none, now()) || now() - first < kOneSignal)) {
+  if (iterates && (first.compare_exchange_strong(none, now()) || signal == SIGTERM || now() - first < kOneSignal)) {
     asked = true;
     return;
   }

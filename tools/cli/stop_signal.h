@@ -12,8 +12,8 @@ namespace shardmat::tools {
 
 /// Returns a function that tells whether a signal came to this process. SIGUSR1 counts from now on. SIGINT and SIGTERM count
 /// once the function was called for the first time. Before that there is nothing to write, and they end the process at once.
-/// A second SIGINT or SIGTERM also ends the process at once, unless it comes within a second: `timeout` and batch systems
-/// send one signal twice, to the process and to its group.
+/// A SIGINT also ends the process at once if another signal came more than a second before: `timeout` sends one signal
+/// twice, to the process and to its group. Batch systems repeat SIGTERM after longer times; then comes SIGKILL.
 std::function<bool()> stop_on_signal();
 /// The iterations have begun, although the function was not called yet.
 void note_iterations();
