@@ -3,9 +3,12 @@ are explained, and the end comes in order."""
 
 import json
 import os
+import pathlib
 import re
 import signal
+import socket
 import threading
+import time
 import unittest
 
 import numpy as np
@@ -267,6 +270,68 @@ class Loads(ServiceTest):
                 one.join()
         self.assert_problem(answers[1], 504, "deadline", "passed")
         self.assertEqual(answers[0].status, 200)
+
+
+class Supervised(ServiceTest):
+    """What systemd is told of a unit of Type=notify."""
+
+    def manager(self, name):
+        manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(manager.close)
+        manager.settimeout(LIMIT)
+        manager.bind(name.replace("@", "\0"))
+        return manager
+
+    def until(self, manager, text):
+        """All lines up to the datagram that has this one, and these of it."""
+        lines = []
+        while text not in lines:
+            lines += manager.recv(4096).decode().splitlines()
+        return lines
+
+    def test_readiness_signs_of_life_losses_and_the_end(self):
+        for name, process in ((str(self.path("notify")), None), ("@" + str(self.path("abstract")), None), (str(self.path("other")), "1")):
+            with self.subTest(name, process=process):
+                manager = self.manager(name)
+                more = {} if process is None else {"WATCHDOG_PID": process}
+                service = self.start("--ranks", 2, env={"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "2000", **more})
+                # Nobody has read: the queue is full of signs of life. What finds no room comes later.
+                lines = self.until(manager, "READY=1")
+                self.assertEqual(lines[0], "STATUS=starting the ranks and loading the matrices")
+                self.assertEqual("WATCHDOG=1" in lines, process is None)
+                for worker in service.workers():
+                    variables = pathlib.Path(f"/proc/{worker}/environ").read_bytes()
+                    self.assertNotIn(b"NOTIFY_SOCKET", variables)
+                    self.assertNotIn(b"WATCHDOG", variables)
+                os.kill(service.workers()[0], signal.SIGKILL)
+                lines = self.until(manager, "READY=1")
+                self.assertRegex("\n".join(lines), "STATUS=rank [01] ended.*; the ranks are being started again\n")
+                service.process.send_signal(signal.SIGTERM)
+                self.assertIn("STATUS=ending: accepted requests are answered first", self.until(manager, "STOPPING=1"))
+                self.assertEqual(service.process.wait(LIMIT), OK, service.report())
+
+    def test_a_loop_that_stands_still_gives_no_sign(self):
+        manager = self.manager(str(self.path("notify")))
+        service = self.start(env={"NOTIFY_SOCKET": str(self.path("notify")), "WATCHDOG_USEC": "2000"})
+        self.until(manager, "READY=1")
+        service.process.send_signal(signal.SIGSTOP)
+        while pathlib.Path(f"/proc/{service.process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "T":
+            time.sleep(0.01)
+        manager.setblocking(False)
+        with self.assertRaises(BlockingIOError):  # once what had been sent is read
+            while True:
+                manager.recv(4096)
+        time.sleep(0.1)
+        self.assertRaises(BlockingIOError, manager.recv, 4096)
+        service.process.send_signal(signal.SIGCONT)
+        manager.settimeout(LIMIT)
+        self.until(manager, "WATCHDOG=1")
+
+    def test_a_socket_that_nobody_reads_is_told_once(self):
+        service = self.start(env={"NOTIFY_SOCKET": str(self.path("none")), "WATCHDOG_USEC": "2000"})
+        self.assertEqual(service.report().count("NOTIFY_SOCKET"), 1, service.report())
+        self.assertIn(f"{self.path('none')}: systemd cannot be told how the service is: No such file or directory", service.report())
+        self.assertEqual(service.terminate(), OK, service.report())
 
 
 class End(ServiceTest):

@@ -29,6 +29,7 @@
 #include "tools/serve/observe/access_log.h"
 #include "tools/serve/observe/events.h"
 #include "tools/serve/observe/metrics.h"
+#include "tools/serve/observe/supervisor.h"
 #include "tools/serve/ranks/service.h"
 #include "tools/serve/state/state_directory.h"
 #include "tools/serve/words/config_file.h"
@@ -92,11 +93,16 @@ int run(const ServeOptions& o) {
   leave_ranks_unbound(o);
   setenv("OMP_WAIT_POLICY", "passive", 0);  // the ranks' idle threads leave the cores to this process and to clients
   EventLoop loop;
+  Supervisor supervisor(loop);
   Service service(loop, service_options(o), state, arena);
   Doors doors(o, state);
   Metrics metrics(service);
   Events events(loop, service);
-  service.on_event = [&](const ServiceEvent& event) { metrics.add(event), events.publish(event); };
+  service.on_event = [&](const ServiceEvent& event) {
+    metrics.add(event), events.publish(event);
+    if (event.type == "ready") supervisor.ready();
+    if (event.type == "rank_lost") supervisor.status(event.reason + "; the ranks are being started again");
+  };
   service.dispatcher().on_product = [&](const FinishedProduct& product) { metrics.add(product); };
   const auto access_log = o.access_log.empty() ? nullptr : std::make_unique<AccessLog>(o.access_log);
   if (access_log) metrics.lost_access_lines = [&] { return access_log->lost_lines(); };
@@ -123,6 +129,7 @@ int run(const ServeOptions& o) {
   loop.on_signals({SIGTERM, SIGINT}, [&] {
     if (draining) return second = true, loop.stop();
     draining = true;
+    supervisor.stopping();
     if (o.drain_seconds == 0) return drain();
     log_line(
         fmt::format("ending in {:g} s: until then requests are taken, and /v2/health/ready answers 503 (--drain-seconds)",
