@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
-# deploy/install-dependencies.sh [--prefix DIR] [--tests] [--peers] [--producers]
+# deploy/install-dependencies.sh [--prefix DIR] [--tests] [--peers] [--producers] [--deploy]
 # Installs what is missing to build Shardmat (and, with --tests, to test it) on Debian 12 or Ubuntu 22.04/24.04. Looks for
 # each thing first, also under DIR, and installs nothing that is there. Without root or network it lists the missing packages
 # and ends with 4. CUDA and NCCL are used where found and never installed. --peers: also the libraries that
 # `shardmat bench kernels --peers` compares with, as far as this release has them. --producers: PETSc, for which a plug-in is
-# built, and dolfinx, hypre, Octave, FreeFEM and CalculiX, which tests run: 260 MB to load, 1.2 GB on the disk.
+# built, and dolfinx, hypre, Octave, FreeFEM and CalculiX, which tests run: 260 MB to load, 1.2 GB on the disk. --deploy: Slurm,
+# buildah, debootstrap and logrotate, with which the files of deploy/ are tested.
 set -euo pipefail
 
-prefix="" tests=no peers=no producers=no
+prefix="" tests=no peers=no producers=no deploy=no
 while [ $# -gt 0 ]; do
   case $1 in
     --prefix) prefix=${2:?--prefix wants a directory}; shift 2 ;;
     --tests) tests=yes; shift ;;
     --peers) peers=yes; shift ;;
     --producers) producers=yes; shift ;;
-    -h | --help) sed -n '2,7p' "$0"; exit 0 ;;
-    *) echo "install-dependencies.sh: unknown option $1 (there are --prefix DIR, --tests, --peers and --producers)" >&2; exit 2 ;;
+    --deploy) deploy=yes; shift ;;
+    -h | --help) sed -n '2,8p' "$0"; exit 0 ;;
+    *) echo "install-dependencies.sh: unknown option $1 (there are --prefix DIR, --tests, --peers, --producers and --deploy)" >&2; exit 2 ;;
   esac
 done
 
@@ -41,6 +43,7 @@ has_python_headers() {
   done
   return 1
 }
+has_file() { [ -e "$1" ]; }
 has_petsc_tutorials() { compgen -G "/usr/share/petsc/*/share/petsc/examples/src/ksp/ksp/tutorials/ex2.c" > /dev/null; }
 has_python_modules() {
   local python
@@ -120,6 +123,23 @@ if [ $producers = yes ]; then
   want libhypre-dev has_header HYPRE.h /usr/include/hypre
   want octave has_command octave
   want freefem++ has_command FreeFem++
+fi
+if [ $deploy = yes ]; then
+  PATH=$PATH:/usr/sbin:/sbin
+  want slurmctld has_command slurmctld
+  want slurmd has_command slurmd
+  want slurm-client has_command srun
+  want slurm-wlm-basic-plugins has_file /usr/lib/*/slurm-wlm/mpi_pmix.so
+  want debootstrap has_command debootstrap
+  want buildah has_command buildah
+  want crun has_command crun
+  want iproute2 has_command ip
+  want openssh-client has_command ssh-keygen
+  want logrotate has_command logrotate
+  want systemd has_command systemd-analyze
+  want python3-yaml has_python_modules yaml
+  want python3-kubernetes has_python_modules kubernetes
+  want python3-jsonschema has_python_modules jsonschema
 fi
 [ $((${#required[@]} + ${#optional[@]})) -gt 0 ] || exit 0
 

@@ -26,12 +26,14 @@ install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plots/plot_answers.py ${PROJECT_SOU
         ${PROJECT_SOURCE_DIR}/tools/plots/plot_solve.py ${PROJECT_SOURCE_DIR}/tools/plots/plot_spmm.py
         ${PROJECT_SOURCE_DIR}/tools/plots/plot_surface.py
         ${PROJECT_SOURCE_DIR}/tools/plots/scaling_html.py ${PROJECT_SOURCE_DIR}/tools/plots/convert_mesh.py
-        ${PROJECT_SOURCE_DIR}/deploy/scaling.slurm
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
 install(FILES ${PROJECT_SOURCE_DIR}/tools/plots/plots.py ${PROJECT_SOURCE_DIR}/tools/plots/interpreter.py
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat
         FILES_MATCHING PATTERN "*.schema.json")
+foreach(folder slurm)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/deploy/${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat USE_SOURCE_PERMISSIONS)
+endforeach()
 if(TARGET shardmat_petsc)
   install(TARGETS shardmat_petsc LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()

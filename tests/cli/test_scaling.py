@@ -258,7 +258,7 @@ class Scaling(CliTest):
         srun.chmod(0o755)
         path = os.pathsep.join([str(self.path("bin")), str(pathlib.Path(PROGRAM).parent), os.environ["PATH"]])
         slurm = {"SLURM_JOB_NUM_NODES": "2", "SLURM_NTASKS_PER_NODE": "1", "SLURM_CPUS_PER_TASK": "1", "SLURM_JOB_ID": "7"}
-        result = run([ROOT / "deploy" / "scaling.slurm", "poisson27:n=5", "poisson27:n=5,nz={4}"], self.directory,
+        result = run([ROOT / "deploy" / "slurm" / "scaling.slurm", "poisson27:n=5", "poisson27:n=5,nz={4}"], self.directory,
                      env={"PATH": path, **slurm})
         self.assertEqual(result.code, OK, result)
         folder = self.path(next(name for name in self.files() if name.startswith("scaling-")))

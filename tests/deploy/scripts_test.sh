@@ -20,7 +20,7 @@ fake() {
   chmod +x "$work/$1"
 }
 
-for script in "$root"/deploy/*.sh "$root"/deploy/*.slurm "$root"/tests/run.sh "$root"/.ci/run; do
+for script in "$root"/deploy/*.sh "$root"/deploy/slurm/*.slurm "$root"/tests/run.sh "$root"/.ci/run; do
   bash -n "$script" || fail "$script: syntax"
   case $script in *environment.sh | *.slurm) continue ;; esac
   if [ "$(basename "$script")" != run ] && [ "$(basename "$script")" != gpu-count.sh ]; then
@@ -42,7 +42,7 @@ study() {
   cd "$work"
   SLURM_JOB_NUM_NODES=$1 SLURM_NTASKS_PER_NODE=$2 SLURM_CPUS_PER_TASK=8 SLURM_JOB_ID=$RANDOM$RANDOM "${@:3}"
 }
-slurm=$root/deploy/scaling.slurm
+slurm=$root/deploy/slurm/scaling.slurm
 expect 0 "--ntasks=18 --ntasks-per-node=6 --cpus-per-task=8" study 3 6 "$slurm"
 expect 0 "shardmat bench scaling a.h5 b.h5 --ranks 1,2,4,8,16,32,40 " study 10 4 "$slurm" a.h5 b.h5
 expect 0 " --ranks 1,2,4,6,12,18 " study 3 6 "$slurm"
