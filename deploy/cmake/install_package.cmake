@@ -31,7 +31,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/tools/plots/plots.py ${PROJECT_SOURCE_DIR}/t
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat
         FILES_MATCHING PATTERN "*.schema.json")
-foreach(folder slurm)
+foreach(folder slurm systemd)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/deploy/${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat USE_SOURCE_PERMISSIONS)
 endforeach()
 if(TARGET shardmat_petsc)
