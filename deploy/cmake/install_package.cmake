@@ -31,9 +31,10 @@ install(FILES ${PROJECT_SOURCE_DIR}/tools/plots/plots.py ${PROJECT_SOURCE_DIR}/t
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat
         FILES_MATCHING PATTERN "*.schema.json")
-foreach(folder slurm systemd)
+foreach(folder slurm systemd kubernetes)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/deploy/${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat USE_SOURCE_PERMISSIONS)
 endforeach()
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/deploy/container/install.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat/container)
 if(TARGET shardmat_petsc)
   install(TARGETS shardmat_petsc LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
