@@ -127,3 +127,55 @@ class Pod:
         """Exit code and output."""
         output, _ = self.process.communicate(timeout=LIMIT)
         return self.process.returncode, output
+
+
+# As START, for systemd as the first process of root: it has a tree of control groups and a root that it may write to.
+BOOT = r"""
+root=$1
+mount --make-rprivate /
+ip link set lo up
+hostname machine
+mount --bind "$root" "$root"
+mount -t proc proc "$root/proc"
+mount -t sysfs -o ro sysfs "$root/sys"
+mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
+mount -t tmpfs -o mode=755 tmpfs "$root/run"
+mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin container=other chroot "$root" /lib/systemd/systemd --system
+"""
+
+
+def control_groups():
+    """Where control groups of version 2 are mounted, or nothing."""
+    mounts = [line.split() for line in pathlib.Path("/proc/mounts").read_text().splitlines()]
+    return next((pathlib.Path(words[1]) for words in mounts if words[2] == "cgroup2"), None)
+
+
+class Machine:
+    """`with Machine(tree) as machine:`; systemd of the tree, in namespaces and a control group of its own."""
+
+    def __init__(self, tree):
+        self.group = control_groups() / f"shardmat_test_{os.getpid()}"
+        self.group.mkdir()
+        words = ["unshare", "--cgroup", "--mount", "--uts", "--ipc", "--net", "--pid", "--fork", "--kill-child", "bash", "-ec", BOOT, "bash", str(tree)]
+        self.process = subprocess.Popen(["sh", "-c", f'echo $$ > "{self.group}/cgroup.procs"; exec "$@"', "sh", *words],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    first_process = Pod.first_process
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if first := self.first_process():
+            os.kill(first, signal.SIGKILL)  # ends all that is in its namespace
+        self.process.wait(20)
+        for path, _, _ in os.walk(self.group, topdown=False):
+            os.rmdir(path)
+
+    def call(self, *words):
+        """Exit code and output of a command in the machine."""
+        result = subprocess.run(["nsenter", "--target", str(self.first_process()), "--all", "--root", "--wdns=/", *map(str, words)],
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT)
+        return result.returncode, result.stdout

@@ -234,6 +234,75 @@ class Kubernetes(ContainerTest):
                 self.assertEqual(pod.process.wait(service["spec"]["terminationGracePeriodSeconds"]), 0)
 
 
+class Systemd(ContainerTest):
+    """The unit, started by systemd in the tree of the image."""
+
+    def setUp(self):
+        super().setUp()
+        if not pods.control_groups():
+            self.skipTest("no control groups of version 2 are mounted here")
+        if not (pathlib.Path(self.tree) / "lib/systemd/systemd").exists():
+            if IMAGE:
+                self.skipTest("there is no systemd in the image")
+            call("chroot", self.tree, "sh", "-c", "mount -t proc proc /proc; trap 'umount /proc' EXIT; apt-get update && "
+                 "DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends systemd logrotate")
+
+    def install(self):
+        """As deploy/README.md says."""
+        lines = re.findall(r"^    sudo (install .*|useradd [^#\n]*)", (ROOT / "deploy" / "README.md").read_text(), re.M)
+        self.assertEqual(len(lines), 4)
+        for line in lines:
+            words = line.split("#")[0].split()
+            if words[0] == "install":
+                words = [self.tree + word if word.startswith("/") else str(ROOT / word) if word.startswith("deploy/") else word for word in words]
+                call(*words)
+            elif "shardmat:" not in (pathlib.Path(self.tree) / "etc/passwd").read_text():  # which the image has
+                call("chroot", self.tree, *words)
+        library = pathlib.Path(self.tree) / "srv/shardmat"
+        library.mkdir(exist_ok=True)
+        shutil.copy(DATA / "elasticity_bar.mtx.gz", library)
+
+    def test_the_unit(self):
+        self.install()
+        with pods.Machine(self.tree) as machine:
+            def show(name):
+                return machine.call("systemctl", "show", "--property", name, "--value", "shardmat")[1].strip()
+
+            def succeed(*words):
+                code, output = machine.call(*words)
+                self.assertEqual(code, 0, output + machine.call("journalctl", "--unit", "shardmat", "--lines", 30)[1])
+                return output
+
+            def wait_for(what, true):
+                end = time.monotonic() + LIMIT
+                while not true():
+                    self.assertLess(time.monotonic(), end, what + machine.call("systemctl", "status", "shardmat")[1])
+                    time.sleep(0.2)
+
+            wait_for("systemd", lambda: machine.process.poll() is None and machine.first_process() and
+                     machine.call("systemctl", "is-system-running")[1].strip() in ("running", "degraded"))
+            succeed("systemctl", "start", "shardmat")
+            self.assertEqual((show("ActiveState"), show("StatusText")), ("active", "ready"))
+            client = ("shardmat", "client")
+            state = ("--state", "/var/lib/shardmat")
+            succeed(*client, "load", "bar", "elasticity_bar.mtx.gz", *state)
+            succeed("logrotate", "--force", "/etc/logrotate.d/shardmat")
+            succeed(*client, "status", *state)
+            self.assertEqual(sorted(os.listdir(f"{self.tree}/var/log/shardmat")), ["access.log", "access.log.1"])
+            first = show("MainPID")
+            succeed("kill", "-STOP", first)  # no sign of life for 30 s
+            wait_for("the watchdog", lambda: show("NRestarts") == "1" and show("ActiveState") == "active")
+            self.assertNotEqual(show("MainPID"), first)
+            self.assertRegex(succeed(*client, "status", *state), r"(?m)^bar +ready")
+            succeed("systemctl", "stop", "shardmat")
+            self.assertEqual((show("Result"), show("ActiveState")), ("success", "inactive"))
+            config = pathlib.Path(self.tree) / "etc/shardmat/serve.json"
+            config.write_text(config.read_text().replace('"ranks"', '"rank"'))
+            self.assertNotEqual(machine.call("systemctl", "start", "shardmat")[0], 0)
+            wait_for("the failure", lambda: show("ActiveState") == "failed")
+            self.assertEqual((show("NRestarts"), show("ExecMainStatus")), ("0", "2"))
+
+
 def setUpModule():
     if IMAGE:
         ContainerTest.image = IMAGE
