@@ -10,7 +10,7 @@ export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 list() {
   local folder=$1/share/shardmat/container file library
   mkdir -p "$folder"
-  find "$1" -type f -perm -u+x -exec sh -c 'file=$1; head -c 4 "$file" | grep -q ELF && ldd "$file"' sh {} \; |
+  find "$1" -type f '(' -perm -u+x -o -name '*.so*' ')' -exec sh -c 'file=$1; head -c 4 "$file" | grep -q ELF && ldd "$file"' sh {} \; |
     awk '/=> \// { print $3 }' | sort -u | while read -r library; do
       file=$(realpath "$library")
       if [[ $file = "$1"/* ]]; then continue; fi
@@ -38,6 +38,8 @@ run() {
   apt-get clean
   rm -rf /var/lib/apt/lists/*
   ldconfig
+  local other
+  if other=$(getent passwd 1000 | cut -d: -f1) && [ -n "$other" ]; then userdel --remove "$other" 2> /dev/null || true; fi  # ubuntu
   useradd --uid 1000 --user-group --create-home --shell /bin/bash shardmat
   # mpirun reaches ranks in other containers by ssh, as the MPI operator of Kubernetes wants it: a port that needs no root, keys
   # that are mounted, and a root that is only read.

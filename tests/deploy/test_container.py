@@ -258,6 +258,8 @@ class Systemd(ContainerTest):
                 call(*words)
             elif "shardmat:" not in (pathlib.Path(self.tree) / "etc/passwd").read_text():  # which the image has
                 call("chroot", self.tree, *words)
+        for name in ("lib", "log", "cache"):  # of an earlier run
+            shutil.rmtree(f"{self.tree}/var/{name}/shardmat", ignore_errors=True)
         library = pathlib.Path(self.tree) / "srv/shardmat"
         library.mkdir(exist_ok=True)
         shutil.copy(DATA / "elasticity_bar.mtx.gz", library)
