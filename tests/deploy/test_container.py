@@ -47,7 +47,7 @@ class Image:
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
-        self.environment = dict(os.environ, STORAGE_DRIVER="vfs", BUILDAH_ISOLATION="chroot")
+        self.environment = dict(os.environ, BUILDAH_ISOLATION="chroot")
 
     def buildah(self, *words):
         return call("buildah", "--root", self.folder / "storage", "--runroot", self.folder / "run", *words, env=self.environment)
@@ -242,8 +242,6 @@ class Systemd(ContainerTest):
         if not pods.control_groups():
             self.skipTest("no control groups of version 2 are mounted here")
         if not (pathlib.Path(self.tree) / "lib/systemd/systemd").exists():
-            if IMAGE:
-                self.skipTest("there is no systemd in the image")
             call("chroot", self.tree, "sh", "-c", "mount -t proc proc /proc; trap 'umount /proc' EXIT; apt-get update && "
                  "DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends systemd logrotate")
 
