@@ -5,7 +5,7 @@
 # and ends with 4. CUDA and NCCL are used where found and never installed. --peers: also the libraries that
 # `shardmat bench kernels --peers` compares with, as far as this release has them. --producers: PETSc, for which a plug-in is
 # built, and dolfinx, hypre, Octave, FreeFEM and CalculiX, which tests run: 260 MB to load, 1.2 GB on the disk. --deploy: Slurm,
-# buildah, debootstrap and logrotate, with which the files of deploy/ are tested.
+# buildah and debootstrap, with which the files of deploy/ are tested.
 set -euo pipefail
 
 prefix="" tests=no peers=no producers=no deploy=no
@@ -104,6 +104,9 @@ if [ $tests = yes ]; then
   want pkg-config has_command pkg-config
   want clang-format-14 has_clang_format_14
   want git has_command git
+  want logrotate has_file /usr/sbin/logrotate
+  want python3-yaml has_python_modules yaml
+  want python3-kubernetes has_python_modules kubernetes
 fi
 if [ $peers = yes ]; then
   want pkg-config has_command pkg-config
@@ -135,10 +138,7 @@ if [ $deploy = yes ]; then
   want crun has_command crun
   want iproute2 has_command ip
   want openssh-client has_command ssh-keygen
-  want logrotate has_command logrotate
   want systemd has_command systemd-analyze
-  want python3-yaml has_python_modules yaml
-  want python3-kubernetes has_python_modules kubernetes
   want python3-jsonschema has_python_modules jsonschema
 fi
 [ $((${#required[@]} + ${#optional[@]})) -gt 0 ] || exit 0

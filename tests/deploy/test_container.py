@@ -27,7 +27,7 @@ why_not = f"{', '.join(absent)} not found: deploy/install-dependencies.sh --depl
 try:
     import yaml
 except ImportError:
-    why_not = why_not or "python3-yaml not found: deploy/install-dependencies.sh --deploy"
+    why_not = why_not or "python3-yaml not found: deploy/install-dependencies.sh --tests"
 if why_not:
     print("skipped:", why_not)
     sys.exit(0)

@@ -14,7 +14,7 @@ try:
     import yaml
     from kubernetes import client
 except ImportError as error:
-    print(f"skipped: {error}: packages python3-yaml, python3-kubernetes (deploy/install-dependencies.sh --deploy)")
+    print(f"skipped: {error}: packages python3-yaml, python3-kubernetes (deploy/install-dependencies.sh --tests)")
     sys.exit(0)
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "kubernetes"
