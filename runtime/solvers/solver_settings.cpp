@@ -139,7 +139,7 @@ SolverSetting factor_order() {
       "factor_order",
       "the order in which a rank eliminates its rows: natural, rcm (reverse Cuthill-McKee), colours (rows that are not "
       "coupled together: few steps on a GPU, more iterations), clusters (colours of small groups of strongly coupled rows: "
-      "between both), or auto: clusters on a GPU, else rcm where entries lie far from the diagonal",
+      "between both), or auto: colours on a GPU, else rcm where entries lie far from the diagonal",
       choices, [](const SolverOptions& o) { return o.preconditioning.factor.order; },
       [choices](SolverOptions& o, const std::string& text) {
         const bool known = std::find(choices.begin(), choices.end(), text) != choices.end();

@@ -36,7 +36,7 @@ _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"
     factor_fill: of ilu and ic with a drop tolerance: at most so many times the entries of the matrix. 2.
     factor_order: of ilu and ic: in which order a rank eliminates its rows: "natural", "rcm" (reverse Cuthill-McKee),
         "colours" (rows that are not coupled together: few steps on a GPU, more iterations), "clusters" (colours of small
-        groups of strongly coupled rows: between both), or "auto": "clusters" on a GPU, else "rcm" where entries lie far from
+        groups of strongly coupled rows: between both), or "auto": "colours" on a GPU, else "rcm" where entries lie far from
         the diagonal. "auto".
     factor_sweeps: of ilu and ic on a GPU: so many Jacobi sweeps of each factor in place of an exact solve. 0: exact.
     asm_overlap: of ilu and ic: 1: the factors of a rank reach into the rows next to its own. 0.
