@@ -17,13 +17,13 @@ struct Column {
   double sums[3] = {4, 4, 0};  ///< r·z, the square of the norm, z·A·z
   double rz_before = 16, alpha = 2, beta = 7;
   double below = 0, above = 100, norm = 0, history[4] = {}, coefficients[8] = {};
-  std::int64_t iterations = 0;
+  std::int64_t most_iterations = 10, iterations = 0;
   Reason reason = Reason::none;
 
   /// `zaz`: z·A·z; β²·(p·A·p before) is ½.
   void note(double zaz) {
     sums[2] = zaz;
-    const Monitor monitor{1, 10, 4, &below, &above, &norm, history, coefficients, &iterations, &reason};
+    const Monitor monitor{1, 4, &below, &above, &most_iterations, &norm, history, coefficients, &iterations, &reason};
     SingleReductionNote{{}, {sums, sums + 1, sums + 2, &rz_before, &alpha, &beta}, monitor, kRoundoff}.finish(0, {});
   }
 };
