@@ -421,7 +421,7 @@ TEST(Multigrid, RefusesWhatDoesNotFit) {
   wrong.coordinates = coordinates;
   EXPECT_NE(refused(wrong).find("coordinates of 1000 nodes"), std::string::npos);
   coordinates->dimensions = 4;
-  EXPECT_NE(refused(wrong).find("2 or 3 coordinates, not 4"), std::string::npos);
+  EXPECT_NE(refused(wrong).find("12 numbers, not 4"), std::string::npos);
   coordinates->dimensions = 3;
   SolverOptions jacobi;
   jacobi.preconditioner = "jacobi", jacobi.preconditioning.multigrid = wrong;

@@ -43,7 +43,7 @@ TEST(SolverSettings, ComeBackAsTheyWereGiven) {
   multigrid.smoother = "l1_jacobi", multigrid.cycle = "W";
   multigrid.coarse_size = 77, multigrid.rank_size = 5, multigrid.levels = 4, multigrid.inner = ValueType::f64,
   multigrid.refresh = "smooth";
-  given.preconditioning.factor = {2, 0.5, 7, "rcm", 1};
+  given.preconditioning.factor = {2, 0.5, 7, "rcm", 1, 3};
   given.preconditioning.fields = "0001", given.preconditioning.schur = "multigrid";
   SolverOptions taken;
   for (const SolverSetting& setting : solver_settings()) {
