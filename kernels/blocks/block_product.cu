@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/base/error.h"
+#include "kernels/base/known_size.h"
 #include "kernels/blocks/product_end.h"
 #include "kernels/cuda/launch.h"
 
@@ -81,13 +82,6 @@ __global__ void __launch_bounds__(kThreads) multiply_blocks(Arguments<T> a, End 
   end_row<R>(end, a.x, a.count, i, lane, width, mine);
 }
 
-template <int kSize = 1, class F>
-void with_size(int size, const F& f) {
-  if constexpr (kSize < kMostUnknowns)
-    if (size != kSize) return with_size<kSize + 1>(size, f);
-  f(std::integral_constant<int, kSize>());
-}
-
 /// values[r][k][c] of each row of blocks from values[k][r][c]; a warp each.
 template <class T>
 __global__ void store_values(const std::int64_t* start, const double* from, std::int64_t count, int row_size, int col_size,
@@ -104,7 +98,7 @@ __global__ void store_values(const std::int64_t* start, const double* from, std:
 
 template <class T, class End>
 void run(const Arguments<T>& a, const End& end, int row_size, Stream& stream) {
-  with_size(row_size, [&]<int R>(std::integral_constant<int, R>) {
+  with_known_size<kMostUnknowns>(row_size, [&]<int R>(std::integral_constant<int, R>) {
     if (a.team == kThreads)
       return cuda::launch_grid_early(multiply_blocks<T, R, true, End>, a.count, 1, dim3(kThreads), 0, stream, a, end);
     const std::int64_t at_once = kThreads / a.team;

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/base/known_size.h"
 #include "kernels/blocks/block_rows.h"
 #include "kernels/blocks/scans.h"
 #include "kernels/cuda/launch.h"
@@ -14,11 +15,9 @@ namespace shardmat::blocks {
 constexpr int kThreads = 256, kLanes = 32;  ///< of a thread block, of a warp
 
 /// Calls f(std::integral_constant<int, size>) for 1 … kMostUnknowns.
-template <int kSize = 1, class F>
+template <class F>
 void with_unknowns(int size, const F& f) {
-  if constexpr (kSize < kMostUnknowns)
-    if (size != kSize) return with_unknowns<kSize + 1>(size, f);
-  f(std::integral_constant<int, kSize>());
+  with_known_size<kMostUnknowns>(size, f);
 }
 
 /// Calls f(std::integral_constant<int, kTeam>) with the lanes that have a row together: few where rows are short.

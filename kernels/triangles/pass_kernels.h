@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "kernels/base/known_size.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/triangles/pass.h"
 #include "kernels/triangles/slices.h"
@@ -149,19 +150,12 @@ __global__ void __launch_bounds__(kThreads) solve_slices(Pass<V> p) {
   }
 }
 
-template <int kSize = 1, class F>
-void with_size(int size, const F& f) {
-  if constexpr (kSize < kMostUnknowns)
-    if (size != kSize) return with_size<kSize + 1>(size, f);
-  f(std::integral_constant<int, kSize>());
-}
-
 }  // namespace
 
 template <class V>
 void run_pass(const Pass<V>& pass, int size, bool waits, Stream& stream) {
   const std::int64_t blocks = (pass.end - pass.first + kWarps - 1) / kWarps;
-  with_size(size, [&]<int S>(std::integral_constant<int, S>) {
+  with_known_size<kMostUnknowns>(size, [&]<int S>(std::integral_constant<int, S>) {
     if (waits) cuda::launch_grid_early(solve_slices<V, S, true>, blocks * pass.columns, 1, dim3(kThreads), 0, stream, pass);
     else cuda::launch_grid_early(solve_slices<V, S, false>, blocks, pass.columns, dim3(kThreads), 0, stream, pass);
   });

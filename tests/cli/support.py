@@ -55,6 +55,18 @@ def address_space_limit(limit_bytes):
     return lambda: resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
 
 
+def read_terminal(ours):
+    """What a program wrote to the other side of a terminal, which it has closed; closes this one."""
+    text = b""
+    try:
+        while data := os.read(ours, 65536):
+            text += data
+    except OSError:  # the end of a terminal
+        pass
+    os.close(ours)
+    return text
+
+
 def own_lines(errors):
     """Without what MPI's topology library says where /sys is not mounted."""
     return [line for line in errors.splitlines() if not line.startswith("[hwloc/")]

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import LIMIT, OK, PROGRAM, USAGE, CliTest, environment, run
+from support import LIMIT, OK, PROGRAM, USAGE, CliTest, environment, read_terminal, run
 
 FOUND = 1
 MOUNTS = "35 26 0:30 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw\n"
@@ -262,13 +262,7 @@ class FoldersOfHosts(DoctorTest):
             ours, terminal = pty.openpty()
             process = subprocess.Popen([PROGRAM, "doctor", "--quick", "--root", "root"], cwd=self.directory, env=environment(**more), stdout=terminal)
             os.close(terminal)
-            text = b""
-            try:
-                while data := os.read(ours, 65536):
-                    text += data
-            except OSError:  # the end of a terminal
-                pass
-            os.close(ours)
+            text = read_terminal(ours)
             self.assertEqual(process.wait(), OK)
             self.assertEqual(b"\033[1m" in text, coloured, text)
 

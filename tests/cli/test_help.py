@@ -12,7 +12,7 @@ import termios
 import unittest
 from pathlib import Path
 
-from support import PROGRAM, USAGE, CliTest, environment
+from support import PROGRAM, USAGE, CliTest, environment, read_terminal
 
 COMMANDS = ("generate", "partition", "convert", "info", "multiply", "solve", "eigen", "pagerank", "serve", "client", "worker", "predict", "doctor", "verify-file")
 BENCHMARKS = ("batched", "factors", "features", "feeders", "io", "kernels", "papers", "scaling", "spmm")
@@ -151,13 +151,7 @@ class Help(CliTest):
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
         subprocess.run([PROGRAM, "verify-file", "--help"], env=env, stdout=terminal, check=True)
         os.close(terminal)
-        text = b""
-        try:
-            while data := os.read(ours, 65536):
-                text += data
-        except OSError:  # the end of a terminal
-            pass
-        os.close(ours)
+        text = read_terminal(ours)
         lines = text.decode().replace("\r", "").splitlines()
         self.assertIn("structure", text.decode())
         self.assertLessEqual(max(map(len, lines)), 60)

@@ -2,22 +2,13 @@
 
 #include <type_traits>
 
+#include "kernels/base/known_size.h"
 #include "kernels/base/memory_limits.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/multigrid/blocks.h"
 
 namespace shardmat::multigrid {
-namespace {
-
-/// Calls f(std::integral_constant<int, size>) for 1 … kMostUnknowns.
-template <int kSize = 1, class F>
-void with_size(int size, const F& f) {
-  if constexpr (kSize < kMostUnknowns)
-    if (size != kSize) return with_size<kSize + 1>(size, f);
-  f(std::integral_constant<int, kSize>());
-}
-
-}  // namespace
+namespace {}  // namespace
 
 BlockSteps::BlockSteps(const SmootherInputs& inputs) : in_(inputs) {
   const std::int64_t bytes = in_.nodes * in_.size * in_.size * static_cast<std::int64_t>(size_of(in_.type));
@@ -42,7 +33,7 @@ void BlockSteps::put(const Buffer& blocks, Stream& stream) {
 void BlockSteps::step(const void* r, void* d, void* x, Step factors, krylov::Before before, Stream& stream) const {
   dispatch(in_.type, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
-    with_size(in_.size, [&]<int kSize>(std::integral_constant<int, kSize>) {
+    with_known_size<kMostUnknowns>(in_.size, [&]<int kSize>(std::integral_constant<int, kSize>) {
       in_.passes.run(
           krylov::SmoothBlocks<T, kSize>{blocks_.as<T>(), static_cast<const T*>(r), static_cast<T*>(d), static_cast<T*>(x),
                                          in_.passes.columns(), static_cast<T>(factors.a), static_cast<T>(factors.b), before},

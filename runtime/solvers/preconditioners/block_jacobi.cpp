@@ -9,6 +9,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
+#include "kernels/base/known_size.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
 #include "kernels/krylov/preconditioner_steps.h"
@@ -24,14 +25,6 @@ namespace shardmat {
 namespace {
 
 constexpr std::int64_t kMostUnknowns = 6;
-
-/// Calls f(std::integral_constant<int, size>) for 1 … 6.
-template <int kSize = 1, class F>
-void with_size(std::int64_t size, const F& f) {
-  if constexpr (kSize < kMostUnknowns)
-    if (size != kSize) return with_size<kSize + 1>(size, f);
-  f(std::integral_constant<int, kSize>());
-}
 
 class BlockJacobi final : public Preconditioner {
  public:
@@ -63,7 +56,7 @@ class BlockJacobi final : public Preconditioner {
     matrix_.context().communicator().run_agreed([&] {
       const Buffer on_device(matrix_.context().device(), sizeof singular);
       dispatch(blocks_.type, [&]<class Tag>(Tag) {
-        with_size(size_, [&]<int kSize>(std::integral_constant<int, kSize>) {
+        with_known_size<kMostUnknowns>(size_, [&]<int kSize>(std::integral_constant<int, kSize>) {
           using T = typename Tag::type;
           one_column_->run(
               krylov::InvertBlocks<T, kSize>{blocks_.values.as<T>(), matrix_.local_rows(), on_device.as<double>()},
@@ -77,7 +70,7 @@ class BlockJacobi final : public Preconditioner {
 
   void apply(const Dense& r, const Dense& z, Stream& stream) const override {
     dispatch(r.type, [&]<class Tag>(Tag) {
-      with_size(size_, [&]<int kSize>(std::integral_constant<int, kSize>) {
+      with_known_size<kMostUnknowns>(size_, [&]<int kSize>(std::integral_constant<int, kSize>) {
         using T = typename Tag::type;
         all_columns_->run(
             krylov::MultiplyBlocks<T, kSize>{blocks_.values.as<T>(), static_cast<const T*>(r.data), static_cast<T*>(z.data),

@@ -36,7 +36,7 @@ using incomplete::SquareRows;
 using multigrid::at;
 using multigrid::NodeRows;
 
-/// Measured (tools/bench/results-solvers.md): of exact solves the fastest in all four systems, by 1.3 to 4 times.
+/// The fastest of the orders with exact solves in all four systems of tools/bench/results-solvers.md.
 constexpr const char* kOrderOnGpu = "colours";
 constexpr double kMostAsymmetry = 1e-8;  ///< of ‖A − Aᵀ‖ / ‖A‖
 
