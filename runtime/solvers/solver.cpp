@@ -18,10 +18,8 @@
 #include "runtime/solvers/direct/singular.h"
 #include "runtime/solvers/fields/split_rows.h"
 #include "runtime/solvers/loop/attainable.h"
-#include "runtime/solvers/loop/attempts.h"
 #include "runtime/solvers/loop/cg_variant.h"
 #include "runtime/solvers/loop/error_estimate.h"
-#include "runtime/solvers/loop/headway.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/monitor_memory.h"
 #include "runtime/solvers/loop/null_space.h"
@@ -53,26 +51,6 @@ void require_symmetric_enough(const MethodEntry& method, const SolverOptions& o,
 }
 
 bool names_null_space(const SolverOptions& o) { return o.null_vectors || o.null_space == NullSpace::constant; }
-
-/// The method broke down; not at the end of the iterations, nor because somebody ended it.
-bool failed(const SolveResult& result) {
-  return std::any_of(result.columns.begin(), result.columns.end(), [](const SolvedColumn& column) {
-    return !converged(column.reason) && column.reason != SolveReason::diverged_iterations &&
-           column.reason != SolveReason::interrupted && column.reason != SolveReason::diverged_attainable_accuracy &&
-           column.reason != SolveReason::least_squares;
-  });
-}
-
-bool was_interrupted(const SolveResult& result) {
-  return std::any_of(result.columns.begin(), result.columns.end(),
-                     [](const SolvedColumn& column) { return column.reason == SolveReason::interrupted; });
-}
-
-std::string_view reason_of(const SolveResult& result) {
-  const auto column =
-      std::find_if(result.columns.begin(), result.columns.end(), [](const SolvedColumn& c) { return !converged(c.reason); });
-  return column == result.columns.end() ? "" : result.explanation(*column);
-}
 
 constexpr const char* kAdaptive = "adaptive";
 
@@ -161,18 +139,6 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
     choices_.erase(std::remove_if(choices_.begin(), choices_.end(), unfit), choices_.end());
   } else choices_ = {{named, options_.preconditioner, "", 0}};
   take_first_possible(0);
-}
-
-/// Takes a choice, or the next one whose preconditioner can be made.
-void Solver::take_first_possible(std::size_t choice) {
-  for (;; ++choice) {
-    try {
-      return take(choice);
-    } catch (const AgreedError& error) {
-      if (choice + 1 == choices_.size() || error.kind() == ErrorKind::rank_lost) throw;
-      choices_[choice + 1].why = fmt::format("{} cannot be made: {}", choices_[choice].preconditioner, error.what());
-    }
-  }
 }
 
 void Solver::take(std::size_t index) {
@@ -413,92 +379,6 @@ SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, cons
   judge_by_rounding(result, b, x);
   look_for_null_space(result);
   return result;
-}
-
-/// What the norm of each column's residual must come down to; nothing without a tolerance, or in other norms.
-std::vector<double> Solver::targets(const DistributedVector& b) const {
-  if (options_.residual_norm != ResidualNorm::unpreconditioned || (*options_.rtol <= 0 && options_.atol <= 0)) return {};
-  const DistributedVector zeros(b.map(), b.type(), b.columns());
-  std::vector<double> found = norms_of_residual(*product_, b, zeros, projector_.get(), matrix_.context().stream());
-  for (double& norm : found) norm = std::max(*options_.rtol * norm, options_.atol);
-  return found;
-}
-
-/// Takes the factors in place of a choice without headway. Where they cannot be made, all is as before, without them.
-bool Solver::take_factors(std::size_t factors, const std::string& ended, std::vector<std::string>& fall_backs) {
-  const std::size_t before = choice_;
-  try {
-    take(factors);
-    choices_[choice_].why = ended;
-    fall_backs.push_back(ended + "; the factors (direct) went on");
-    return true;
-  } catch (const AgreedError& error) {
-    if (error.kind() == ErrorKind::rank_lost) throw;
-    fall_backs.push_back(fmt::format("{}; the factors (direct) cannot be made: {}", ended, error.what()));
-    choices_.erase(choices_.begin() + static_cast<std::ptrdiff_t>(factors));
-    take(before);
-    return false;
-  }
-}
-
-/// Where a choice fails, the next one goes on.
-SolveResult Solver::solve_by_choices(const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
-  if (choice_ + 1 == choices_.size()) return run(*method_, *preconditioner_, options_, b, x, control);
-  DistributedVector first_x(x.map(), x.type(), x.columns());
-  copy_on_device(first_x.view().data, x.view().data, product_->y_bytes(), matrix_.context().stream());
-  // On a GPU the time decides when the host looks, and no bit may depend on it.
-  const bool watches = matrix_.context().device().backend == Backend::host;
-  SolveResult all;
-  bool indefinite = false;  // found by a method that cannot go on then
-  constexpr std::int64_t kManyIterations = 200;
-  const std::vector<double> wanted = watches ? targets(b) : std::vector<double>();
-  for (;;) {
-    const std::size_t factors = choices_.back().preconditioner == "direct" ? choices_.size() - 1 : choice_;
-    Headway headway(choices_[choice_].patience, factors > choice_ ? wanted : std::vector<double>());
-    SolverOptions options = options_;
-    options.max_iterations -= all.iterations;
-    const SolveControl counting = counting_from(all.iterations, control);
-    SolveResult result = run(*method_, *preconditioner_, options, b, x,
-                             watches && choice_ + 1 < choices_.size() ? headway.watch(counting) : counting);
-    if (all.columns.empty()) all = std::move(result);
-    else append(std::move(result), all);
-    const bool is_last = choice_ + 1 == choices_.size() || all.iterations >= options_.max_iterations;
-    const bool goes_on = headway.is_stuck() || (headway.is_slow() && was_interrupted(all));
-    if (is_last || all.converged() || (!goes_on && !failed(all))) return all;
-    if (!goes_on) copy_on_device(x.view().data, first_x.view().data, product_->y_bytes(), matrix_.context().stream());
-    const std::string ended = fmt::format("{} with {} ended after {} iterations: ", options_.solver, options_.preconditioner,
-                                          all.attempts.back().iterations);
-    const std::string why =
-        headway.is_stuck() ? fmt::format("the residual was not halved in {} iterations", headway.patience())
-        : goes_on          ? fmt::format("their rate predicts {}{} more", headway.left() < Headway::kMost ? "" : "at least ",
-                                         human_count(headway.left()))
-                           : std::string(reason_of(all));
-    if (goes_on && factors > choice_ && (headway.is_slow() || all.iterations >= kManyIterations)) {
-      if (take_factors(factors, ended + why, all.fall_backs) || !headway.is_stuck()) continue;
-    }
-    indefinite = indefinite || std::any_of(all.columns.begin(), all.columns.end(), [](const SolvedColumn& column) {
-                   return column.reason == SolveReason::diverged_indefinite_matrix;
-                 });
-    const std::size_t before = choice_;
-    std::size_t next = before + 1;
-    const auto is_in_vain = [&](const SolverChoice& c) {
-      return (indefinite && c.method->demands == Demands::positive_definite) || (c.adaptive && !goes_on);
-    };
-    while (next + 1 < choices_.size() && is_in_vain(choices_[next])) ++next;
-    try {
-      take_first_possible(next);
-    } catch (const AgreedError& error) {
-      if (error.kind() == ErrorKind::rank_lost) throw;
-      all.fall_backs.push_back(fmt::format("{}{}; nothing else can be made: {}", ended, why, error.what()));
-      take(before);
-      return all;
-    }
-    choices_[choice_].why = ended + why;
-    all.fall_backs.push_back(fmt::format(
-        "{}{}; {} with {}{} {}", ended, why, options_.solver, options_.preconditioner,
-        choices_[choice_].adaptive ? ", with adaptive vectors as its near null space (coordinates would help more)," : "",
-        goes_on ? "went on" : "began anew"));
-  }
 }
 
 /// Columns whose tolerance asks for more than rounding errors allow did converge.

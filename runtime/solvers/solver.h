@@ -105,6 +105,8 @@ class Solver {
   SolveResult solve_by_choices(const DistributedVector& b, DistributedVector& x, const SolveControl& control);
   std::vector<double> targets(const DistributedVector& b) const;
   bool take_factors(std::size_t factors, const std::string& ended, std::vector<std::string>& fall_backs);
+  SolveResult solve_by_factors(std::size_t factors, SolveResult least_squares, const DistributedVector& first_x,
+                               const DistributedVector& b, DistributedVector& x, const SolveControl& control);
   void require_vectors(const DistributedVector& b, const DistributedVector& x, const char* name_of_b = "b",
                        const char* name_of_x = "x") const;
   std::unique_ptr<Preconditioner> make_preconditioner(const std::string& name, PreconditionerOptions preconditioning) const;
