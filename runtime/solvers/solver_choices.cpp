@@ -38,6 +38,16 @@ bool is_least_squares(const SolveResult& result) {
                      [](const SolvedColumn& column) { return column.reason == SolveReason::least_squares; });
 }
 
+/// `found` converged, or refutes that no x makes the residuals of `least_squares` smaller.
+bool comes_nearer(const SolveResult& found, const SolveResult& least_squares) {
+  constexpr double kNearer = 0.5;
+  bool nearer = true;
+  for (std::size_t j = 0; j < found.columns.size(); ++j)
+    nearer = nearer && (converged(found.columns[j].reason) ||
+                        found.columns[j].true_residual <= kNearer * least_squares.columns[j].true_residual);
+  return nearer;
+}
+
 bool was_interrupted(const SolveResult& result) {
   return std::any_of(result.columns.begin(), result.columns.end(),
                      [](const SolvedColumn& column) { return column.reason == SolveReason::interrupted; });
@@ -90,7 +100,7 @@ bool Solver::take_factors(std::size_t factors, const std::string& ended, std::ve
 }
 
 /// After a least-squares solution in f32: rounding errors may have made the matrix look singular. Factors tell, from the
-/// first x on; where they find no solution either, the least-squares one stays.
+/// first x on; where they come no nearer, it is a least-squares solution, and stays.
 SolveResult Solver::solve_by_factors(std::size_t factors, SolveResult least_squares, const DistributedVector& first_x,
                                      const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
   const std::string ended = fmt::format("{} with {} ended after {} iterations: {}", options_.solver, options_.preconditioner,
@@ -104,13 +114,13 @@ SolveResult Solver::solve_by_factors(std::size_t factors, SolveResult least_squa
   SolverOptions options = options_;
   options.max_iterations -= least_squares.iterations;
   SolveResult result = run(*method_, *preconditioner_, options, b, x, counting_from(least_squares.iterations, control));
-  if (result.converged()) {
+  if (comes_nearer(result, least_squares)) {
     append(std::move(result), least_squares);
     return least_squares;
   }
   copy_on_device(x.view().data, least_x.view().data, product_->y_bytes(), stream);
   take(before);
-  least_squares.fall_backs.back() += ", found no solution, and x is the least-squares solution again";
+  least_squares.fall_backs.back() += ", came no nearer, and x is the least-squares solution again";
   return least_squares;
 }
 

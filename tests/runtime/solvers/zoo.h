@@ -97,6 +97,9 @@ inline std::vector<HardSystem> hard_systems() {
       }
     return a;
   };
+  const auto jumps = [](double ratio) {
+    return diffusion(16, [=](std::int64_t i, std::int64_t j) { return (i / 3 + j / 4) % 3 == 0 ? ratio : 1.0; });
+  };
   const auto circle = [] {  // of nodes joined by springs, which nothing holds
     return csr_of(150, [](std::int64_t i, const auto& entry) {
       const auto spring = [](std::int64_t k) { return 1 + 0.5 * static_cast<double>(k % 7); };
@@ -110,11 +113,8 @@ inline std::vector<HardSystem> hard_systems() {
   };
   return {
       {.name = "Poisson", .matrix = [=] { return smooth(15); }},
-      {.name = "jumps",
-       .matrix =
-           [=] {
-             return diffusion(16, [](std::int64_t i, std::int64_t j) { return (i / 3 + j / 4) % 3 == 0 ? 1e6 : 1.0; });
-           }},
+      {.name = "jumps", .matrix = [=] { return jumps(1e6); }},
+      {.name = "jumps that f32 takes for singular", .matrix = [=] { return jumps(3e6); }},
       {.name = "slender beam", .matrix = [] { return whole_matrix("elasticity:nx=61,ny=2,nz=2,uniform,clamp=0.001"); }},
       {.name = "floating body, consistent",
        .matrix = [] { return whole_matrix("elasticity:n=4,uniform"); },

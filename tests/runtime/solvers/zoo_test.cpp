@@ -64,6 +64,10 @@ SolverOptions options_of(const Pair& pair, ValueType type, const HardSystem& sys
   SolverOptions options;
   if (system.cube > 0) options.preconditioning.multigrid.coordinates = coordinates_of(system.cube, matrix);
   options.solver = pair.method, options.preconditioner = pair.preconditioner;
+  if (pair.automatic()) {  // else times choose kernel and variant, and in f32 the bits choose what is tried next
+    options.product.plan.emplace().measure = false;
+    options.product.plan->reproducible = true;
+  }
   options.rtol = type == ValueType::f64 ? 1e-8 : 1e-4;
   options.max_iterations = pair.automatic() ? 4000 : takes_factors(pair) ? 10 : 100;
   return options;
