@@ -45,6 +45,8 @@ const ExchangeEntry* named_entry(std::string_view name, const ExchangeContext& c
 constexpr double kOverlapWeight = 0.5;
 /// An all-gather is tried if a rank needs more than this share of x.
 constexpr double kMuchOfX = 1.0 / 3;
+/// Of the rule: an all-gather is taken from this share on.
+constexpr double kMostOfX = 0.75;
 
 /// The exchanges that "auto" compares, and what it says about them.
 class Candidates {
@@ -120,16 +122,19 @@ MappedExchange choose(const ExchangeContext& context, const XParts& parts, const
   const std::int64_t needed = communicator.all_reduce(compact->received(), Reduction::max),
                      all = gathered_length(parts.starts);
   Candidates candidates(context);
-  candidates.add(compact);
+  const double share = context.layout_by_rule ? kMostOfX : kMuchOfX;
+  const bool may_gather =
+      static_cast<double>(needed) > share * static_cast<double>(all) && candidates.fits(all) && all < std::int64_t{1} << 31;
+  if (!may_gather || !context.layout_by_rule) candidates.add(compact);
   std::shared_ptr<ColumnMap> gathered;
-  if (static_cast<double>(needed) > kMuchOfX * static_cast<double>(all) && candidates.fits(all) &&
-      all < std::int64_t{1} << 31) {
+  if (may_gather) {
     gathered = make_column_map(ColumnLayout::gathered, communicator, parts, columns);
     candidates.add(gathered);
   }
-  auto exchange =
-      candidates.fastest(fmt::format("a rank needs at most {} of {}", human_bytes(static_cast<double>(needed * entry_bytes)),
-                                     human_bytes(static_cast<double>(parts.starts.back() * entry_bytes))));
+  auto exchange = candidates.fastest(
+      fmt::format("a rank needs at most {} of {}{}", human_bytes(static_cast<double>(needed * entry_bytes)),
+                  human_bytes(static_cast<double>(parts.starts.back() * entry_bytes)),
+                  context.layout_by_rule ? "; by rule, for reproducible results: where x lies" : ""));
   auto map = exchange->map().layout() == ColumnLayout::compact ? compact : gathered;
   return {std::move(map), std::move(exchange)};
 }

@@ -30,6 +30,8 @@ struct ExchangeContext {
   ValueType type = ValueType::f64;
   std::int64_t width = 1;   ///< values of an entry = right-hand sides
   bool overlapped = false;  ///< a product runs while x moves and needs room on the device; the same on all ranks
+  /// "auto" measures only exchanges of one layout, which a rule chooses: the order of a row's sum may depend on it.
+  bool layout_by_rule = false;
 
   std::size_t entry_bytes() const { return static_cast<std::size_t>(width) * size_of(type); }
   /// Throws Error(resources) if `entries` entries do not fit in device memory; the message names them `what`.

@@ -119,6 +119,7 @@ ProductPlanner::Widths ProductPlanner::choose_widths(const ProductOptions& wante
 
 ExchangeContext ProductPlanner::exchange_context(const ProductOptions& wanted, const Widths& widths) const {
   ExchangeContext moving = context_.exchange_context(options_.type, widths.at_a_time);
+  moving.layout_by_rule = options_.plan.reproducible;
   moving.overlapped = boundary_.overlaps && widths.at_a_time == widths.all &&
                       may_overlap(options_, wanted.columns, wanted.column_block, context_);
   return moving;

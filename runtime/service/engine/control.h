@@ -9,11 +9,8 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
-#include <optional>
-#include <string>
 #include <thread>
 
-#include "runtime/service/wire/arena.h"
 #include "runtime/service/wire/command.h"
 #include "runtime/service/wire/frames.h"
 
@@ -21,14 +18,11 @@ namespace shardmat::service {
 
 class Control {
  public:
-  /// Connects to the front end's socket `path` and introduces this rank. `has_core`: this rank has a core for itself. Throws
-  /// Error(resources) if nobody listens there.
-  Control(const std::string& path, const Hello& hello, bool has_core);
+  /// Takes over the socket of a rank that has introduced itself. `has_core`: this rank has a core for itself.
+  Control(int socket, bool has_core);
   ~Control();
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
-
-  const Arena& arena() const { return *arena_; }
 
   /// Blocks until there is a command. While it waits, this rank takes no CPU time, except for 0.2 ms after an answer if the
   /// command before came as soon and the last two were for one vector each: it takes longer to wake a process up. Ends the
@@ -53,7 +47,6 @@ class Control {
   bool has_core_, comes_soon_ = false, lone_ = false;
   Clock::time_point answered_;
   FrameReader reader_;
-  std::optional<Arena> arena_;
   std::atomic<std::uint64_t> working_on_ = 0;  ///< number of the command that is being carried out; 0: none
   std::atomic<std::uint64_t> deferred_ = 0;    ///< number of the one that is carried out in the background; 0: none
   std::mutex sending_;

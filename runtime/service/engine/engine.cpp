@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 #include <malloc.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -18,7 +23,9 @@
 #include "runtime/maps/row_map.h"
 #include "runtime/service/engine/background_load.h"
 #include "runtime/service/engine/control.h"
+#include "runtime/service/engine/front_end.h"
 #include "runtime/service/engine/memories.h"
+#include "runtime/service/engine/other_hosts.h"
 #include "runtime/service/engine/resident_matrix.h"
 #include "runtime/service/engine/resident_vectors.h"
 #include "runtime/service/wire/library.h"
@@ -28,6 +35,21 @@ namespace shardmat::service {
 namespace {
 
 using AnswerKind = decltype(Answer::what);
+
+/// Links and choices of ranks on other hosts, where the front end's directory need not be. Throws Error(resources) if it is
+/// not this user's alone.
+std::filesystem::path directory_on_other_host(const std::string& control) {
+  const std::filesystem::path directory =
+      std::filesystem::temp_directory_path() /
+      fmt::format("shardmat-{}-{:016x}", geteuid(), static_cast<std::uint64_t>(std::hash<std::string>{}(control)));
+  struct stat status {};
+  if ((mkdir(directory.c_str(), S_IRWXU) != 0 && errno != EEXIST) || lstat(directory.c_str(), &status) != 0)
+    throw Error(ErrorKind::resources, fmt::format("{}: {}", directory.string(), std::strerror(errno)), "control");
+  if (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    throw Error(ErrorKind::resources, fmt::format("{} is not a directory of this user alone; remove it", directory.string()),
+                "control");
+  return directory;
+}
 
 Hello hello_of(const Context& context) {
   Hello hello;
@@ -61,12 +83,18 @@ class Engine {
  public:
   Engine(Context& context, const EngineOptions& options)
       : context_(context),
-        links_(std::filesystem::path(options.control).parent_path()),
+        front_end_(reach_front_end(options.control, context.communicator(), hello_of(context))),
+        others_(context.communicator(), front_end_.home),
+        arena_(take_arena()),
+        links_(context.communicator().run_agreed([&] {
+          return others_.at_home() ? std::filesystem::path(options.control).parent_path()
+                                   : directory_on_other_host(options.control);
+        })),
         choices_((links_ / "choices").string()),
         library_(options.library),
         vectors_(context),
-        control_(options.control, hello_of(context), context.communicator().size() < usable_cores()),
-        memories_(control_.arena(), context.device()) {}
+        control_(front_end_.socket, context.communicator().local_size() < usable_cores()),
+        memories_(arena_, context.device(), &others_) {}
 
   void run() {
     for (bool going_on = true; going_on;) {
@@ -87,6 +115,12 @@ class Engine {
   }
 
  private:
+  /// That of the front end, or memory of this host in its place.
+  Arena take_arena() {
+    std::optional<Arena> elsewhere = others_.make_memory(front_end_.arena_bytes);
+    return std::move(elsewhere ? *elsewhere : *front_end_.arena);
+  }
+
   /// On the thread of the engine or of a load.
   std::unique_ptr<ResidentMatrix> make_matrix(const Load& load, Context& context) const {
     Communicator& ranks = context.communicator();
@@ -140,7 +174,7 @@ class Engine {
 
   AnswerKind carry_out(const PutValues& put) {
     const ContextScope scope(context_);
-    matrix(put.matrix).put_values(put, control_.arena());
+    matrix(put.matrix).put_values(put, memories_);
     return Done{};
   }
 
@@ -176,7 +210,9 @@ class Engine {
 
   AnswerKind carry_out(const Attach& attach) {
     const int descriptor = control_.take_descriptor();
+    std::optional<Arena> elsewhere = others_.make_memory(attach.bytes);
     context_.communicator().run_agreed([&] {
+      if (elsewhere) return memories_.attach(attach.memory, std::move(*elsewhere));
       if (descriptor < 0) throw Error(ErrorKind::resources, "a rank has no descriptor left for the memory of a client");
       Arena memory = Arena::map(descriptor);
       if (memory.bytes() != attach.bytes) throw Error(ErrorKind::internal, "the memory of a client has another size");
@@ -191,6 +227,7 @@ class Engine {
     return Done{};
   }
 
+  AnswerKind carry_out(const Invite&) { throw AgreedError(ErrorKind::internal, "this rank did not ask for an invitation"); }
   AnswerKind carry_out(const Ping&) { return Done{}; }
   AnswerKind carry_out(const Quit&) { return Done{}; }
 
@@ -235,13 +272,16 @@ class Engine {
   }
 
   Context& context_;
-  std::filesystem::path links_;
-  std::string choices_;  ///< of kernels, in the service's directory
+  FrontEnd front_end_;
+  OtherHosts others_;
+  Arena arena_;
+  std::filesystem::path links_;  ///< to files that are being read
+  std::string choices_;          ///< of kernels, in the service's directory
   Library library_;
   std::map<std::uint64_t, OnRanks> matrices_;  ///< by number
   ResidentVectors vectors_;
   Control control_;
-  Memories memories_;  ///< behind the arena, which is in control_
+  Memories memories_;
   const bool in_background_ = BackgroundLoad::is_possible(context_);
   std::unique_ptr<BackgroundLoad> loading_;  ///< last: its thread uses the others
 };

@@ -52,4 +52,26 @@ std::span<std::byte> Memories::at(const Place& place, std::uint64_t bytes) {
   return found->second.memory.at(place.offset, bytes);
 }
 
+std::vector<std::byte*> Memories::data_of(std::span<const Place> columns, const RowMap& map, ValueType type) {
+  std::vector<std::byte*> data;
+  for (const Place& place : columns)
+    data.push_back(at(place, static_cast<std::uint64_t>(map.size()) * size_of(type)).data());
+  return data;
+}
+
+void Memories::fetch(std::span<const Place> columns, const RowMap& map, ValueType type) {
+  if (others_ != nullptr) others_->fetch(data_of(columns, map, type), map, type);
+}
+
+void Memories::deliver(std::span<const Place> columns, const RowMap& map, ValueType type) {
+  if (others_ != nullptr) others_->deliver(data_of(columns, map, type), map, type);
+}
+
+void Memories::fetch_ranges(std::uint64_t offset, std::span<const OtherHosts::Range> of_ranks) {
+  if (others_ == nullptr) return;
+  std::size_t end = 0;
+  for (const OtherHosts::Range& range : of_ranks) end = std::max(end, range.end);
+  others_->fetch(at({0, offset, 0}, end).data(), of_ranks);
+}
+
 }  // namespace shardmat::service

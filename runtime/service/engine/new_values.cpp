@@ -28,11 +28,11 @@ std::int64_t first_not_finite(std::span<const std::byte> values, ValueType type)
 
 }  // namespace
 
-NewValues::NewValues(std::int64_t own, ValueType type, Communicator& communicator) : own_(own), type_(type) {
-  const std::vector<std::int64_t> parts = communicator.all_gather(own);
+NewValues::NewValues(std::int64_t own, ValueType type, Communicator& communicator)
+    : parts_(communicator.all_gather(own)), own_(own), type_(type) {
   for (int rank = 0; rank < communicator.size(); ++rank) {
     if (rank == communicator.rank()) begin_ = nnz_;
-    nnz_ += parts[static_cast<std::size_t>(rank)];
+    nnz_ += parts_[static_cast<std::size_t>(rank)];
   }
 }
 
@@ -65,6 +65,19 @@ void NewValues::take(std::int64_t first, std::span<const std::byte> piece, Commu
     clear();
     throw;
   }
+}
+
+std::vector<OtherHosts::Range> NewValues::parts_of(std::int64_t first, std::int64_t count) const {
+  const auto entry = static_cast<std::int64_t>(size_of(type_));
+  std::vector<OtherHosts::Range> parts;
+  std::int64_t begin = 0;
+  for (const std::int64_t of_rank : parts_) {
+    const std::int64_t from = std::clamp(begin - first, std::int64_t{0}, count),
+                       to = std::clamp(begin + of_rank - first, std::int64_t{0}, count);
+    parts.push_back({static_cast<std::size_t>(from * entry), static_cast<std::size_t>(to * entry)});
+    begin += of_rank;
+  }
+  return parts;
 }
 
 ConstDense NewValues::own() const {

@@ -259,6 +259,15 @@ Multiplied ResidentMatrix::multiply(const Product& product, const Multiply& comm
   Multiplied times;
   const Timer timer;
   const Column& column = columns.front();
+  std::vector<Place> x_places, read_y_places, y_places;  // outside this rank's memory
+  for (const Column& one : columns) {
+    if (command.x_block == 0 && one.x.vector == 0) x_places.push_back(one.x);
+    if (command.y_block != 0 || one.y.vector != 0) continue;
+    y_places.push_back(one.y);
+    if (one.beta != 0) read_y_places.push_back(one.y);
+  }
+  memories.fetch(x_places, *x_rows_, matrix_.type());
+  memories.fetch(read_y_places, *y_rows_, matrix_.type());
   std::optional<Dense> rows;  // before copies of x are under way, as Memories::at() asks for
   if (command.y_block == 0 && column.y.vector == 0)
     rows =
@@ -281,6 +290,7 @@ Multiplied ResidentMatrix::multiply(const Product& product, const Multiply& comm
   product.wait(stream);
   times.product = timer.seconds() - times.copy_in;
   if (command.y_block == 0 && !rows) give_y(product, columns, memories, vectors);
+  memories.deliver(y_places, *y_rows_, matrix_.type());
   times.copy_out = timer.seconds() - times.copy_in - times.product;
   return times;
 }
@@ -343,12 +353,14 @@ std::optional<Dense> ResidentMatrix::rows_in(const Product& product, void* y) co
   return product.y_view(static_cast<std::byte*>(y) + first);
 }
 
-void ResidentMatrix::put_values(const PutValues& command, const Arena& arena) {
+void ResidentMatrix::put_values(const PutValues& command, Memories& memories) {
   if (matrix_.options().values != Values::updatable)
     throw AgreedError(ErrorKind::usage,
                       "the matrix was loaded without room for new values; load it again as an updatable one");
-  new_values_.take(static_cast<std::int64_t>(command.first),
-                   arena.at(command.offset, command.count * size_of(matrix_.type())), context_.communicator());
+  const auto first = static_cast<std::int64_t>(command.first);
+  memories.fetch_ranges(command.offset, new_values_.parts_of(first, static_cast<std::int64_t>(command.count)));
+  new_values_.take(first, memories.at({0, command.offset, 0}, command.count * size_of(matrix_.type())),
+                   context_.communicator());
   if (!new_values_.complete()) return;
   std::exception_ptr error;
   try {

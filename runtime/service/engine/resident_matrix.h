@@ -62,7 +62,7 @@ class ResidentMatrix {
   /// ranks Error(usage) for a matrix that was not loaded as updatable, what NewValues::take() throws, and Error(resources)
   /// without memory: then the values are the old ones. After Error(internal) they may be neither; the matrix must be
   /// dropped.
-  void put_values(const PutValues& command, const Arena& arena);
+  void put_values(const PutValues& command, Memories& memories);
   /// Frees the pieces that were kept. Not collective.
   void drop_values() { new_values_.clear(); }
 

@@ -13,13 +13,10 @@ namespace shardmat::service {
 namespace {
 
 /// The columns of a vector in the arena, one after another.
-std::vector<std::byte*> columns_at(Memories& memories, std::uint64_t offset, std::int64_t size, std::int64_t columns,
-                                   ValueType type) {
-  const std::uint64_t bytes = static_cast<std::uint64_t>(size) * size_of(type);
-  std::byte* const first = memories.at({0, offset, 0}, bytes * static_cast<std::uint64_t>(columns)).data();
-  std::vector<std::byte*> at;
-  for (std::int64_t j = 0; j < columns; ++j) at.push_back(first + static_cast<std::uint64_t>(j) * bytes);
-  return at;
+std::vector<Place> places_from(std::uint64_t offset, std::uint64_t bytes, std::int64_t columns) {
+  std::vector<Place> places;
+  for (std::int64_t j = 0; j < columns; ++j) places.push_back({0, offset + static_cast<std::uint64_t>(j) * bytes, 0});
+  return places;
 }
 
 }  // namespace
@@ -63,18 +60,23 @@ Dense ResidentVectors::block(const Vector& vector) const {
 
 void ResidentVectors::write(const WriteVector& command, Memories& memories) {
   const Vector& vector = at(command.vector);
-  const auto places = columns_at(memories, command.offset, vector.map->size(), vector.columns, vector.type);
-  const std::vector<const std::byte*> from(places.begin(), places.end());
+  const std::uint64_t bytes = static_cast<std::uint64_t>(vector.map->size()) * size_of(vector.type);
+  const std::vector<Place> places = places_from(command.offset, bytes, vector.columns);
+  memories.fetch(places, *vector.map, vector.type);
+  std::vector<const std::byte*> from;
+  for (const Place& place : places) from.push_back(memories.at(place, bytes).data());
   transfer_.take(from, *vector.map, block(vector));
   context_.stream().synchronize();
 }
 
 void ResidentVectors::read(const ReadVector& command, Memories& memories) {
   const Vector& vector = at(command.vector);
+  const std::uint64_t bytes = static_cast<std::uint64_t>(vector.map->size()) * size_of(vector.type);
+  const std::vector<Place> places = places_from(command.offset, bytes, vector.columns);
   std::vector<UnpackedColumn> columns;
-  for (std::byte* const column : columns_at(memories, command.offset, vector.map->size(), vector.columns, vector.type))
-    columns.push_back({column, 1, 0});
+  for (const Place& place : places) columns.push_back({memories.at(place, bytes).data(), 1, 0});
   transfer_.give(block(vector), *vector.map, columns);
+  memories.deliver(places, *vector.map, vector.type);
 }
 
 }  // namespace shardmat::service

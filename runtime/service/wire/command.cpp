@@ -24,10 +24,14 @@ class Writer {
   template <class T>
   void operator()(const std::vector<T>& items) {
     (*this)(std::uint64_t{items.size()});
-    for (const T& item : items) fields(item, *this);
+    for (const T& item : items) one(item);
   }
 
   std::vector<std::byte> bytes;
+
+ private:
+  void one(const std::string& text) { (*this)(text); }
+  void one(const auto& item) { fields(item, *this); }
 };
 
 class Reader {
@@ -50,7 +54,7 @@ class Reader {
     (*this)(size);
     if (size > kMostItems) fail();
     items.resize(size);
-    for (T& item : items) fields(item, *this);
+    for (T& item : items) one(item);
   }
   void finish() const {
     if (!rest_.empty()) fail();
@@ -61,6 +65,8 @@ class Reader {
   }
 
  private:
+  void one(std::string& text) { (*this)(text); }
+  void one(auto& item) { fields(item, *this); }
   std::span<const std::byte> take(std::uint64_t size) {
     if (size > rest_.size()) fail();
     const auto bytes = rest_.first(size);
@@ -91,10 +97,12 @@ void fields(OneOf<ReadVector> auto& m, auto& f) { f(m.vector), f(m.offset); }
 void fields(OneOf<DropVector> auto& m, auto& f) { f(m.vector); }
 void fields(OneOf<Attach> auto& m, auto& f) { f(m.memory), f(m.bytes); }
 void fields(OneOf<Detach> auto& m, auto& f) { f(m.memory); }
+void fields(OneOf<Invite> auto& m, auto& f) { f(m.addresses), f(m.port), f(m.greeting), f(m.secret), f(m.arena_bytes); }
 void fields(OneOf<Ping> auto&, auto&) {}
 void fields(OneOf<Quit> auto&, auto&) {}
 void fields(OneOf<Hello> auto& m, auto& f) {
   f(m.version), f(m.rank), f(m.ranks), f(m.host), f(m.device), f(m.loads_in_background), f(m.threads), f(m.cpus);
+  f(m.asks_for_invite), f(m.elsewhere), f(m.secret);
 }
 void fields(OneOf<WidthTime> auto& m, auto& f) { f(m.width), f(m.seconds); }
 void fields(OneOf<Loaded> auto& m, auto& f) {

@@ -21,7 +21,7 @@
 namespace shardmat::service {
 
 /// Front end and ranks come from one build; this catches a mix of two.
-constexpr std::uint32_t kProtocolVersion = 6;
+constexpr std::uint32_t kProtocolVersion = 7;
 
 /// Loads a matrix from the library. `matrix` is the number by which later commands name it. The answer is Loaded; of a Load
 /// in the background it is Done, and Adopt has to follow.
@@ -131,6 +131,16 @@ struct Detach {
   bool operator==(const Detach&) const = default;
 };
 
+/// Where ranks on other hosts reach the front end. It comes before all other commands, to the rank that asked for it in its
+/// Hello, and has no answer. Who connects there hears the bytes of `greeting` first, and gives `secret` in its Hello.
+struct Invite {
+  std::vector<std::string> addresses;  ///< of the front end's host, numeric
+  std::uint16_t port = 0;
+  std::string greeting, secret;
+  std::uint64_t arena_bytes = 0;
+  bool operator==(const Invite&) const = default;
+};
+
 /// Asks an idle rank for a sign of life.
 struct Ping {
   bool operator==(const Ping&) const = default;
@@ -144,7 +154,7 @@ struct Quit {
 struct Command {
   std::uint64_t number = 0;
   std::variant<Load, Unload, Multiply, Ping, Quit, PutValues, DropValues, MakeVector, WriteVector, ReadVector, DropVector,
-               Attach, Detach, Adopt>
+               Attach, Detach, Adopt, Invite>
       what;
   bool operator==(const Command&) const = default;
 };
@@ -155,8 +165,11 @@ struct Hello {
   std::int32_t rank = 0, ranks = 1;
   std::string host, device;
   bool loads_in_background = false;
-  std::int32_t threads = 1;  ///< host threads of the rank
-  std::string cpus;          ///< numbers of the cores that it may use, as "0-3,8"
+  std::int32_t threads = 1;      ///< host threads of the rank
+  std::string cpus;              ///< numbers of the cores that it may use, as "0-3,8"
+  bool asks_for_invite = false;  ///< ranks on other hosts follow
+  bool elsewhere = false;        ///< on another host than the front end
+  std::string secret;            ///< Invite::secret, if elsewhere
   bool operator==(const Hello&) const = default;
 };
 

@@ -23,7 +23,8 @@ std::vector<Command> all_commands() {
           {11, DropVector{9}},
           {12, Attach{3, 1 << 20}},
           {13, Detach{3}},
-          {14, Adopt{7}}};
+          {14, Adopt{7}},
+          {0, Invite{{"10.0.0.1", "fd00::1"}, 40001, "greeting", "secret", 1 << 20}}};
 }
 
 std::vector<Answer> all_answers() {
@@ -31,7 +32,7 @@ std::vector<Answer> all_answers() {
   loaded.rows = 3, loaded.cols = std::int64_t{1} << 40, loaded.nnz = 5, loaded.bytes = 9;
   loaded.kernel = "csr_host", loaded.exchange = "none", loaded.widths = {{1, 1e-6}, {2, 1.5e-6}};
   loaded.update_bytes = 20, loaded.x_distribution = 1, loaded.y_distribution = 2;
-  return {{0, Hello{kProtocolVersion, 1, 2, "host", "CPU", true, 4, "0-3"}},
+  return {{0, Hello{kProtocolVersion, 1, 2, "host", "CPU", true, 4, "0-3", true, true, "secret"}},
           {1, loaded},
           {2, Multiplied{1, 2, 3, 4}},
           {3, Failed{ErrorKind::resources, "no room", 5}},

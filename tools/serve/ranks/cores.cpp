@@ -35,7 +35,8 @@ std::string core_warning(const std::vector<service::Hello>& hellos, int free) {
   const bool on_gpus = std::none_of(hellos.begin(), hellos.end(), [](const auto& one) { return one.loads_in_background; });
   if (hellos.empty() || on_gpus) return "";
   std::set<int> together;
-  for (const service::Hello& hello : hellos) together.merge(cpus_of(hello.cpus));
+  for (const service::Hello& hello : hellos)
+    if (!hello.elsewhere) together.merge(cpus_of(hello.cpus));
   const int cores = static_cast<int>(together.size());
   if (cores >= free) return "";
   return fmt::format(

@@ -49,8 +49,8 @@ struct Ranks::Rank {
   Rank& operator=(const Rank&) = delete;
 
   int socket;
-  pid_t id;
-  ProcessHandle process;
+  pid_t id;               ///< 0: of another host
+  ProcessHandle process;  ///< empty: of another host
   service::FrameReader reader;
   std::unique_ptr<ReadWatch> watch;
   bool introduced = false;
@@ -78,7 +78,8 @@ std::vector<Hello> Ranks::hellos() const {
 
 std::set<int> Ranks::processes() const {
   std::set<int> processes;
-  for (const Rank* rank : ranks_) processes.insert(rank->id);
+  for (const Rank* rank : ranks_)
+    if (rank->id != 0) processes.insert(rank->id);
   return processes;
 }
 
@@ -140,7 +141,11 @@ void Ranks::accept() {
     return;
   }
   workers_.emplace_back(peer.pid);
-  connected_.push_back(std::make_unique<Rank>(socket, peer.pid));
+  connect(socket, peer.pid);
+}
+
+void Ranks::connect(int socket, pid_t process) {
+  connected_.push_back(std::make_unique<Rank>(socket, process));
   Rank* rank = connected_.back().get();
   rank->watch = std::make_unique<ReadWatch>(loop_, socket, [this, rank] { receive(*rank); });
 }
@@ -149,13 +154,17 @@ void Ranks::receive(Rank& rank) {
   const bool open = rank.reader.receive(rank.socket);
   try {
     while (const auto message = rank.reader.next()) {
-      take(rank, service::decode_answer(*message));
+      const Answer answer = service::decode_answer(*message);
+      if (!rank.introduced && rank.id == 0 && !is_ours(answer)) return rank.watch.reset();
+      take(rank, answer);
       if (state_ == State::lost) return;
     }
   } catch (const Error& error) {
+    if (!rank.introduced && rank.id == 0) return rank.watch.reset();  // some other program
     return lose({rank.introduced ? rank.hello.rank : -1, error.what()});
   }
   if (open) return;
+  if (!rank.introduced) return rank.watch.reset();  // the launcher ends if this was a rank
   if (ended_ == nullptr && (state_ == State::starting || state_ == State::ready)) explain_end(rank, now() + kExplainSeconds);
   rank.watch.reset();
 }
@@ -176,13 +185,24 @@ void Ranks::explain_end(Rank& rank, double until) {
   lose(std::move(loss));
 }
 
+/// What comes from the network is a rank's Hello with the secret, or from somebody else.
+bool Ranks::is_ours(const Answer& answer) const {
+  const auto* hello = std::get_if<Hello>(&answer.what);
+  return hello != nullptr && door_ != nullptr && door_->knows(hello->secret);
+}
+
 void Ranks::introduce(Rank& rank, const Hello& hello) {
   if (hello.version != service::kProtocolVersion)
     return lose({hello.rank, "the worker program is from another build; install one build"});
   rank.hello = hello, rank.introduced = true;
   rank.answered = rank.alive = now();
-  if (!service::send_descriptor(rank.socket, arena_.descriptor()))
-    return lose({hello.rank, fmt::format("rank {} ended", hello.rank)});
+  if (hello.asks_for_invite && rank.id != 0)
+    door_ = std::make_unique<NetworkDoor>(loop_, [this](int socket) { connect(socket, 0); });
+  const bool there =
+      rank.id == 0 || (service::send_descriptor(rank.socket, arena_.descriptor()) &&
+                       (door_ == nullptr || !hello.asks_for_invite ||
+                        service::send_frame(rank.socket, service::encode(Command{0, door_->invite(arena_.bytes())}))));
+  if (!there) return lose({hello.rank, fmt::format("rank {} ended", hello.rank)});
   expected_ranks_ = static_cast<std::size_t>(std::max(1, hello.ranks));
   const auto introduced =
       std::count_if(connected_.begin(), connected_.end(), [](const auto& one) { return one->introduced; });
@@ -192,7 +212,7 @@ void Ranks::introduce(Rank& rank, const Hello& hello) {
     if (one->introduced) ranks_.push_back(one.get());
   std::sort(ranks_.begin(), ranks_.end(), [](const Rank* a, const Rank* b) { return a->hello.rank < b->hello.rank; });
   state_ = State::ready;
-  listener_watch_.reset();
+  listener_watch_.reset(), door_.reset();
   close(std::exchange(listener_, -1));
   loop_.post([this] {
     if (state_ == State::ready) actions_.ready();
@@ -230,7 +250,7 @@ void Ranks::send(decltype(Command::what) what, double expected_seconds, Answered
   outstanding_.push_back(std::move(one));
   const auto message = service::encode(Command{last_number_, std::move(what)});
   for (const Rank* rank : ranks_)
-    if (rank != ended_ && !service::send_frame(rank->socket, message, descriptor)) {
+    if (rank != ended_ && !service::send_frame(rank->socket, message, rank->id == 0 ? -1 : descriptor)) {
       if (ended_ != nullptr) return;
       loop_.post([this, number = rank->hello.rank, host = rank->hello.host] {
         if (ended_ == nullptr) lose({number, fmt::format("rank {} takes no commands", number), host});
@@ -279,7 +299,7 @@ void Ranks::check() {
 void Ranks::close_sockets() {
   ended_ = nullptr;
   explains_.cancel();
-  listener_watch_.reset();
+  listener_watch_.reset(), door_.reset();
   if (listener_ >= 0) close(std::exchange(listener_, -1));
   ranks_.clear();
   connected_.clear();

@@ -22,6 +22,7 @@
 #include "runtime/service/wire/frames.h"
 #include "tools/serve/http/event_loop.h"
 #include "tools/serve/ranks/child_process.h"
+#include "tools/serve/ranks/network_door.h"
 #include "tools/serve/ranks/worker_log.h"
 
 namespace shardmat::serve {
@@ -73,7 +74,7 @@ class Ranks {
 
   /// The ranks that have connected, by rank.
   std::vector<service::Hello> hellos() const;
-  /// Their processes.
+  /// The processes of those on this host.
   std::set<int> processes() const;
   bool ready() const { return state_ == State::ready; }
   /// True if the ranks carry out other commands while they load a matrix.
@@ -97,8 +98,10 @@ class Ranks {
 
   void listen(const std::filesystem::path& path);
   void accept();
+  void connect(int socket, pid_t process);
   void receive(Rank& rank);
   void explain_end(Rank& rank, double until);
+  bool is_ours(const service::Answer& answer) const;
   void take(Rank& rank, const service::Answer& answer);
   void introduce(Rank& rank, const service::Hello& hello);
   void lose(RankLoss loss);
@@ -122,6 +125,7 @@ class Ranks {
   std::size_t expected_ranks_ = 0;
   double started_ = 0;
   int listener_ = -1;
+  std::unique_ptr<NetworkDoor> door_;  ///< while ranks of other hosts are expected
   std::unique_ptr<ReadWatch> listener_watch_, launcher_watch_;
   pid_t launcher_ = 0;
   ProcessHandle launcher_handle_;

@@ -44,7 +44,7 @@ SharedCores shared_cores(const std::vector<service::Hello>& hellos, const std::s
   SharedCores shared;
   std::set<int> ours;
   for (const service::Hello& hello : hellos)
-    if (hello.loads_in_background) ours.merge(cpus_of(hello.cpus));
+    if (hello.loads_in_background && !hello.elsewhere) ours.merge(cpus_of(hello.cpus));
   if (ours.empty()) return shared;
   std::error_code error;
   for (std::filesystem::directory_iterator at(proc, error), end; !error && at != end; at.increment(error)) {
