@@ -23,7 +23,7 @@ namespace shardmat::service {
 class Memories {
  public:
   /// REQUIRES: the arena, and the other hosts if there are some, outlive this object.
-  Memories(const Arena& arena, Device device = {}, OtherHosts* others = nullptr)
+  explicit Memories(const Arena& arena, Device device = {}, OtherHosts* others = nullptr)
       : device_(device), arena_(&arena), others_(others != nullptr && others->exist() ? others : nullptr) {}
 
   /// REQUIRES: there is no memory with this number.

@@ -130,7 +130,7 @@ TEST(ResidentMatrix, WhatIsNotThereIsRefusedAlike) {
   EXPECT_THROW(matrix.multiply({1, 3, {}}, memories, vectors), AgreedError);
   EXPECT_THROW(matrix.multiply({1, 1, {Column{{5, 0}, {}, 1, 0}}}, memories, vectors), AgreedError);
   EXPECT_THROW(matrix.multiply({1, 2, {Column{}, Column{}}, 5, 0}, memories, vectors), AgreedError);
-  EXPECT_THROW(matrix.put_values({1, 0, 1, 0}, arena), AgreedError);
+  EXPECT_THROW(matrix.put_values({1, 0, 1, 0}, memories), AgreedError);
   EXPECT_THROW(ResidentMatrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f16, "auto"}, ""), Error);
 }
 
