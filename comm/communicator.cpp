@@ -7,9 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <iostream>
 #include <new>
 #include <numeric>
@@ -95,26 +93,6 @@ MPI_Op mpi_op(Reduction reduction) {
   throw Error(ErrorKind::internal, "unknown reduction");
 }
 
-/// The value of the first of these environment variables that is a number >= 0, else -1.
-int first_number(std::initializer_list<const char*> variables) {
-  for (const char* variable : variables) {
-    const char* text = std::getenv(variable);
-    if (text == nullptr || *text == '\0') continue;
-    char* end = nullptr;
-    const long value = std::strtol(text, &end, 10);
-    if (*end == '\0' && value >= 0 && value < (1 << 20)) return static_cast<int>(value);
-  }
-  return -1;
-}
-
-/// Other after each start of a machine, and on each machine; empty if that is not to be known.
-std::string boot_id() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(file, id);
-  return id;
-}
-
 struct Failure {
   ErrorKind kind = ErrorKind::internal;
   std::string message, setting;
@@ -190,6 +168,7 @@ Communicator Communicator::duplicate(double timeout_seconds) {
   // Known without messages, which would have no deadline where `timeout_seconds` is infinite.
   made.local_rank_ = local_rank_;
   made.local_size_ = local_size_;
+  made.hosts_ = hosts_, made.host_of_ = host_of_;
   return made;
 }
 
@@ -248,6 +227,9 @@ Communicator::Communicator(Communicator&& other) noexcept
       local_size_(other.local_size_),
       known_as_(other.known_as_),
       host_(std::move(other.host_)),
+      hosts_(other.hosts_),
+      host_of_(std::move(other.host_of_)),
+      sent_to_other_hosts_(other.sent_to_other_hosts_),
       timeout_(other.timeout_),
       slice_bytes_(other.slice_bytes_),
       broken_(other.broken_),
@@ -256,41 +238,10 @@ Communicator::Communicator(Communicator&& other) noexcept
       watch_(std::move(other.watch_)),
       caller_(std::move(other.caller_)) {}
 
-void Communicator::find_local_rank() {
-  // A launcher inside a Slurm allocation passes the batch script's SLURM_LOCALID=0 on to all ranks, so a
-  // claim counts only if (host, local rank) is unique.
-  int world_size = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &world_size);
-  int world_to_this = MPI_UNEQUAL;
-  if (world_size == size_) MPI_Comm_compare(comm_, MPI_COMM_WORLD, &world_to_this);
-  const bool spans_world = world_to_this == MPI_IDENT || world_to_this == MPI_CONGRUENT;
-  const int claimed = spans_world ? first_number({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
-                                                  "MV2_COMM_WORLD_LOCAL_RANK", "PMI_LOCAL_RANK", "SLURM_LOCALID"})
-                                  : -1;
-  const std::vector<std::string> hosts = all_gather(host_);
-  const std::vector<int> claims = all_gather(claimed);
-  std::vector<std::pair<std::string, int>> places;
-  for (std::size_t r = 0; r < hosts.size(); ++r) places.emplace_back(hosts[r], claims[r]);
-  std::sort(places.begin(), places.end());
-  const bool consistent = *std::min_element(claims.begin(), claims.end()) >= 0 &&
-                          std::adjacent_find(places.begin(), places.end()) == places.end();
-  if (consistent) {
-    local_rank_ = claimed;
-    local_size_ =
-        first_number({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE", "PMI_LOCAL_SIZE"});
-    if (local_size_ <= local_rank_)
-      local_size_ = std::max(local_rank_ + 1, static_cast<int>(std::count(hosts.begin(), hosts.end(), host_)));
-    return;
-  }
-  // Not by MPI_Comm_split_type(), which has no deadline. Machines may bear the same name, so each boot counts as a host.
-  const std::vector<std::string> boots = all_gather(boot_id());
-  const auto mine = static_cast<std::size_t>(rank_);
-  local_rank_ = local_size_ = 0;
-  for (std::size_t r = 0; r < hosts.size(); ++r) {
-    if (hosts[r] != hosts[mine] || boots[r] != boots[mine]) continue;
-    if (r < mine) ++local_rank_;
-    ++local_size_;
-  }
+void Communicator::count(int to, std::size_t bytes) {
+  if (bytes == 0 || host_of(to) == host_of(rank_)) return;
+  ++sent_to_other_hosts_.messages;
+  sent_to_other_hosts_.bytes += static_cast<std::int64_t>(bytes);
 }
 
 void Communicator::mark_broken(const std::string& why, const std::string& setting) {
@@ -466,6 +417,7 @@ void Communicator::receive_slice(void* data, std::size_t bytes, int from, int ta
 void Communicator::send(const void* data, std::size_t bytes, int to, int tag) {
   require_intact("send");
   const std::string what = fmt::format("send to rank {}", to);
+  count(to, bytes);
   for_each_message_slice(bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
     MPI_Request request = MPI_REQUEST_NULL;
     send_slice(static_cast<const char*>(data) + offset, length, to, tag, request, what.c_str());
@@ -513,34 +465,39 @@ Communicator::Transfer Communicator::start(std::span<const Transfer::Outgoing> s
       receive_slice(static_cast<char*>(r.data) + offset, length, r.from, tag,
                     transfer.requests.emplace_back(MPI_REQUEST_NULL), "receive");
     });
-  for (const Transfer::Outgoing& s : sends)
+  for (const Transfer::Outgoing& s : sends) {
+    count(s.to, s.bytes);
     for_each_message_slice(s.bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
       send_slice(static_cast<const char*>(s.data) + offset, length, s.to, tag,
                  transfer.requests.emplace_back(MPI_REQUEST_NULL), "send");
     });
+  }
   return transfer;
 }
 
 void Communicator::finish(Transfer& transfer) {
   if (transfer.requests.empty()) return;
-  std::vector<MPI_Status> status(transfer.requests.size());
-  const int messages = narrow<int>(transfer.requests.size(), "messages");
-  wait_until(
-      [&] {
-        int done = 0;
-        call("MPI_Testall", "transfer",
-             [&] { return MPI_Testall(messages, transfer.requests.data(), &done, status.data()); });
-        return done != 0;
-      },
-      "transfer");
+  wait_until([&] { return finish_if_done(transfer); }, "transfer");
+}
+
+bool Communicator::finish_if_done(Transfer& transfer) {
+  if (transfer.requests.empty()) return true;
+  transfer.status.resize(transfer.requests.size());
+  int done = 0;
+  call("MPI_Testall", "transfer", [&] {
+    return MPI_Testall(narrow<int>(transfer.requests.size(), "messages"), transfer.requests.data(), &done,
+                       transfer.status.data());
+  });
+  if (done == 0) return false;
   for (std::size_t i = 0; i < transfer.received.size(); ++i) {
     int bytes = 0;
-    MPI_Get_count(&status[i], MPI_BYTE, &bytes);
+    MPI_Get_count(&transfer.status[i], MPI_BYTE, &bytes);
     if (static_cast<std::size_t>(bytes) != transfer.received[i])
-      throw Error(ErrorKind::internal, fmt::format("{} bytes came from rank {} instead of {}", bytes, status[i].MPI_SOURCE,
-                                                   transfer.received[i]));
+      throw Error(ErrorKind::internal, fmt::format("{} bytes came from rank {} instead of {}", bytes,
+                                                   transfer.status[i].MPI_SOURCE, transfer.received[i]));
   }
   transfer = {};
+  return true;
 }
 
 void Communicator::agree(std::exception_ptr mine) {

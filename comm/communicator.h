@@ -77,6 +77,9 @@ class Communicator {
   /// Number of ranks on this host.
   int local_size() const { return local_size_; }
   const std::string& host() const { return host_; }
+  /// Number of hosts, and the host of a rank. Hosts are numbered as their lowest ranks.
+  int hosts() const { return hosts_; }
+  int host_of(int rank) const { return host_of_[static_cast<std::size_t>(rank)]; }
   double timeout_seconds() const { return timeout_; }
   void set_timeout(double seconds) { timeout_ = seconds; }
   MPI_Comm native() const { return comm_; }
@@ -159,9 +162,18 @@ class Communicator {
     friend class Communicator;
     std::vector<MPI_Request> requests;
     std::vector<std::size_t> received;  ///< bytes expected by the first requests
+    std::vector<MPI_Status> status;
   };
   Transfer start(std::span<const Transfer::Outgoing> sends, std::span<const Transfer::Incoming> receives, int tag);
   void finish(Transfer& transfer);
+  /// True, as after finish(), if all messages have come and gone. Waits for nothing.
+  bool finish_if_done(Transfer& transfer);
+
+  /// What start() and send() have sent from this rank to ranks of other hosts.
+  struct Sent {
+    std::int64_t messages = 0, bytes = 0;
+  };
+  const Sent& sent_to_other_hosts() const { return sent_to_other_hosts_; }
 
   /// Call it at the end of a phase that can fail on one rank: every rank passes its exception or null. If any rank failed,
   /// all ranks throw the same AgreedError, with kind, setting and message of the lowest failing rank. With several ranks,
@@ -225,6 +237,8 @@ class Communicator {
   std::string who() const;
   void take(MPI_Comm own);
   void find_local_rank();
+  void number_hosts(const std::vector<std::string>& names);
+  void count(int to, std::size_t bytes);
   MPI_Comm duplicate_of(MPI_Comm parent);
   /// Runs one MPI call, and throws if it fails.
   template <class F>
@@ -241,6 +255,9 @@ class Communicator {
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
   int known_as_ = 0;  ///< this rank's number in messages
   std::string host_;
+  int hosts_ = 1;
+  std::vector<int> host_of_ = {0};
+  Sent sent_to_other_hosts_;
   double timeout_ = 60;
   std::size_t slice_bytes_ = std::size_t{256} << 20;  ///< each slice also renews the deadline
   bool broken_ = false;

@@ -7,6 +7,12 @@
 namespace shardmat {
 namespace {
 
+/// Each host must get these bytes once.
+Communicator::Sent one_to_each_host(const Communicator& communicator, std::size_t bytes) {
+  const std::int64_t others = bytes == 0 ? 0 : communicator.hosts() - 1;
+  return {others, others * static_cast<std::int64_t>(bytes)};
+}
+
 class HostAllGather final : public Exchange {
  public:
   HostAllGather(const ExchangeContext& context, std::shared_ptr<const ColumnMap> map)
@@ -23,6 +29,7 @@ class HostAllGather final : public Exchange {
   void start(Stream&) override { communicator_.all_gather_slots(x_.data(), slot_bytes_); }
   void finish(Stream&) override {}
   void wait(Stream& stream) override { stream.synchronize(); }
+  Communicator::Sent sent_to_other_hosts() const override { return one_to_each_host(communicator_, bytes_of(map().own())); }
   std::int64_t device_bytes() const override { return static_cast<std::int64_t>(x_.bytes()); }
 
  private:
@@ -37,6 +44,7 @@ class NcclAllGather final : public Exchange {
  public:
   NcclAllGather(const ExchangeContext& context, std::shared_ptr<const ColumnMap> map)
       : Exchange(context, std::move(map)),
+        communicator_(context.communicator),
         nccl_(*context.nccl),
         type_(context.type),
         slot_values_(static_cast<std::size_t>(this->map().gathered().stride * context.width)),
@@ -54,11 +62,13 @@ class NcclAllGather final : public Exchange {
   void start(Stream& stream) override { nccl_.all_gather_in_place(x_.data(), slot_values_, type_, stream); }
   void finish(Stream&) override {}
   void wait(Stream& stream) override { nccl_.wait(stream, "exchange of x"); }
+  Communicator::Sent sent_to_other_hosts() const override { return one_to_each_host(communicator_, bytes_of(map().own())); }
   std::int64_t device_bytes() const override { return static_cast<std::int64_t>(bytes_of(length())); }
 
  private:
   std::string how() const override { return "NCCL " + nccl_version() + ", in place"; }
 
+  Communicator& communicator_;
   NcclCommunicator& nccl_;
   ValueType type_;
   std::size_t slot_values_;  ///< of a part

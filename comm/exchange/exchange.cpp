@@ -233,7 +233,7 @@ double time_exchange(Exchange& exchange, const ExchangeContext& context) {
 }
 
 std::span<const ExchangeEntry> exchanges() {
-  static const std::array all = {kNoExchange, kAllGatherExchange, kHaloExchange, kPeerExchange};
+  static const std::array all = {kNoExchange, kAllGatherExchange, kHaloExchange, kPeerExchange, kTwoLevelExchange};
   return all;
 }
 

@@ -82,6 +82,8 @@ class Exchange {
 
   /// Bytes that this rank receives from other ranks in one exchange, padding included.
   std::int64_t bytes_received() const { return map_->received() * static_cast<std::int64_t>(entry_bytes_); }
+  /// What this rank sends to ranks of other hosts in one exchange. For an all-gather: the least, as the library decides.
+  virtual Communicator::Sent sent_to_other_hosts() const = 0;
   /// Device memory, x included.
   virtual std::int64_t device_bytes() const = 0;
 
@@ -105,6 +107,7 @@ enum class ExchangeRanks { one, several };
 /// How entries travel.
 enum class ExchangeMeans {
   messages,     ///< messages of a library, between any ranks
+  two_levels,   ///< messages between hosts, and another way within a host
   peer_memory,  ///< a kernel writes into the memory of other GPUs; the product may start before this kernel ends
 };
 

@@ -11,5 +11,6 @@ extern const ExchangeEntry kNoExchange;         // no_exchange.cpp
 extern const ExchangeEntry kAllGatherExchange;  // all_gather.cpp
 extern const ExchangeEntry kHaloExchange;       // halo_exchange.cpp
 extern const ExchangeEntry kPeerExchange;       // peer_exchange.cpp
+extern const ExchangeEntry kTwoLevelExchange;   // two_level.cpp
 
 }  // namespace shardmat

@@ -149,6 +149,17 @@ void Halo::forget_columns() {
   own_places = std::vector<std::int32_t>();
 }
 
+Communicator::Sent to_other_hosts(const Communicator& communicator, const std::vector<Halo::Peer>& to,
+                                  std::size_t entry_bytes) {
+  Communicator::Sent sent;
+  for (const Halo::Peer& peer : to) {
+    if (communicator.host_of(peer.rank) == communicator.host_of(communicator.rank())) continue;
+    ++sent.messages;
+    sent.bytes += peer.count * static_cast<std::int64_t>(entry_bytes);
+  }
+  return sent;
+}
+
 SentPlaces find_sent_places(Communicator& communicator, const Halo& halo) {
   SentPlaces there;
   std::vector<std::int64_t> begins(static_cast<std::size_t>(communicator.size()));  // of what each rank writes here

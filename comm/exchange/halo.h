@@ -53,6 +53,10 @@ Halo find_halo(std::int64_t begin, std::int64_t own, const ColumnView& columns);
 /// by a few bytes for each rank.
 Halo make_halo(Communicator& communicator, const XParts& parts, const ColumnView& columns);
 
+/// What a rank sends to ranks of other hosts if it sends each receiver, one of `to`, what this receiver needs.
+Communicator::Sent to_other_hosts(const Communicator& communicator, const std::vector<Halo::Peer>& to,
+                                  std::size_t entry_bytes);
+
 /// Where the sent entries lie in x of their receivers.
 struct SentPlaces {
   std::vector<std::uint8_t> receivers;  ///< receiving rank of each entry of Halo::sent

@@ -53,6 +53,7 @@ class HaloExchange final : public Exchange {
     if (nccl_ == nullptr) communicator_.finish(transfer_);
   }
   void wait(Stream& stream) override { nccl_ != nullptr ? nccl_->wait(stream, "exchange of x") : stream.synchronize(); }
+  Communicator::Sent sent_to_other_hosts() const override { return to_other_hosts(communicator_, halo().to, entry_bytes()); }
   std::int64_t device_bytes() const override {
     return static_cast<std::int64_t>(x_.bytes() + packed_.bytes() + places_.bytes());
   }

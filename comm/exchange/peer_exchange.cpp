@@ -21,6 +21,7 @@ class PeerExchange final : public Exchange {
   PeerExchange(const ExchangeContext& context, std::shared_ptr<const ColumnMap> map, const SentPlaces& there,
                std::int64_t entries, std::int64_t sent)
       : Exchange(context, std::move(map)),
+        communicator_(context.communicator),
         nccl_(*context.nccl),
         sent_(std::ssize(halo().sent)),
         x_(nccl_, bytes_of(entries)),  // windows are alike on all ranks
@@ -54,6 +55,7 @@ class PeerExchange final : public Exchange {
     return nccl_.push_lets_next_begin() ? std::optional(halo().first_received()) : std::nullopt;
   }
   void wait(Stream& stream) override { nccl_.wait(stream, "exchange of x"); }
+  Communicator::Sent sent_to_other_hosts() const override { return to_other_hosts(communicator_, halo().to, entry_bytes()); }
   std::int64_t device_bytes() const override {
     return static_cast<std::int64_t>(x_.bytes() + places_.bytes() + receivers_.bytes() + shifts_.bytes());
   }
@@ -66,6 +68,7 @@ class PeerExchange final : public Exchange {
                        halo().to.size() == 1 ? "" : "s", meeting_.blocks(), meeting_.blocks() == 1 ? "" : "s");
   }
 
+  Communicator& communicator_;
   NcclCommunicator& nccl_;
   std::int64_t sent_;
   NcclCommunicator::Memory x_;

@@ -25,6 +25,7 @@ using Word = std::atomic<std::uint32_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == sizeof(std::uint32_t));
 
 constexpr std::size_t kMostOperands = 8, kPage = 4096;
+constexpr const char* kHandedOver = "what ranks hand over to the rank that owns their rows";
 
 // The steps of a call. They are counted on from call to call.
 constexpr std::uint32_t kEntered = 1, kGo = 2, kDone = 3, kStepsOfOwner = 3;
@@ -105,7 +106,7 @@ struct alignas(64) RankGroup::Seat {
 
 /// The head of the shared memory: what the owner says, then the seats.
 struct alignas(64) RankGroup::Board {
-  PeerProcess owner;
+  PeerProcess owner;             ///< first, see share_memory()
   Word owner_step{0};            ///< feeders sleep on it
   alignas(64) Word arrivals{0};  ///< steps of all feeders; the owner sleeps on it
   Word awaited{0};               ///< the count for which the owner is woken
@@ -184,33 +185,14 @@ void RankGroup::watch_feeders() {
 }
 
 void RankGroup::join() {
-  struct Maker {
-    PeerProcess process;
-    int descriptor;
-  };
   const std::size_t bytes = sizeof(Board) + members_.size() * sizeof(Seat);
-  all_.run_agreed([&] {
-    if (!owns()) return;
-    memory_ = std::make_unique<SharedMemory>(bytes);
-    board_ = new (memory_->head()) Board;
-    board_->owner = this_process();
+  memory_ = share_memory(all_, members_.front(), bytes, [&](void* head) {
+    board_ = new (head) Board;
     for (int place = 0; place < size(); ++place) new (&seat(place)) Seat;
   });
-  const std::vector<Maker> makers = all_.all_gather(Maker{this_process(), memory_ == nullptr ? -1 : memory_->descriptor()});
-  all_.run_agreed([&] {
-    if (!owns()) {
-      const Maker& maker = makers[static_cast<std::size_t>(members_.front())];
-      memory_ = std::make_unique<SharedMemory>(bytes, maker.process.number, maker.descriptor);
-      board_ = static_cast<Board*>(memory_->head());
-      if (board_->owner.number != maker.process.number || board_->owner.started != maker.process.started)
-        throw Error(
-            ErrorKind::resources,
-            fmt::format("process {} of this host is not rank {}, with which memory is to be shared: the ranks run in "
-                        "different containers. Start them in one, or one rank for each GPU",
-                        maker.process.number, members_.front()));
-    }
-    seat(place_).process = this_process();
-  });
+  board_ = static_cast<Board*>(memory_->head());
+  seat(place_).process = this_process();
+  all_.barrier();  // nobody looks for a process before it is written
 }
 
 RankGroup::Seat& RankGroup::seat(int place) const { return reinterpret_cast<Seat*>(board_ + 1)[place]; }
@@ -348,7 +330,7 @@ std::vector<Operand> RankGroup::prepare_all(const char* name, const std::functio
     require_same_call(name, mine.size());
     arrive(name, mine, {});
     const std::size_t bytes = layout(mine.size()).bytes;
-    memory_->reserve(bytes);
+    memory_->reserve(bytes, kHandedOver);
     memory_->body(bytes);
     return mine;
   });
@@ -405,7 +387,7 @@ std::string RankGroup::call_as_owner(const char* name, const std::function<std::
       require_feeders(name);
     if (keep == Keep::nothing) memory_->release();
     const std::size_t begin = keep == Keep::nothing ? 0 : all.bytes;
-    memory_->reserve(begin + answer.size());
+    memory_->reserve(begin + answer.size(), kHandedOver);
     std::byte* const base = memory_->body(std::max(all.bytes, begin + answer.size()));
     std::memcpy(base + begin, answer.data(), answer.size());
     all.put_at(base);

@@ -8,8 +8,11 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <vector>
 
+#include "comm/communicator.h"
 #include "comm/open_of_process.h"
+#include "comm/shared_gpu/peer_process.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/narrow.h"
@@ -71,13 +74,13 @@ SharedMemory::~SharedMemory() {
   close(descriptor_);
 }
 
-void SharedMemory::reserve(std::size_t bytes) {
+void SharedMemory::reserve(std::size_t bytes, const char* what) {
   const std::size_t wanted = whole_pages(bytes);
   if (wanted <= reserved_) return;
   const std::size_t more = wanted - reserved_;
-  require_host_memory(narrow<std::int64_t>(more, "bytes"), "what ranks hand over to the rank that owns their rows");
+  require_host_memory(narrow<std::int64_t>(more, "bytes"), what);
   errno = take_memory(descriptor_, head_bytes_ + reserved_, more);
-  if (errno != 0) fail(fmt::format("there is no shared memory for {} bytes that ranks hand over", more));
+  if (errno != 0) fail(fmt::format("there is no shared memory for {} bytes of {}", more, what));
   reserved_ = wanted;
 }
 
@@ -99,6 +102,36 @@ std::byte* SharedMemory::body(std::size_t bytes) {
   body_ = static_cast<std::byte*>(place);
   mapped_ = wanted;
   return body_;
+}
+
+std::unique_ptr<SharedMemory> share_memory(Communicator& communicator, int maker, std::size_t head_bytes,
+                                           const std::function<void(void* head)>& prepare) {
+  struct Maker {
+    PeerProcess process;
+    int descriptor;
+  };
+  std::unique_ptr<SharedMemory> memory;
+  communicator.run_agreed([&] {
+    if (communicator.rank() != maker) return;
+    memory = std::make_unique<SharedMemory>(head_bytes);
+    prepare(memory->head());
+    *static_cast<PeerProcess*>(memory->head()) = this_process();
+  });
+  const std::vector<Maker> makers =
+      communicator.all_gather(Maker{this_process(), memory == nullptr ? -1 : memory->descriptor()});
+  communicator.run_agreed([&] {
+    if (communicator.rank() == maker) return;
+    const Maker& from = makers[static_cast<std::size_t>(maker)];
+    memory = std::make_unique<SharedMemory>(head_bytes, from.process.number, from.descriptor);
+    const auto& found = *static_cast<const PeerProcess*>(memory->head());
+    if (found.number != from.process.number || found.started != from.process.started)
+      throw Error(ErrorKind::resources,
+                  fmt::format("process {} of this host is not rank {}, with which memory is to be shared: the ranks run in "
+                              "different containers. Start them in one, or do without shared memory: one rank for each "
+                              "GPU, another exchange",
+                              from.process.number, maker));
+  });
+  return memory;
 }
 
 }  // namespace shardmat

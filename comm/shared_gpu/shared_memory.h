@@ -6,8 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 
 namespace shardmat {
+
+class Communicator;
 
 /// The file has a head of fixed size, whose address never changes, and a body that grows.
 class SharedMemory {
@@ -24,8 +28,8 @@ class SharedMemory {
   void* head() const { return head_; }
 
   /// In the maker: takes memory for a body of `bytes`; what lies there stays. Throws Error(resources) if there is not
-  /// enough.
-  void reserve(std::size_t bytes);
+  /// enough; the message names the bytes `what`.
+  void reserve(std::size_t bytes, const char* what);
   /// In the maker: gives the memory of the body back; what lies there is lost.
   void release();
   /// The body, of which at least `bytes` are mapped. A later call may move it. REQUIRES: the maker reserved as much.
@@ -40,5 +44,10 @@ class SharedMemory {
   std::byte* body_ = nullptr;
   std::size_t mapped_ = 0, reserved_ = 0;
 };
+
+/// Memory that rank `maker` of this host makes, on `maker` and on all ranks that name it. `prepare` makes, in the maker,
+/// what the head holds, which begins with a PeerProcess: that of the maker. Collective; the same error on all ranks.
+std::unique_ptr<SharedMemory> share_memory(Communicator& communicator, int maker, std::size_t head_bytes,
+                                           const std::function<void(void* head)>& prepare);
 
 }  // namespace shardmat

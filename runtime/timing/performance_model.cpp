@@ -58,7 +58,7 @@ std::vector<ExchangeCost> exchanges_between(const PerformanceModel& model, const
   } else if (const auto& network = model.network) {
     const auto messages = static_cast<double>(std::max<std::int64_t>(quality.neighbours_max, 0));
     for (const ExchangeEntry& entry : exchanges()) {
-      if (entry.ranks == ExchangeRanks::one || entry.means == ExchangeMeans::peer_memory) continue;
+      if (entry.ranks == ExchangeRanks::one || entry.means != ExchangeMeans::messages) continue;
       const double partners = entry.layout == ColumnLayout::gathered ? ranks - 1 : messages;
       found.push_back({ranks, std::string(entry.name), partners * network->latency, 1 / network->bandwidth});
     }

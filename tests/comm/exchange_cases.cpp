@@ -78,14 +78,16 @@ void expect_x(const Exchange& exchange, const Case& c, std::span<const std::int6
   }
 }
 
-/// Before a slow rank compares what it got. `peer` must not overwrite that before the rank's next start(), however fast
-/// others are; libraries may.
+/// Exchanges that must not overwrite what a slow rank got before its next start(), however fast others are; libraries may.
+bool is_ours(const Exchange& exchange) { return exchange.name() == "peer" || exchange.name() == "two_level"; }
+
+/// Before a slow rank compares what it got.
 void let_others_go_ahead(const Exchange& exchange, Communicator& communicator, int round) {
-  if (exchange.name() != "peer") return;
+  if (!is_ours(exchange)) return;
   if (round % communicator.size() == communicator.rank()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
 void meet_again(const Exchange& exchange, Communicator& communicator) {
-  if (exchange.name() != "peer") communicator.barrier();
+  if (!is_ours(exchange)) communicator.barrier();
 }
 
 template <class T>
@@ -117,6 +119,15 @@ bool has_peers(const ExchangeContext& given) {
   return given.device.backend == Backend::cuda && (given.nccl == nullptr || given.nccl->why_no_peer_access().empty());
 }
 
+/// Which of these exchanges can be had here; "auto" can.
+std::vector<std::string> possible(const ExchangeContext& given, std::vector<std::string> names) {
+  std::erase_if(names, [&](const std::string& name) {
+    const ExchangeEntry* const entry = find_exchange(name);
+    return entry != nullptr && given.communicator.size() > 1 && !entry->why_not(given).empty();
+  });
+  return names;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> uneven_starts(int parts, std::int64_t unit) {
@@ -131,7 +142,7 @@ void check_exchanges(const ExchangeContext& given) {
   if (given.device.backend == Backend::cuda && !has_peers(given))
     std::cout << "peer is left out: " << given.nccl->why_no_peer_access() << "\n";
   for (const ExchangeEntry& entry : exchanges())
-    if ((entry.name != "none" || size == 1) && (entry.name != "peer" || has_peers(given))) names.emplace_back(entry.name);
+    if (size == 1 || entry.why_not(given).empty()) names.emplace_back(entry.name);
   std::vector<std::int64_t> only_last(static_cast<std::size_t>(size) + 1, 0);
   only_last.back() = 100;
   const std::vector<std::vector<std::int64_t>> layouts = {uneven_starts(size, 1), uneven_starts(size, 1000), only_last,
@@ -166,7 +177,7 @@ void check_exchanges(const ExchangeContext& given) {
 
 void check_several_on_one_map(const ExchangeContext& given) {
   const int size = given.communicator.size();
-  for (const std::string name : {"allgather", "halo", "auto"}) {
+  for (const std::string& name : possible(given, {"allgather", "halo", "two_level", "auto"})) {
     SCOPED_TRACE(name);
     const Case c(uneven_starts(size, 70), given.communicator.rank(), true, 40);
     std::vector<std::int64_t> positions = c.columns;
@@ -221,7 +232,7 @@ void check_replay(const ExchangeContext& given) {
   ExchangeContext context = given;
   context.type = ValueType::f32;
   const Case c(uneven_starts(context.communicator.size(), 5000), context.communicator.rank(), false, -1);
-  for (const std::string name : {"allgather", "halo", "peer"}) {
+  for (const std::string& name : possible(given, {"allgather", "halo", "peer", "two_level"})) {
     if (name == "peer" && !has_peers(given)) continue;
     for (int cycle = 0; cycle < kCycles; ++cycle) {
       SCOPED_TRACE(fmt::format("{}, {}", name, cycle));
