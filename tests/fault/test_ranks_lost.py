@@ -23,11 +23,11 @@ class LoseOne(unittest.TestCase):
     def lose_one(self, *arguments, **named):
         with_growing_deadline(lambda timeout: self.lose_one_within(timeout, *arguments, **named), DEADLINES)
 
-    def lose_one_within(self, timeout, operation, number, victim=1, count=3, says=None):
-        """`says`: a pattern in which TIMEOUT stands for the deadline."""
+    def lose_one_within(self, timeout, operation, number, victim=1, count=3, says=None, env=None):
+        """`says`: a pattern in which TIMEOUT stands for the deadline. `env`: variables of the ranks, further to ours."""
         directory = tempfile.mkdtemp(prefix="ranks_lost_")
         self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
-        with Ranks([PROGRAM, operation, timeout], count, directory) as ranks:
+        with Ranks([PROGRAM, operation, timeout], count, directory, env=dict(os.environ, **(env or {}))) as ranks:
             try:
                 ranks.wait_for_output("ready", LIMIT)
             except RuntimeError:
@@ -100,6 +100,20 @@ class RanksLost(LoseOne):
     def test_killed_in_halo_exchange(self):
         self.lose_one("host_halo", signal.SIGKILL, victim=2)
 
+    # Ranks 0 and 1 share a pretended host, rank 2 is alone: a rank waits for another one of its host, or for a message.
+    ON_2_HOSTS = {"SHARDMAT_TEST_HOSTS_OF": "2"}
+
+    def test_stopped_in_exchange_of_two_levels(self):
+        self.lose_one("host_two_level", signal.SIGSTOP, victim=1, env=self.ON_2_HOSTS)
+
+    def test_killed_in_exchange_of_two_levels(self):
+        self.lose_one("host_two_level", signal.SIGKILL, victim=0, env=self.ON_2_HOSTS)
+
+    def test_other_host_stopped_in_exchange_of_two_levels(self):
+        self.lose_one("host_two_level", signal.SIGSTOP, victim=2, env=self.ON_2_HOSTS)
+
+    def test_other_host_killed_in_exchange_of_two_levels(self):
+        self.lose_one("host_two_level", signal.SIGKILL, victim=2, env=self.ON_2_HOSTS)
 
     def lose_one_of_a_group(self, operation, number, victim, says, count=3):
         # A feeder repeats what its owner says; an owner of another group waits for its deadline.
