@@ -74,6 +74,10 @@ void describe_product(const Product& p, const MatrixSource& source, const LoadOp
   describe_kernels(p, r);
   r.exchange = p.exchange().name(), r.exchange_why = p.exchange().why();
   r.exchange_bytes = over_ranks(static_cast<double>(p.bytes_received()), ranks);
+  const Communicator::Sent sent = p.exchange().sent_to_other_hosts();
+  const std::int64_t blocks = p.columns() / p.column_block();
+  r.bytes_to_other_hosts = over_ranks(static_cast<double>(blocks * sent.bytes), ranks);
+  r.messages_to_other_hosts = over_ranks(static_cast<double>(blocks * sent.messages), ranks);
   r.column_block = p.column_block(), r.column_block_why = p.why_column_block;
 }
 
@@ -154,6 +158,8 @@ void write_setup(Table& t, const ProductReport& r) {
   t.row("exchange", fmt::format("{} ({}{}); {} received a rank", r.exchange,
                                 r.column_block_why.empty() ? "" : "of each column block: ", r.exchange_why,
                                 min_mean_max(r.exchange_bytes, human_bytes)));
+  if (r.bytes_to_other_hosts.max > 0)
+    t.row("to other hosts", fmt::format("{} a rank", min_mean_max(r.bytes_to_other_hosts, human_bytes)));
   if (!r.column_block_why.empty())
     t.row("column blocks",
           fmt::format("{} of {} right-hand sides at a time ({})", r.column_block, r.right_hand_sides, r.column_block_why));
@@ -228,6 +234,8 @@ ordered_json json_of_exchange(const ProductReport& r) {
   return {{"name", r.exchange},
           {"why", r.exchange_why},
           {"bytes_received", json(r.exchange_bytes)},
+          {"bytes_to_other_hosts", json(r.bytes_to_other_hosts)},
+          {"messages_to_other_hosts", json(r.messages_to_other_hosts)},
           {"overlapped", json(r.overlapped)},
           {"column_block", r.column_block},
           {"column_block_why", r.column_block_why},

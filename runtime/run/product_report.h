@@ -48,6 +48,7 @@ struct ProductReport {
   double choosing_products = 0;             ///< the same time in products, on rank 0; 0 if not known
   std::string exchange, exchange_why;
   OverRanks exchange_bytes;
+  OverRanks bytes_to_other_hosts, messages_to_other_hosts;  ///< that ranks send in an iteration
   OverRanks overlapped;  ///< share of a rank's nonzeros that are multiplied while x moves; 0: the product waits for x
   bool graph = false;    ///< true if iterations were replayed from a recorded graph
   std::vector<Phase> phases;

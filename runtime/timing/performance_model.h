@@ -70,7 +70,7 @@ PerformanceModel h200_model();
 
 struct Forecast {
   double product = 0, exchange = 0, iteration = 0;  ///< seconds
-  std::string moved_by;                             ///< the exchange: halo, peer, allgather; "none" for one rank
+  std::string moved_by;                             ///< the exchange: halo, peer, …; "none" for one rank
   bool overlapped = false;
 };
 

@@ -163,7 +163,7 @@ class Help(CliTest):
 
     def test_choices_are_those_of_the_lists(self):
         text = re.sub(r"\s+", " ", self.succeed("multiply", "--help-all").out)
-        self.assertIn("Choices: auto, none, allgather, halo, peer", text)
+        self.assertIn("Choices: auto, none, allgather, halo, peer, two_level", text)
         self.assertIn("Choices: nnz, rows", text)
         for option, title in (("--exchange", "Choices: auto,"), ("--method", "Choices:"), ("--kernel", "Choices on the host: auto,")):
             result = self.call("multiply", "poisson:n=3", option, "zzz", "--backend", "host")

@@ -18,15 +18,15 @@ std::string& pretended_host() {
 
 }  // namespace
 
-void pretend_hosts() {
-  const char* asked = std::getenv("SHARDMAT_TEST_HOSTS_OF");
+void pretend_hosts(const char* variable) {
+  const char* asked = std::getenv(variable);
   if (asked == nullptr) return;
   const int of_each = std::atoi(asked);
   int rank = 0, ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (of_each < 1) {
-    std::fprintf(stderr, "SHARDMAT_TEST_HOSTS_OF is %s, but must be a number of ranks\n", asked);
+    std::fprintf(stderr, "%s is %s, but must be a number of ranks\n", variable, asked);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   const int host = rank / of_each;
