@@ -136,43 +136,48 @@ std::vector<std::int64_t> uneven_starts(int parts, std::int64_t unit) {
   return starts;
 }
 
-void check_exchanges(const ExchangeContext& given) {
+void check_exchange(const ExchangeContext& given, const std::string& name, const MakeExchange& make) {
   const int size = given.communicator.size();
-  std::vector<std::string> names = {"auto"};
-  if (given.device.backend == Backend::cuda && !has_peers(given))
-    std::cout << "peer is left out: " << given.nccl->why_no_peer_access() << "\n";
-  for (const ExchangeEntry& entry : exchanges())
-    if (size == 1 || entry.why_not(given).empty()) names.emplace_back(entry.name);
   std::vector<std::int64_t> only_last(static_cast<std::size_t>(size) + 1, 0);
   only_last.back() = 100;
   const std::vector<std::vector<std::int64_t>> layouts = {uneven_starts(size, 1), uneven_starts(size, 1000), only_last,
                                                           std::vector<std::int64_t>(static_cast<std::size_t>(size) + 1, 0)};
-  for (const std::string& name : names)
-    for (const auto& [type, width] :
-         {std::pair{ValueType::f32, 1}, {ValueType::f64, 1}, {ValueType::f32, 3}, {ValueType::f64, 32}})
-      for (const auto& starts : layouts)
-        for (const bool shuffled : {false, true})
-          for (const std::int64_t reach : {-1, 0, 1, 150}) {
-            SCOPED_TRACE(name + " " + std::string(shardmat::name(type)) + " × " + std::to_string(width) + " columns " +
-                         std::to_string(starts.back()) + (shuffled ? " shuffled" : "") + " reach " + std::to_string(reach));
-            ExchangeContext context = given;
-            context.type = type;
-            context.width = width;
-            context.overlapped = width == 32;
-            const Case c(starts, given.communicator.rank(), shuffled, reach);
-            std::vector<std::int64_t> positions = c.columns;
-            const auto [map, exchange] = make_mapped_exchange(name, context, c.parts(), positions);
-            map->renumber(positions);
-            map->forget_columns();
-            expect_name(*exchange, name, size);
-            const std::int64_t others = exchange->name() == "allgather" ? exchange->length() / size * (size - 1)
-                                        : size == 1                     ? 0
-                                                                        : c.foreign();
-            EXPECT_EQ(exchange->bytes_received(), others * static_cast<std::int64_t>(context.entry_bytes()));
-            dispatch(type, [&, &first = *exchange](auto tag) {
-              run_rounds<typename decltype(tag)::type>(first, context, c, positions, 3);
-            });
-          }
+  for (const auto& [type, width] :
+       {std::pair{ValueType::f32, 1}, {ValueType::f64, 1}, {ValueType::f32, 3}, {ValueType::f64, 32}})
+    for (const auto& starts : layouts)
+      for (const bool shuffled : {false, true})
+        for (const std::int64_t reach : {-1, 0, 1, 150}) {
+          SCOPED_TRACE(name + " " + std::string(shardmat::name(type)) + " × " + std::to_string(width) + " columns " +
+                       std::to_string(starts.back()) + (shuffled ? " shuffled" : "") + " reach " + std::to_string(reach));
+          ExchangeContext context = given;
+          context.type = type;
+          context.width = width;
+          context.overlapped = width == 32;
+          const Case c(starts, given.communicator.rank(), shuffled, reach);
+          std::vector<std::int64_t> positions = c.columns;
+          const auto [map, exchange] = make(context, c.parts(), positions);
+          map->renumber(positions);
+          map->forget_columns();
+          expect_name(*exchange, name, size);
+          const std::int64_t others = exchange->name() == "allgather" ? exchange->length() / size * (size - 1)
+                                      : size == 1                     ? 0
+                                                                      : c.foreign();
+          EXPECT_EQ(exchange->bytes_received(), others * static_cast<std::int64_t>(context.entry_bytes()));
+          dispatch(type, [&, &first = *exchange](auto tag) {
+            run_rounds<typename decltype(tag)::type>(first, context, c, positions, 5);
+          });
+        }
+}
+
+void check_exchanges(const ExchangeContext& given) {
+  if (given.device.backend == Backend::cuda && !has_peers(given))
+    std::cout << "peer is left out: " << given.nccl->why_no_peer_access() << "\n";
+  std::vector<std::string> names = {"auto"};
+  for (const ExchangeEntry& entry : exchanges()) names.emplace_back(entry.name);
+  for (const std::string& name : possible(given, std::move(names)))
+    check_exchange(given, name, [&](const ExchangeContext& context, const XParts& parts, const ColumnView& columns) {
+      return make_mapped_exchange(name, context, parts, columns);
+    });
 }
 
 void check_several_on_one_map(const ExchangeContext& given) {

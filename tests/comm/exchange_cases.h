@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "comm/exchange/exchange.h"
@@ -11,7 +13,11 @@ namespace shardmat {
 /// Starts of `parts` parts that grow with the rank; every third part is empty.
 std::vector<std::int64_t> uneven_starts(int parts, std::int64_t unit);
 
-/// Every name in the list and "auto", f32 and f64, several parts, orders and needs: all entries arrive, padding stays zero.
+/// Makes the exchange that is to be checked.
+using MakeExchange = std::function<MappedExchange(const ExchangeContext&, const XParts&, const ColumnView& columns)>;
+/// An exchange: f32 and f64, several parts, orders and needs: all entries arrive, padding stays zero.
+void check_exchange(const ExchangeContext& context, const std::string& name, const MakeExchange& make);
+/// Every name in the list and "auto".
 void check_exchanges(const ExchangeContext& context);
 /// Exchanges of other widths and types over the map of the first, used in turn.
 void check_several_on_one_map(const ExchangeContext& context);

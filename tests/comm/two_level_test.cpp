@@ -13,6 +13,7 @@
 
 #include "comm/exchange/distinct_entries.h"
 #include "comm/exchange/exchange.h"
+#include "comm/exchange/two_level.h"
 #include "tests/comm/exchange_cases.h"
 #include "tests/comm/hosts.h"
 #include "tests/support/world.h"
@@ -173,6 +174,34 @@ TEST(TwoLevel, EachEntryCrossesOnceForEachHost) {
         if (few.for_hosts < few.for_ranks) ++shared;
       }
   EXPECT_GT(shared, 3);  // where ranks share, fewer bytes cross than with the halo
+}
+
+MappedExchange make_by_relays(const ExchangeContext& context, const XParts& parts, const ColumnView& columns) {
+  auto map = make_column_map(ColumnLayout::compact, context.communicator, parts, columns);
+  return {map, make_two_level_by_relays(context, map)};
+}
+
+/// As on GPUs, but with messages of MPI. Several ranks of one host, and hosts of one rank, have no use for relays, but these
+/// work there, too.
+TEST(TwoLevel, ByRelays) {
+  if (world().size() == 1) GTEST_SKIP() << "needs several ranks";
+  const ExchangeContext context{world()};
+  check_exchange(context, "two_level", make_by_relays);
+}
+
+TEST(TwoLevel, EachEntryCrossesOnceByRelays) {
+  for (const auto& starts : layouts())
+    for (const std::int64_t reach : {0, 10, 1000}) {
+      const ExchangeContext context{world()};
+      const std::vector<Columns> needed = needs(starts, reach, 2);
+      const Columns& mine = needed[static_cast<std::size_t>(world().rank())];
+      const std::vector<std::int64_t> columns(mine.begin(), mine.end());
+      const MappedExchange made = make_by_relays(context, {starts}, columns);
+      const Communicator::Sent counted = moved(*made.exchange), said = made.exchange->sent_to_other_hosts();
+      EXPECT_EQ(counted.bytes, 8 * least(starts, needed).for_hosts);
+      EXPECT_EQ(world().all_reduce(said.bytes, Reduction::sum), counted.bytes);
+      EXPECT_EQ(world().all_reduce(said.messages, Reduction::sum), counted.messages);
+    }
 }
 
 TEST(TwoLevel, LargeMessagesAreDivided) {
