@@ -21,6 +21,8 @@ void check_exchange(const ExchangeContext& context, const std::string& name, con
 void check_exchanges(const ExchangeContext& context);
 /// Exchanges of other widths and types over the map of the first, used in turn.
 void check_several_on_one_map(const ExchangeContext& context);
+/// Two exchanges under way at a time, many times, while other ranks are late. On the host.
+void check_two_in_turn(const ExchangeContext& context, const std::string& name);
 /// Called once, then recorded in a graph that is launched with changing x; all of it several times, with new exchanges.
 void check_replay(const ExchangeContext& context);
 

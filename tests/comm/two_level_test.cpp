@@ -204,6 +204,12 @@ TEST(TwoLevel, EachEntryCrossesOnceByRelays) {
     }
 }
 
+TEST(TwoLevel, TwoUnderWayAndLateRanks) {
+  if (!hosts_are_shared()) GTEST_SKIP() << "needs several hosts, one of them with several ranks";
+  const ExchangeContext context{world()};
+  check_two_in_turn(context, "two_level");
+}
+
 TEST(TwoLevel, LargeMessagesAreDivided) {
   if (!hosts_are_shared()) GTEST_SKIP() << "needs several hosts, one of them with several ranks";
   std::vector<std::int64_t> starts;

@@ -31,7 +31,7 @@ class LoseOne(unittest.TestCase):
             try:
                 ranks.wait_for_output("ready", LIMIT)
             except RuntimeError:
-                if "'peer' cannot be had" in ranks.errors(0):
+                if "' cannot be had" in ranks.errors(0):
                     self.skipTest(ranks.errors(0).splitlines()[0])
                 raise
             time.sleep(0.3)
@@ -165,6 +165,12 @@ class GpuRanksLost(LoseOne):
 
     def test_killed_in_peer_exchange(self):
         self.lose_one("cuda_peer", signal.SIGKILL, victim=0, count=self.GPUS)
+
+    def test_stopped_in_exchange_of_two_levels(self):  # on several hosts
+        self.lose_one("cuda_two_level", signal.SIGSTOP, victim=0, count=self.GPUS)
+
+    def test_killed_in_exchange_of_two_levels(self):
+        self.lose_one("cuda_two_level", signal.SIGKILL, victim=0, count=self.GPUS)
 
 
 if __name__ == "__main__":

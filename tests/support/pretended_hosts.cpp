@@ -2,7 +2,6 @@
 
 #include <mpi.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -21,20 +20,24 @@ std::string& pretended_host() {
 void pretend_hosts(const char* variable) {
   const char* asked = std::getenv(variable);
   if (asked == nullptr) return;
-  const int of_each = std::atoi(asked);
+  const bool in_turn = *asked == 'x';
+  const int number = std::atoi(asked + (in_turn ? 1 : 0));
   int rank = 0, ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (of_each < 1) {
-    std::fprintf(stderr, "%s is %s, but must be a number of ranks\n", variable, asked);
+  if (number < 1) {
+    std::fprintf(stderr, "%s is %s, but must be a number of ranks, or x and a number of hosts\n", variable, asked);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
-  const int host = rank / of_each;
+  const auto host_of = [=](int r) { return in_turn ? r % number : r / number; };
+  const int host = host_of(rank);
+  int local_rank = 0, local_size = 0;
+  for (int r = 0; r < ranks; ++r) local_rank += r < rank && host_of(r) == host, local_size += host_of(r) == host;
   pretended_host() = "host" + std::to_string(host);
   setenv("NCCL_HOSTID", pretended_host().c_str(), 1);
   setenv("NCCL_MNNVL_ENABLE", "0", 0);  // no NVLink between them, unless asked for
-  setenv("OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(rank % of_each).c_str(), 1);
-  setenv("OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(std::min(of_each, ranks - host * of_each)).c_str(), 1);
+  setenv("OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(local_rank).c_str(), 1);
+  setenv("OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(local_size).c_str(), 1);
 }
 
 bool hosts_are_pretended() { return !pretended_host().empty(); }
