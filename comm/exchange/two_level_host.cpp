@@ -47,8 +47,8 @@ struct alignas(64) Seat {
 /// The head of the shared memory, followed by the seats.
 struct alignas(64) Board {
   PeerProcess maker;  ///< first, see share_memory()
-  alignas(
-      64) Count finished[kPlaces] = {};  ///< exchanges that ranks have finished with each place, over all ranks of the host
+  /// Exchanges that ranks of the host have finished with each place, over all these ranks.
+  alignas(64) Count finished[kPlaces] = {};
 };
 
 /// A part of a message between two hosts: entries [first, first + count) of those that one has for the other.
@@ -63,7 +63,7 @@ std::vector<Part> parts_of_message(std::int64_t entries, std::size_t entry_bytes
   std::vector<Part> parts;
   if (entries == 0) return parts;
   const std::int64_t large = entries * static_cast<std::int64_t>(entry_bytes) / kLargeMessage + 1,
-                     count = std::min({large, std::ssize(senders), std::ssize(receivers)});
+                     count = std::min({large, entries, std::ssize(senders), std::ssize(receivers)});
   const auto in_turn = [](const std::vector<int>& ranks, std::int64_t i) {
     return ranks[static_cast<std::size_t>(i % std::ssize(ranks))];
   };

@@ -25,12 +25,13 @@ class Hosts(CliTest):
 
     def test_products_have_the_bits_of_halo_and_fewer_bytes_cross(self):
         # Planes of 12² points: the nearest ones cross, to each of two ranks that share a host only where both need them.
-        for matrix, of_each, columns in (("poisson27:n=12,nz=4", 2, 1), ("poisson27:n=12,nz=4", 3, 8), ("elasticity:n=3", 2, 3)):
-            with self.subTest(matrix=matrix, of_each=of_each, columns=columns):
+        for matrix, of_each, columns, *more in (("poisson27:n=12,nz=4", 2, 1, "--overlap"), ("poisson27:n=12,nz=4", 3, 8), ("elasticity:n=3", 2, 3),
+                                                ("elasticity:n=3", 2, 1, "--type", "f32"), ("elasticity:n=3", "x2", 4, "--type", "f32", "--no-overlap")):
+            with self.subTest(matrix=matrix, of_each=of_each, columns=columns, more=more):
                 found = {}
                 for exchange in ("halo", "two_level"):
                     report = self.on_hosts(of_each, "multiply", matrix, "--exchange", exchange, "--rhs", columns, "--kernel", "csr_host",
-                                           "--iterations", 3, "--verify", "--output", f"{exchange}.npy")
+                                           "--iterations", 3, "--verify", "--output", f"{exchange}.npy", *more)
                     self.assertEqual(report["exchange"]["name"], exchange)
                     self.assertEqual(len({rank["host"] for rank in report["ranks"]}), 2)
                     found[exchange] = report, read_vector(self.path(f"{exchange}.npy"))
