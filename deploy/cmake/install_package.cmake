@@ -16,7 +16,8 @@ install(CODE "
   include(\"${PROJECT_SOURCE_DIR}/deploy/cmake/install_headers.cmake\")")
 
 install(TARGETS shardmat shardmat-bench shardmat-serve RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plots/plot_answers.py ${PROJECT_SOURCE_DIR}/tools/plots/plot_batched.py
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plots/compare_html.py
+        ${PROJECT_SOURCE_DIR}/tools/plots/plot_answers.py ${PROJECT_SOURCE_DIR}/tools/plots/plot_batched.py
         ${PROJECT_SOURCE_DIR}/tools/plots/plot_convergence.py
         ${PROJECT_SOURCE_DIR}/tools/plots/plot_kernels.py
         ${PROJECT_SOURCE_DIR}/tools/plots/papers_html.py ${PROJECT_SOURCE_DIR}/tools/plots/plot_papers.py
@@ -27,7 +28,8 @@ install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plots/plot_answers.py ${PROJECT_SOU
         ${PROJECT_SOURCE_DIR}/tools/plots/plot_surface.py
         ${PROJECT_SOURCE_DIR}/tools/plots/scaling_html.py ${PROJECT_SOURCE_DIR}/tools/plots/convert_mesh.py
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
-install(FILES ${PROJECT_SOURCE_DIR}/tools/plots/plots.py ${PROJECT_SOURCE_DIR}/tools/plots/interpreter.py
+install(FILES ${PROJECT_SOURCE_DIR}/tools/plots/plots.py ${PROJECT_SOURCE_DIR}/tools/plots/page_style.py
+        ${PROJECT_SOURCE_DIR}/tools/plots/interpreter.py
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat
         FILES_MATCHING PATTERN "*.schema.json")

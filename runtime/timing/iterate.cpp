@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
@@ -151,6 +152,7 @@ IterationTimes slowest_of_ranks(std::vector<double> seconds, Communicator& commu
   times.max = *max;
   times.median = median_of(seconds);
   times.mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
+  times.samples = std::move(seconds);
   return times;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "runtime/base/over_ranks.h"
 
@@ -22,7 +23,8 @@ struct IterationTimes {
   std::int64_t iterations = 0;
   std::int64_t together = 1;  ///< iterations that were timed together; each time is their mean
   double median = 0, min = 0, max = 0, mean = 0;
-  OverRanks of_ranks;  ///< each rank's own median; the difference of max and mean is lost by imbalance
+  OverRanks of_ranks;           ///< each rank's own median; the difference of max and mean is lost by imbalance
+  std::vector<double> samples;  ///< the time of each iteration, in the order in which they came
 };
 
 /// Results of the modes dots and power; zeros in other modes.

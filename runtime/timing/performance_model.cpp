@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
@@ -48,20 +49,54 @@ Forecast forecast_by(const ExchangeCost& cost, const PerformanceModel& model, co
   return f;
 }
 
-/// What may bring each rank what its rows need.
-std::vector<ExchangeCost> exchanges_between(const PerformanceModel& model, const PartitionQuality& quality, int ranks) {
+/// True if the ranks' links are those that were measured.
+bool inside(const PerformanceModel& model, int ranks) {
+  if (model.exchanges.empty()) return false;
+  return model.ranks_per_host == 0 ? ranks <= model.measured_ranks : model.hosts(ranks) == 1;
+}
+
+/// Measured between as many ranks as that, or nearly.
+std::vector<ExchangeCost> measured_exchanges(const PerformanceModel& model, int ranks) {
   std::vector<ExchangeCost> found;
-  if (ranks <= model.measured_ranks && !model.exchanges.empty()) {
-    const int alike = ranks_alike(model, ranks);
-    for (const ExchangeCost& cost : model.exchanges)
-      if (cost.ranks == alike) found.push_back(cost);
-  } else if (const auto& network = model.network) {
-    const auto messages = static_cast<double>(std::max<std::int64_t>(quality.neighbours_max, 0));
-    for (const ExchangeEntry& entry : exchanges()) {
-      if (entry.ranks == ExchangeRanks::one || entry.means != ExchangeMeans::messages) continue;
-      const double partners = entry.layout == ColumnLayout::gathered ? ranks - 1 : messages;
-      found.push_back({ranks, std::string(entry.name), partners * network->latency, 1 / network->bandwidth});
+  const int alike = ranks_alike(model, ranks);
+  for (const ExchangeCost& cost : model.exchanges)
+    if (cost.ranks == alike) found.push_back(cost);
+  return found;
+}
+
+/// The halo of ranks on several hosts, as it costs: some bytes move within a host, others between hosts.
+ExchangeCost halo_between_hosts(const PerformanceModel& model, const PartitionQuality& quality, int ranks,
+                                const BetweenHosts& between, const ExchangeEntry& halo) {
+  ExchangeCost cost{ranks, std::string(halo.name)};
+  const double all = bytes_moved(model, quality, halo);
+  const double outside = static_cast<double>(between.entries * model.entry_bytes);
+  double within = 0;
+  for (const ExchangeCost& measured : measured_exchanges(model, std::min(ranks, model.ranks_per_host)))
+    if (measured.exchange == halo.name && model.ranks_per_host > 1) {
+      cost.latency = measured.latency;
+      within = measured.seconds(std::max(0.0, all - outside)) - measured.latency;
     }
+  cost.latency += static_cast<double>(between.messages) * model.network->latency;
+  const double moving = std::max(within, outside / model.network->bandwidth);
+  cost.seconds_per_byte = all > 0 ? moving / all : 0;
+  return cost;
+}
+
+/// What may bring each rank what its rows need.
+std::vector<ExchangeCost> exchanges_between(const PerformanceModel& model, const PartitionQuality& quality, int ranks,
+                                            const BetweenHosts& between) {
+  if (inside(model, ranks)) return measured_exchanges(model, ranks);
+  std::vector<ExchangeCost> found;
+  if (!model.network) return found;
+  for (const ExchangeEntry& entry : exchanges()) {
+    if (entry.ranks == ExchangeRanks::one || entry.means != ExchangeMeans::messages) continue;
+    if (entry.layout != ColumnLayout::gathered && model.ranks_per_host > 0) {
+      found.push_back(halo_between_hosts(model, quality, ranks, between, entry));
+      continue;
+    }
+    const auto messages = static_cast<double>(std::max<std::int64_t>(quality.neighbours_max, 0));
+    const double partners = entry.layout == ColumnLayout::gathered ? ranks - 1 : messages;
+    found.push_back({ranks, std::string(entry.name), partners * model.network->latency, 1 / model.network->bandwidth});
   }
   return found;
 }
@@ -99,23 +134,42 @@ PerformanceModel h200_model() {
   return model;
 }
 
-void require_links(const PerformanceModel& model, int ranks) {
-  if (ranks == 1 || model.network || (ranks <= model.measured_ranks && !model.exchanges.empty())) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("the links between {} ranks are not known, only between {}; give the latency and "
-                          "bandwidth of the network",
-                          ranks, model.measured_ranks));
+double PerformanceModel::unsteady(int ranks) const {
+  if (unsteadiness.empty()) return 0;
+  const auto quantile = [&](double share) {  // the least time that so many are at most
+    const auto count = static_cast<double>(unsteadiness.size());
+    const auto at = static_cast<std::size_t>(std::max(0.0, std::ceil(share * count) - 1));
+    return unsteadiness[std::min(at, unsteadiness.size() - 1)];
+  };
+  return std::max(0.0, quantile(std::exp2(-1.0 / ranks)) - quantile(0.5));
 }
 
-Forecast forecast(const PerformanceModel& model, const PartitionQuality& quality, int ranks) {
+void require_links(const PerformanceModel& model, int ranks) {
+  if (ranks == 1 || model.network || inside(model, ranks)) return;
+  if (model.hosts(ranks) > 1)
+    throw Error(ErrorKind::usage,
+                fmt::format("{} ranks are on {} hosts, and the links between hosts are not known; give the latency and "
+                            "bandwidth of the network",
+                            ranks, model.hosts(ranks)));
+  throw Error(ErrorKind::usage,
+              fmt::format("the links between {} ranks are not known, only between {}; give the latency and "
+                          "bandwidth of the network, or say that a host holds as many",
+                          ranks, model.measured_ranks),
+              "ranks_per_host");
+}
+
+Forecast forecast(const PerformanceModel& model, const PartitionQuality& quality, int ranks, const BetweenHosts& between) {
   Forecast alone;
   alone.product = alone.iteration = model.product(quality.nnz_max);
   alone.moved_by = "none";
   if (ranks == 1) return alone;
   require_links(model, ranks);
   std::vector<Forecast> found;
-  for (const ExchangeCost& cost : exchanges_between(model, quality, ranks))
-    found.push_back(forecast_by(cost, model, quality));
+  for (const ExchangeCost& cost : exchanges_between(model, quality, ranks, between)) {
+    Forecast& f = found.emplace_back(forecast_by(cost, model, quality));
+    f.unsteady = f.product * model.unsteady(ranks);
+    f.iteration += f.unsteady;
+  }
   const auto key = [](const Forecast& f) { return std::pair(f.iteration, f.exchange); };
   return *std::min_element(found.begin(), found.end(),
                            [&](const Forecast& a, const Forecast& b) { return key(a) < key(b); });

@@ -10,10 +10,26 @@
 //               = messages·network.latency + b/network.bandwidth  with more ranks. Messages: one from each neighbour
 //                                                                 (halo), P - 1 (all-gather, a ring)
 //                 b: bytes that a rank receives or sends, whichever is more
-//   iteration   = the least over all exchanges of
+//   With R ranks a host known, P ranks are on ⌈P/R⌉ hosts. Ranks of one host exchange as measured, whatever their number.
+//   Between hosts
+//   exchange    = halo:       inside.latency + m·network.latency + max(inside.seconds(b - c) - inside.latency, c/bandwidth)
+//                 all-gather: (P - 1)·network.latency + b/network.bandwidth: a ring, each step as slow as its slowest link
+//                 m, c: most ranks of other hosts that send to a rank, and most bytes of x that it moves to or from them;
+//                 inside: exchanges measured between min(P, R) ranks. Messages are started one after another; both kinds of
+//                 links move bytes at the same time.
+//   iteration   = unsteady(P) plus the least over all exchanges of
 //                 product(n) + exchange(b)                          if boundary rows hold more than half of the nonzeros;
 //                 max(product(n) + split, exchange(b) + product(boundary))   else: the exchange overlaps with the product;
 //                 max(product(n), exchange(b) + product(boundary))           with peer: one product, boundary rows wait
+//   unsteady(P) = product(n)·(Q(2^(-1/P)) - Q(1/2)): an iteration waits for the slowest of P ranks, whose times vary as
+//   those
+//                 on one rank did, each for itself. Of the largest of P such times half are below their quantile 2^(-1/P).
+//                 Q: quantiles of iterations on one rank, over their median. 0 for one rank.
+//
+//   By hand, 2 × 2: four ranks on two hosts, product 100 µs, inside 5 µs + 10 GB/s, network 20 µs and 1 GB/s; each rank
+//   needs 1,000 entries of 8 bytes, 400 of them from 1 rank of the other host: 5 + 1·20 + max(4,800/10e9, 3,200/1e9) = 28.2
+//   µs. One time in ten is 1.5 times the median: 2^(-1/4) = 0.84, Q = 1, so unsteady is 0; with 16 ranks 2^(-1/16) = 0.958:
+//   50 µs.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +63,12 @@ class ProductCost {
   std::vector<Point> points_;
 };
 
+/// What the rank that needs most needs of ranks of other hosts.
+struct BetweenHosts {
+  std::int64_t entries = 0;   ///< most entries of x that a rank receives from other hosts, or sends to them
+  std::int64_t messages = 0;  ///< most ranks of other hosts that a rank receives from
+};
+
 /// The network between ranks that were not measured.
 struct Network {
   double latency = 0;    ///< seconds a message
@@ -62,6 +84,13 @@ struct PerformanceModel {
   std::vector<ExchangeCost> exchanges;  ///< P ranks use those measured with the fewest ranks ≥ P, else with the most
   int measured_ranks = 1;               ///< up to this number of ranks `exchanges` hold, beyond it `network`
   std::optional<Network> network;
+  int ranks_per_host = 0;  ///< 0: not known; then all ranks beyond the measured ones are thought to be on hosts of their own
+  /// Times of iterations on one rank over their median, ascending; empty: all ranks are steady.
+  std::vector<double> unsteadiness;
+
+  int hosts(int ranks) const { return ranks_per_host == 0 ? 1 : (ranks + ranks_per_host - 1) / ranks_per_host; }
+  /// Q(2^(-1/ranks)) - Q(1/2), as above; never negative.
+  double unsteady(int ranks) const;
 };
 
 /// f64 on NVIDIA H200 joined by NVLink, any number of them, as bench scaling measures them: packed rows of 8.6 bytes a
@@ -70,13 +99,16 @@ PerformanceModel h200_model();
 
 struct Forecast {
   double product = 0, exchange = 0, iteration = 0;  ///< seconds
+  double unsteady = 0;                              ///< seconds of the iteration that ranks wait because times vary
   std::string moved_by;                             ///< the exchange: halo, peer, …; "none" for one rank
   bool overlapped = false;
 };
 
-/// Throws Error(usage) if the model has no network and `ranks` is more than the measured number of ranks.
+/// Throws Error(usage) if the model has no network and `ranks` need one: they are on several hosts, or more than were
+/// measured and it is not known how many fit on a host.
 void require_links(const PerformanceModel& model, int ranks);
-/// Predicts the time of an iteration. Throws as require_links().
-Forecast forecast(const PerformanceModel& model, const PartitionQuality& quality, int ranks);
+/// Predicts the time of an iteration. Throws as require_links(). `between`: looked at if the ranks are on several hosts.
+Forecast forecast(const PerformanceModel& model, const PartitionQuality& quality, int ranks,
+                  const BetweenHosts& between = {});
 
 }  // namespace shardmat

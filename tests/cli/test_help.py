@@ -14,7 +14,7 @@ from pathlib import Path
 
 from support import PROGRAM, USAGE, CliTest, environment, read_terminal
 
-COMMANDS = ("generate", "partition", "convert", "info", "multiply", "solve", "eigen", "pagerank", "serve", "client", "worker", "predict", "doctor", "verify-file")
+COMMANDS = ("generate", "partition", "convert", "info", "multiply", "solve", "eigen", "pagerank", "serve", "client", "worker", "predict", "compare", "doctor", "verify-file")
 BENCHMARKS = ("batched", "factors", "features", "feeders", "io", "kernels", "papers", "scaling", "spmm")
 CLIENT = ("load", "unload", "multiply", "put-values", "status", "watch", "vectors", "make-vector", "put-vector", "get-vector", "delete-vector")
 GENERATORS = ("elasticity", "rmat")

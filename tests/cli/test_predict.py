@@ -99,7 +99,7 @@ class Predict(CliTest):
     def test_without_overlap_times_add_up(self):
         study = self.study("poisson27:n=10", more=("--no-overlap",))
         two = study["cases"][1]["forecast"]
-        self.assertAlmostEqual(two["iteration_s"], two["product_s"] + two["exchange_s"], delta=1e-12)
+        self.assertAlmostEqual(two["iteration_s"], two["product_s"] + two["exchange_s"] + two["unsteady_s"], delta=1e-12)
         self.assertFalse(self.predict("--ranks", 2)[0]["model"]["overlaps"])
 
     def test_links_are_those_between_as_many_ranks(self):
@@ -111,6 +111,50 @@ class Predict(CliTest):
             cost |= {"latency_s": cost["ranks"], "s_per_byte": 0, "s_per_byte_of_few": 0}
         self.path("s.json").write_text(json.dumps(study))
         self.assertEqual([r["exchange_s"] for r in self.predict("--ranks", "2,3")[0]["ranks"]], [2, 3])
+
+    def test_hosts_of_two_ranks(self):
+        """Entries between hosts as SciPy counts them, and times by the formula of performance_model.h."""
+        self.succeed("partition", DATA / "stokes.mtx.gz", "stokes.h5", "--parts", 6)
+        (stored,) = json.loads(self.succeed("info", "stokes.h5", "--json").out)["partitions"]
+        study = self.study("stokes.h5", more=("--no-overlap",))
+        for cost in study["models"][0]["exchanges"]:
+            cost |= {"latency_s": 5e-6, "s_per_byte": 1e-10, "few_bytes": 0} if cost["name"] == "halo" else {"latency_s": 1}
+        study["models"][0]["unsteadiness"] = [1, 1, 1, 1.5]
+        self.path("s.json").write_text(json.dumps(study))
+        network = ("--ranks-per-host", 2, "--network-latency", "20us", "--network-bandwidth", "1MB")
+        (found,) = self.predict("--ranks", "2,6", *network)
+        two, six = found["ranks"]
+        self.assertEqual([r["hosts"] for r in (two, six)], [1, 3])
+        self.assertEqual((two["between_hosts_max"], two["exchange"], two["extrapolated"]), (0, "halo", False))
+        matrix, starts = fem_matrix("stokes"), stored["row_starts"]
+        received, messages, sent, halos, all_sent = [], [], np.zeros(6, dtype=int), [], np.zeros(6, dtype=int)
+        for part, (begin, end) in enumerate(zip(starts, starts[1:])):
+            columns = np.unique(matrix[begin:end].indices)
+            owners = np.searchsorted(starts, columns, side="right") - 1
+            foreign, between = owners != part, owners // 2 != part // 2
+            halos.append(int(foreign.sum()))
+            received.append(int(between.sum()))
+            messages.append(np.unique(owners[between]).size)
+            sent += np.bincount(owners[between], minlength=6)
+            all_sent += np.bincount(owners[foreign], minlength=6)
+        most, each = max(*received, *sent), max(*halos, *all_sent)
+        self.assertEqual((six["between_hosts_max"], six["messages_between_hosts_max"]), (most, max(messages)))
+        by_hand = 5e-6 + max(messages) * 20e-6 + max(8 * (each - most) * 1e-10, 8 * most / 1e6)
+        ring = 5 * 20e-6 + 8 * 5 * max(np.diff(starts)) / 1e6
+        self.assertAlmostEqual(six["exchange_s"], min(by_hand, ring), delta=1e-12)
+        self.assertAlmostEqual(six["unsteady_s"], 0.5 * six["product_s"], delta=1e-12)  # 2^(-1/6) = 0.89
+        self.assertEqual(two["unsteady_s"], 0)  # 2^(-1/2) = 0.71
+        text = self.succeed("predict", "s.json", *network).out
+        rows = {line.split()[0]: line for line in text.splitlines() if line.strip()[:1].isdigit()}
+        self.assertEqual(list(rows), [str(2**i) for i in range(13)])
+        self.assertEqual([ranks for ranks, line in rows.items() if "extrapolated" in line], [str(2**i) for i in range(4, 13)])
+
+    def test_a_host_with_more_ranks_than_the_study(self):
+        self.study("poisson27:n=8")
+        (found,) = self.predict("--ranks-per-host", 4)
+        self.assertEqual([r["ranks"] for r in found["ranks"]], [1, 2, 4])
+        self.fail_with(USAGE, "predict", "s.json", "--ranks-per-host", 4, "--ranks", 8, says=["8 ranks are on 2 hosts", "latency"])
+        self.fail_with(USAGE, "predict", "s.json", "--ranks", 4, says="--ranks-per-host")
 
     def test_several_right_hand_sides(self):
         study = self.study("poisson27:n=6", more=("--rhs", 8))

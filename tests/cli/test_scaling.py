@@ -7,10 +7,13 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import stat
+import subprocess
+import time
 import unittest
 
-from support import DATA, INPUT, OK, PROGRAM, RESOURCES, ROOT, USAGE, CliTest, has_matplotlib, run
+from support import DATA, INPUT, LIMIT, OK, PROGRAM, RESOURCES, ROOT, USAGE, CliTest, environment, has_matplotlib, run
 
 QUICK = ("--backend", "host", "--warm", "--repetitions", 3)
 
@@ -195,7 +198,7 @@ class Scaling(CliTest):
         self.assertNotRegex(pictures, r' style=|var\(')
         self.assertIn('svg [fill="#2f6f9f"] { fill: var(--blue); }', text)
         report = json.loads(page.json)
-        for word in (name, "strong scaling", "weak scaling", "waiting for x", "cannot be had", report["software"],
+        for word in (name, "strong scaling", "weak scaling", "waiting for x", "predicted", "Who measured", "load average", "cannot be had", report["software"],
                      report["command"], report["date"][:10]):
             self.assertIn(word, page.words)
         for case in report["cases"]:
@@ -234,6 +237,145 @@ class Scaling(CliTest):
                      os.devnull)
         self.assertEqual(os.stat(os.devnull).st_rdev, null.st_rdev)
         self.assertTrue(stat.S_ISCHR(os.stat(os.devnull).st_mode), "it was replaced by a file")
+
+    SOLVES = ("bench", "scaling", "poisson7:n=12", "poisson7:n=8,nz={8}", "--solve", "--no-products", "--backend", "host", "--type", "f64",
+              "--repetitions", 2)
+
+    def test_solves_strong_and_weak(self):
+        out = self.succeed(*self.SOLVES, "--preconditioner", "multigrid,jacobi", "--settings", "rtol=1e-9", "--json", "s.json", ranks=2).out
+        study = json.loads(self.path("s.json").read_text())
+        self.assertEqual(study["cases"], [])
+        self.assertEqual([(c["matrix"], c["weak"], c["ranks"], c["preconditioner_asked"]) for c in study["solves"]],
+                         [(matrix, weak, ranks, name) for matrix, weak in (("poisson7:n=12", False), ("poisson7:n=8,nz={8}", True))
+                          for ranks in (1, 2) for name in ("multigrid", "jacobi")])
+        for case in study["solves"]:
+            report, samples = case["report"], case["samples"]
+            self.assertEqual(report["solver"]["preconditioner"], case["preconditioner_asked"])
+            self.assertEqual(len(report["ranks"]), case["ranks"])
+            self.assertEqual(report["matrix"]["rows"], 1728 if not case["weak"] else 512 * case["ranks"])
+            self.assertEqual((len(samples["set_up_s"]), len(samples["solve_s"])), (2, 2))
+            wholes = [a + b for a, b in zip(samples["set_up_s"], samples["solve_s"])]
+            self.assertIn(case["whole_s"], wholes)
+            self.assertLessEqual(case["residual"], 1.01e-9)
+            self.assertEqual((case["iterations"], case["base_ranks"]), (report["iterations"], 1))
+            base = next(c for c in study["solves"] if c["matrix"] == case["matrix"] and c["ranks"] == 1
+                        and c["preconditioner_asked"] == case["preconditioner_asked"])
+            perfect = base["whole_s"] / case["whole_s"] / (1 if case["weak"] else case["ranks"])
+            self.assertAlmostEqual(case["efficiency"], perfect, places=9)
+        for word in ("Solves of poisson7:n=12 (strong scaling): 1,728 rows", "(weak scaling): 512 rows", "cg + multigrid", "cg + jacobi", "set-up +"):
+            self.assertIn(word, out)
+        self.assertLessEqual(max(map(len, out.splitlines())), 125)
+
+    def test_solves_beside_products_and_one_that_does_not_converge(self):
+        out = self.succeed("bench", "scaling", "poisson7:n=10", "--solve", "--preconditioner", "auto,none", "--settings", "max_iterations=9",
+                           "--repetitions", 1, "--iterations", 2, "--exchange", "auto", "--backend", "host", "--json", "s.json", "--no-forecast",
+                           ranks=2).out
+        study = json.loads(self.path("s.json").read_text())
+        self.assertEqual((len(study["cases"]), len(study["solves"])), (2, 4))
+        for case in study["solves"]:
+            if case["preconditioner_asked"] == "none":
+                self.assertIn("cg with none did not converge", case["why_not"])
+                self.assertNotIn("report", case)
+        self.assertIn("did not converge", out)
+        result = self.call("bench", "scaling", "poisson7:n=10", "--solve", "--no-products", "--preconditioner", "none", "--settings",
+                           "max_iterations=2", "--backend", "host", ranks=2)
+        self.assertEqual(result.code, RESOURCES, result)
+        self.assertIn("no solve could be measured: cg with none did not converge", result.messages[0])
+
+    def test_options_of_solves_are_checked_before_the_work(self):
+        study = ("bench", "scaling", "poisson27:n=5", "--backend", "host", "--iterations", 10**12)
+        self.fail_on_every_rank(USAGE, *study, "--no-products", ranks=2, says="--solve")
+        self.fail_on_every_rank(USAGE, *study, "--solve", "--preconditioner", "multigird", ranks=2, says="multigrid")
+        self.fail_on_every_rank(USAGE, *study, "--solve", "--settings", "rtoll=1", ranks=2, says="rtol")
+        self.fail_on_every_rank(USAGE, *study, "--solve", "--no-products", "--csv", "s.csv", ranks=2, says="products alone")
+
+    def test_the_end_names_the_run(self):
+        options = ("bench", "scaling", "poisson27:n=5", "--iterations", 2, "--backend", "host", "--no-forecast", "--json", "s.json")
+        out = self.succeed(*options, ranks=2, env={"SLURM_JOB_ID": "4711", "OMPI_MCA_btl": "self,vader"}).out
+        (found,) = json.loads(self.path("s.json").read_text())["runs"]
+        self.assertEqual((found["job"], found["ranks"], found["measured"]), ("Slurm 4711", 2, 3))
+        self.assertEqual(found["transport_settings"]["OMPI_MCA_btl"], "self,vader")
+        cores = ",".join(group["ranks"] for group in found["binding"])
+        self.assertIn(cores, ("0-1", "0,1"))
+        self.assertIn("bench scaling poisson27:n=5", found["command"])
+        for word in ("Run", "job", "Slurm 4711", found["mpi"], f'cores {found["binding"][0]["cores"]}', "load average", found["version"]):
+            self.assertIn(word, " ".join(out.split()))
+
+    def interrupted(self, study, at_least=2):
+        """Starts a study and ends it with SIGTERM when so many of its cases are in the file; the file then."""
+        for _ in range(5):
+            self.path("s.json").unlink(missing_ok=True)
+            process = subprocess.Popen(list(map(str, [PROGRAM, *study])), cwd=self.directory, env=environment(), stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            end = time.monotonic() + LIMIT
+            cases = 0
+            while cases < at_least and process.poll() is None and time.monotonic() < end:
+                if self.path("s.json").exists():
+                    kept = json.loads(self.path("s.json").read_text())
+                    cases = len(kept["cases"]) + len(kept["solves"])
+                time.sleep(0.001)
+            process.terminate()
+            process.communicate(timeout=LIMIT)
+            kept = json.loads(self.path("s.json").read_text())
+            if not kept["complete"]:
+                self.assertEqual(process.returncode, -signal.SIGTERM)
+                return kept
+        return self.fail("the study was always faster than its end")
+
+    STOPPED = ("bench", "scaling", *(f"poisson27:n={n}" for n in range(5, 17)), "--solve", "--preconditioner", "jacobi", "--iterations", 4000,
+               "--backend", "host", "--json", "s.json", "--csv", "s.csv")
+
+    def test_a_study_goes_on_where_it_was_stopped(self):
+        kept = self.interrupted(self.STOPPED)
+        cases = len(kept["cases"]) + len(kept["solves"])
+        self.assertGreaterEqual(cases, 2)
+        result = self.succeed(*self.STOPPED)
+        self.assertIn(f"Going on with s.json: {cases} of 24 cases were measured before", result.err)
+        study = json.loads(self.path("s.json").read_text())
+        self.assertTrue(study["complete"])
+        self.assertEqual([len(study["cases"]), len(study["solves"])], [12, 12])
+        for name in ("cases", "solves"):
+            for before, after in zip(kept[name], study[name]):
+                self.assertEqual(before["report"], after["report"])
+        self.assertEqual([found["measured"] for found in study["runs"]], [cases, 24 - cases])
+        self.assertIn("Run 2 of 2", result.out)
+        lines = list(csv.DictReader(self.path("s.csv").read_text().splitlines(), strict=True))
+        self.assertEqual([line["reason"] for line in lines], [""] * 12)
+        self.assertEqual(len(study["models"]), 12)
+        again = self.succeed(*self.STOPPED[:3], *self.STOPPED[14:])  # a finished study is replaced
+        self.assertNotIn("Going on", again.err)
+
+    def test_a_study_does_not_go_on_with_other_options(self):
+        kept = self.interrupted(self.STOPPED)
+        text = self.path("s.json").read_bytes()
+        other = [*self.STOPPED, "--type", "f32", "--kernel", "csr_host"]
+        result = self.call(*other)
+        self.assertEqual(result.code, USAGE, result)
+        for word in ("s.json holds an unfinished study with other options: type f64, not f32; kernel auto, not csr_host", "--anew"):
+            self.assertIn(word, result.messages[0])
+        self.assertEqual(self.path("s.json").read_bytes(), text)
+        few = ("bench", "scaling", "poisson27:n=5", "--iterations", 2, "--backend", "host", "--json", "s.json", "--anew")
+        self.succeed(*few)
+        study = json.loads(self.path("s.json").read_text())
+        self.assertEqual((len(study["cases"]), len(study["runs"])), (1, 1))
+        self.assertFalse(kept["complete"])
+
+    def test_ranks_take_up_a_study_together(self):
+        study = ("bench", "scaling", "poisson27:n=5", "poisson27:n=6", "--iterations", 2, "--backend", "host", "--json", "s.json")
+        self.succeed(*study, ranks=2)
+        kept = json.loads(self.path("s.json").read_text())
+        kept["complete"], kept["cases"] = False, kept["cases"][:4]
+        self.path("s.json").write_text(json.dumps(kept))
+        self.assertIn("4 of 6", self.succeed(*study, ranks=2).err)
+        found = json.loads(self.path("s.json").read_text())
+        self.assertEqual([case["report"]["iteration"] for case in found["cases"][:4]], [case["report"]["iteration"] for case in kept["cases"]])
+        self.assertEqual(len(found["cases"]), 6)
+        self.assertTrue(all("forecast" in case for case in found["cases"] if case["ranks"] == 1))
+        kept["cases"][0]["report"].pop("iteration")
+        self.path("s.json").write_text(json.dumps(kept))
+        result = self.call(*study, ranks=2)
+        self.assertEqual(result.code, INPUT, result)
+        self.assertIn("cannot read", result.messages[0])
 
     def test_files_are_refused_before_the_work(self):
         endless = ("bench", "scaling", "poisson27:n=5", "--iterations", 10**12, "--backend", "host")

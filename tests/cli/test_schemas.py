@@ -222,6 +222,14 @@ class Schemas(CliTest):
         self.assertTrue(any("forecast" in case for case in study["cases"]))
         self.check("predict", "predict", "s.json", "--ranks", "1,2,8", "--network-latency", "5us", "--network-bandwidth", "25GB")
 
+        self.check("predict", "predict", "s.json", "--ranks-per-host", 2, "--ranks", "1,2,8", "--network-latency", "5us", "--network-bandwidth", "25GB")
+        self.check("compare", "compare", "s.json", "s.json")
+        self.succeed("bench", "scaling", "poisson7:n=6", "--solve", "--repetitions", 1, "--settings", "max_iterations=30", "--preconditioner",
+                     "auto,none", "--iterations", 2, "--backend", "host", "--json", "t.json", ranks=2, env={"SLURM_JOB_ID": "1"})
+        solves = json.loads(self.path("t.json").read_text())
+        self.assertEqual(faults(solves, schema, schema)[:10], [])
+        self.assertEqual(len(solves["solves"]), 4)
+
         columns = load("bench-scaling.csv")
         with open(self.path("s.csv"), newline="") as file:
             lines = list(csv.DictReader(file))

@@ -7,6 +7,8 @@
 
 #include "tools/bench/scaling_notes.h"
 #include "tools/bench/scaling_report.h"
+#include "tools/bench/scaling_solve.h"
+#include "tools/bench/study_file.h"
 
 namespace shardmat::tools {
 namespace {
@@ -106,6 +108,54 @@ TEST(ScalingReport, NotesAndThreadsAreInJsonAndCsv) {
   const std::string csv = to_csv(study);
   EXPECT_NE(csv.find("longer than an iteration"), std::string::npos);
   EXPECT_NE(csv.find("not yet"), std::string::npos);
+}
+
+TEST(StudyFile, ACaseThatWasReadHasTheSameFiguresAndText) {
+  ScalingStudy study;
+  study.type = "f64", study.threads = 1;
+  study.cases = {measured("a.h5", 1, 22.3e-6, 20e-6, 21e-6), measured("a.h5", 2, 11e-6, 9e-6, 10e-6)};
+  study.cases[1].report.iteration.samples = {11e-6, 12e-6, 10e-6};
+  study.cases[1].report.exchange_bytes.max = 800;
+  study.cases[1].report.verification.emplace().passed = true;
+  study.cases.push_back(measured("a.h5", 3, 0, 0, 0));
+  study.cases[2].why_not = "WRONG: verification failed";
+  find_efficiencies(study.cases);
+  const auto json = to_json(study);
+  ScalingStudy again = study;
+  again.cases.clear();
+  for (const auto& one : json["cases"]) again.cases.push_back(read_case(one));
+  find_efficiencies(again.cases);
+  EXPECT_EQ(to_json(again)["cases"], json["cases"]);
+  EXPECT_EQ(table(again), table(study));
+  EXPECT_EQ(to_csv(again), to_csv(study));
+  ASSERT_TRUE(again.cases[2].report.verification);
+  EXPECT_FALSE(again.cases[2].report.verification->passed);
+}
+
+TEST(StudyFile, DifferencesNameTheOptionsThatDiffer) {
+  using nlohmann::ordered_json;
+  const ordered_json kept{{"type", "f64"}, {"iterations", 5}, {"ranks", {1, 2}}, {"solver", "cg"}};
+  EXPECT_EQ(differences(kept, kept), "");
+  const ordered_json asked{{"type", "f64"}, {"iterations", 6}, {"ranks", {1, 2, 4}}};
+  EXPECT_EQ(differences(kept, asked), "iterations 5, not 6; ranks 1,2, not 1,2,4; solver cg, not left out");
+}
+
+TEST(Solves, EfficiencyIsThatOfTheSamePreconditioner) {
+  const auto solved = [](int ranks, const char* preconditioner, double seconds) {
+    SolveCase one;
+    one.matrix = "a.h5", one.preconditioner = preconditioner, one.ranks = ranks;
+    one.set_up = {1, 1, 1}, one.solve = {seconds - 1, seconds, seconds + 1};
+    return one;
+  };
+  std::vector<SolveCase> cases{solved(1, "multigrid", 7), solved(1, "jacobi", 15), solved(2, "multigrid", 4),
+                               solved(2, "jacobi", 7), solved(4, "jacobi", 3)};
+  cases[4].why_not = "it did not converge";
+  find_efficiencies(cases);
+  EXPECT_DOUBLE_EQ(cases[2].efficiency, 8.0 / 5 / 2);
+  EXPECT_DOUBLE_EQ(cases[3].efficiency, 1);
+  EXPECT_EQ(cases[4].efficiency, 0);
+  EXPECT_EQ(to_json(cases[4])["why_not"], "it did not converge");
+  EXPECT_NE(table(cases).find("did not converge"), std::string::npos);
 }
 
 TEST(ScalingReport, NotesAreWrappedAtSpaces) {

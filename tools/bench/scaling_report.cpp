@@ -9,7 +9,9 @@
 
 #include "kernels/base/text.h"
 #include "tools/bench/scaling_notes.h"
+#include "tools/bench/study_runs.h"
 #include "tools/cli/forecast.h"
+#include "tools/cli/samples.h"
 
 namespace shardmat::tools {
 namespace {
@@ -140,14 +142,15 @@ ordered_json json(const ScalingCase& one) {
   j["efficiency"] = one.efficiency;
   j["base_ranks"] = one.base_ranks;
   if (one.forecast)
-    j["forecast"] = {{"iteration_s", one.forecast->iteration},
-                     {"product_s", one.forecast->product},
-                     {"exchange_s", one.forecast->exchange},
-                     {"exchange", one.forecast->moved_by},
-                     {"overlapped", one.forecast->overlapped}};
+    j["forecast"] = {{"iteration_s", one.forecast->iteration}, {"product_s", one.forecast->product},
+                     {"exchange_s", one.forecast->exchange},   {"exchange", one.forecast->moved_by},
+                     {"unsteady_s", one.forecast->unsteady},   {"overlapped", one.forecast->overlapped}};
   j["breakdown"] = {{"product_s", one.product()}, {"imbalance_s", one.imbalance()}, {"waiting_s", one.waiting()}};
   j["notes"] = one.notes;
-  j["report"] = ordered_json::parse(to_json(one.report));
+  j["host_ranks"] = one.host_ranks;
+  j["host_cores"] = one.host_cores;
+  j["samples_s"] = kept_samples(one.report.iteration.samples);
+  j["report"] = ordered_json::parse(one.kept.empty() ? to_json(one.report) : one.kept);
   return j;
 }
 
@@ -200,6 +203,7 @@ void find_efficiencies(std::vector<ScalingCase>& cases) {
 
 std::string table(const ScalingStudy& study) {
   std::string text;
+  if (study.cases.empty()) return table(study.solves) + text_of_runs(study.runs);
   for (std::size_t i = 0; i < study.cases.size(); ++i) {
     const ScalingCase& one = study.cases[i];
     if (i == 0 || one.matrix != study.cases[i - 1].matrix) {
@@ -219,12 +223,16 @@ std::string table(const ScalingStudy& study) {
       "weak: time stays); !: see the note\n",
       study.iterations);
   for (const std::string& why : study.no_forecasts) text += wrapped("no forecast for " + why, 0, kLineWidth);
-  return text;
+  if (!study.solves.empty()) text += "\n" + table(study.solves);
+  return text + text_of_runs(study.runs);
 }
 
 ordered_json to_json(const ScalingStudy& study) {
   ordered_json cases = ordered_json::array();
   for (const ScalingCase& one : study.cases) cases.push_back(json(one));
+  ordered_json solves = ordered_json::array(), runs = ordered_json::array();
+  for (const SolveCase& one : study.solves) solves.push_back(to_json(one));
+  for (const std::string& one : study.runs) runs.push_back(ordered_json::parse(one));
   ordered_json models = ordered_json::array();
   for (const auto& [matrix, model] : study.models) {
     ordered_json one{{"matrix", matrix}};
@@ -245,7 +253,10 @@ ordered_json to_json(const ScalingStudy& study) {
                                   [](const ScalingCase& one) { return one.measured() && one.report.overlapped.max > 0; })},
           {"models", models},
           {"no_forecasts", study.no_forecasts},
-          {"cases", cases}};
+          {"asked", ordered_json::parse(study.asked)},
+          {"runs", runs},
+          {"cases", cases},
+          {"solves", solves}};
 }
 
 std::string to_csv(const ScalingStudy& study) {

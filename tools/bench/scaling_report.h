@@ -12,15 +12,20 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/run/report.h"
 #include "runtime/timing/performance_model.h"
+#include "tools/bench/scaling_solve.h"
 #include "tools/cli/growing_matrix.h"
 
 namespace shardmat::tools {
+
+/// Why a case with a wrong result has no figures begins with it.
+constexpr const char* kWrong = "WRONG";
 
 /// One matrix on some ranks with one exchange.
 struct ScalingCase {
   std::string matrix, exchange;
   int ranks = 1;
-  MultiplyReport report;  ///< on rank 0
+  MultiplyReport report;  ///< on rank 0; of a case that was read from a file, what read_case() fills in
+  std::string kept;       ///< of such a case the report as JSON; else empty
   std::string why_not;    ///< it did not fit, or gave a wrong result; empty: it was measured
   double efficiency = 0;  ///< of perfect scaling from the fastest case of the matrix on the fewest ranks; 0 without one
   int base_ranks = 0;     ///< the ranks of that case
@@ -54,9 +59,12 @@ struct ScalingStudy {
   std::int64_t right_hand_sides = 1, iterations = 0;
   Overlap overlap = Overlap::automatic;
   std::vector<ScalingCase> cases;
-  std::vector<ScalingCase> to_come;                              ///< while the study runs: cases not measured yet
+  std::vector<ScalingCase> to_come;  ///< while the study runs: cases not measured yet
+  std::vector<SolveCase> solves;
   std::vector<std::string> no_forecasts;                         ///< what has none, and why
   std::vector<std::pair<std::string, PerformanceModel>> models;  ///< of matrices that were measured on one rank
+  std::string asked = "{}";       ///< JSON: the options that decide what is measured; a study goes on only with the same
+  std::vector<std::string> runs;  ///< JSON: who measured, where and when (study_runs.h); several if it was interrupted
 };
 
 /// Fills in efficiency, base_ranks and notes of each case.

@@ -83,7 +83,8 @@ ResultTable solve_table(double rtol, bool cpu_clock) {
                    {"ratio_low", "from"},
                    {"ratio_high", "to"},
                    {"over", "over"},
-                   {"history", "history", false}};
+                   {"history", "history", false},
+                   {"samples_s", "samples", false}};
   return table;
 }
 
@@ -111,6 +112,9 @@ void add_rows(ResultTable& table, const std::string& matrix, std::int64_t rows, 
     if (partner != nullptr && right && is_right(worst_residual(*partner), rtol)) add_ratio(row, solver, *partner);
     else row.insert(row.end(), 4, Cell::none());
     row.push_back(history_of(solver));
+    std::vector<double> wholes;
+    for (const Answer& answer : solver.answers) wholes.push_back(answer.whole());
+    row.push_back({wholes, ""});
     table.rows.push_back(std::move(row));
   }
 }

@@ -14,6 +14,7 @@ using AddCommand = std::function<int()> (*)(const CommandLine& program);
 std::function<int()> add_batch(const CommandLine& program);
 std::function<int()> add_bench(const CommandLine& program);
 std::function<int()> add_client(const CommandLine& program);
+std::function<int()> add_compare(const CommandLine& program);
 std::function<int()> add_convert(const CommandLine& program);
 std::function<int()> add_doctor(const CommandLine& program);
 std::function<int()> add_eigen(const CommandLine& program);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "comm/exchange/exchange.h"
 #include "kernels/base/error.h"
@@ -125,7 +126,8 @@ ordered_json to_json(const PerformanceModel& model) {
           {"overlaps_peer", model.overlaps_peer},
           {"split_latency_s", model.split_latency},
           {"measured_ranks", model.measured_ranks},
-          {"exchanges", exchanges}};
+          {"exchanges", exchanges},
+          {"unsteadiness", model.unsteadiness}};
 }
 
 PerformanceModel model_from_json(const ordered_json& json) {
@@ -141,6 +143,10 @@ PerformanceModel model_from_json(const ordered_json& json) {
                                exchange_of(cost), figure(cost, "latency_s", 0, kMostSeconds),
                                figure(cost, "s_per_byte", 0, 1), figure(cost, "few_bytes", 0, kMostCount, 0),
                                figure(cost, "s_per_byte_of_few", 0, 1, 0)});
+  if (json.contains("unsteadiness"))
+    for (const ordered_json& time : json.at("unsteadiness"))
+      model.unsteadiness.push_back(figure({{"unsteadiness", time}}, "unsteadiness", 0, kMostSeconds));
+  std::sort(model.unsteadiness.begin(), model.unsteadiness.end());
   return model;
 }
 
@@ -199,6 +205,50 @@ std::vector<StudiedMatrix> read_study(const std::string& path) {
   }
 }
 
+namespace {
+
+/// What ranks need of ranks of other hosts: the quality of the same parts in a matrix without the columns of their own
+/// hosts.
+class HostMeter {
+ public:
+  HostMeter(const Partition& partition, std::int64_t cols, int ranks_per_host)
+      : row_starts_(partition.row_starts),
+        column_starts_(column_starts(partition, cols)),
+        ranks_per_host_(static_cast<std::size_t>(ranks_per_host)),
+        meter_(partition, cols) {}
+
+  /// As QualityMeter::add().
+  void add(const CsrView& rows) {
+    row_ptr_.assign(1, 0), columns_.clear();
+    const std::size_t parts = row_starts_.size() - 1;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(rows.rows); ++i, ++row_) {
+      while (row_ >= row_starts_[part_ + 1]) ++part_;
+      const std::size_t first = part_ / ranks_per_host_ * ranks_per_host_, last = std::min(first + ranks_per_host_, parts);
+      for (std::int64_t k = rows.row_ptr[i] - rows.row_ptr[0]; k < rows.row_ptr[i + 1] - rows.row_ptr[0]; ++k)
+        if (const auto column = rows.col_idx[static_cast<std::size_t>(k)];
+            column < column_starts_[first] || column >= column_starts_[last])
+          columns_.push_back(column);
+      row_ptr_.push_back(std::ssize(columns_));
+    }
+    CsrView rest = rows;
+    rest.row_ptr = row_ptr_, rest.col_idx = columns_;
+    meter_.add(rest);
+  }
+  BetweenHosts result() {
+    const PartitionQuality quality = meter_.result();
+    return {std::max(quality.halo_max, quality.sent_max), quality.neighbours_max};
+  }
+
+ private:
+  std::vector<std::int64_t> row_starts_, column_starts_;
+  std::size_t ranks_per_host_, part_ = 0;
+  std::int64_t row_ = 0;
+  QualityMeter meter_;
+  std::vector<std::int64_t> row_ptr_, columns_;
+};
+
+}  // namespace
+
 std::vector<RanksForecast> forecast_ranks(const PerformanceModel& model, const RowSource& matrix,
                                           std::span<const std::string> methods, std::span<const int> ranks) {
   const Progress progress = make_progress_bar();
@@ -209,18 +259,27 @@ std::vector<RanksForecast> forecast_ranks(const PerformanceModel& model, const R
   const std::int64_t nodes = find_node_block_size(matrix);
   std::vector<RanksForecast> found;
   std::vector<QualityMeter> meters;
+  std::vector<std::optional<HostMeter>> between;  // of those on several hosts
   for (const std::string& method : methods)
     for (const int parts : ranks) {
-      found.push_back({method, parts, {}, {}});
-      meters.emplace_back(make_partition(method, row_ptr, parts, nodes), matrix.cols());
+      RanksForecast& one = found.emplace_back();
+      one.method = method, one.ranks = parts;
+      const Partition partition = make_partition(method, row_ptr, parts, nodes);
+      between.emplace_back();
+      if (model.hosts(parts) > 1) between.back().emplace(partition, matrix.cols(), model.ranks_per_host);
+      meters.emplace_back(partition, matrix.cols());
     }
   for_each_row_slice(matrix, 0, matrix.rows(), [&](std::int64_t first_row, const CsrView& rows) {
-    parallel_tasks(std::ssize(meters), [&](std::int64_t i) { meters[static_cast<std::size_t>(i)].add(rows); });
+    parallel_tasks(std::ssize(meters), [&](std::int64_t i) {
+      meters[static_cast<std::size_t>(i)].add(rows);
+      if (auto& meter = between[static_cast<std::size_t>(i)]; meter) meter->add(rows);
+    });
     report(progress, "cutting", first_row + rows.rows, matrix.rows());
   });
   for (std::size_t i = 0; i < meters.size(); ++i) {
     found[i].quality = meters[i].result();
-    found[i].forecast = forecast(model, found[i].quality, found[i].ranks);
+    if (between[i]) found[i].between = between[i]->result();
+    found[i].forecast = forecast(model, found[i].quality, found[i].ranks, found[i].between);
   }
   return found;
 }

@@ -33,7 +33,8 @@ namespace {
 
 constexpr const char* kExitCodes =
     "Exit codes: 0 ok, 1 internal error, 2 usage, 3 input, 4 memory, device or disk, 5 a rank was lost, 6 verification "
-    "failed, 7 a solver did not converge. `shardmat doctor`: 1 if there are findings.\n";
+    "failed, 7 a solver did not converge. `shardmat doctor`: 1 if there are findings. `shardmat compare`: 8 if a time "
+    "became longer than allowed.\n";
 
 /// Every rank parses the same command line; one says what is wrong with it.
 void say(const std::string& message) {

@@ -33,12 +33,20 @@ struct Options {
   std::vector<int> ranks;  ///< empty: 1, 2, 4 … as far as the links are known
   std::string method = "nnz";
   Network network;
+  int ranks_per_host = 0;  ///< 0: not known
 };
 
 std::optional<double> measured(const StudiedMatrix& studied, int ranks) {
   for (const auto& [count, seconds] : studied.seconds)
     if (count == ranks) return seconds;
   return {};
+}
+
+/// More than so many times the measured ranks is far from what was measured.
+constexpr int kFar = 4;
+
+bool is_extrapolated(const StudiedMatrix& studied, int ranks) {
+  return ranks / kFar > studied.model.measured_ranks || (ranks / kFar == studied.model.measured_ranks && ranks % kFar != 0);
 }
 
 /// Of perfect speed-up over one rank, which takes `one` seconds; NaN where nothing takes any time.
@@ -48,15 +56,21 @@ std::string percent(double share) { return std::isfinite(share) ? fmt::format("{
 
 void print(const StudiedMatrix& studied, const RowSource& matrix, const std::vector<RanksForecast>& found, double one) {
   fmt::print("{}: {} rows\n  {}\n", matrix.name(), human_count(matrix.rows()), describe(studied.model));
-  fmt::print("  {:>6} {:>13} {:>9} {:>12} {:>6} {:>10} {:>10}  {:<9} {:>11} {:>10} {:>11} {:>8}\n", "ranks", "nnz of one",
-             "imbalance", "halo", "from", "product", "exchange", "by", "iteration", "efficiency", "measured", "off by");
+  const bool hosts = studied.model.ranks_per_host > 0;
+  if (hosts) fmt::print("  {} a host\n", human_count(studied.model.ranks_per_host, "rank"));
+  fmt::print("  {:>6} {}{:>13} {:>9} {:>12} {}{:>6} {:>10} {:>10}  {:<9} {:>10} {:>11} {:>10} {:>11} {:>8}\n", "ranks",
+             hosts ? " hosts " : "", "nnz of one", "imbalance", "halo", hosts ? "other hosts " : "", "from", "product",
+             "exchange", "by", "unsteady", "iteration", "efficiency", "measured", "off by");
   for (const RanksForecast& f : found) {
     const auto seconds = measured(studied, f.ranks);
-    fmt::print("  {:>6} {:>13} {:>9.3f} {:>12} {:>6} {:>10} {:>10}  {:<9} {:>11} {:>10} {:>11} {:>8}\n", f.ranks,
-               human_count(f.quality.nnz_max), f.quality.imbalance, human_count(f.quality.halo_max),
-               f.quality.neighbours_max, human_seconds(f.forecast.product), human_seconds(f.forecast.exchange),
-               f.forecast.moved_by, human_seconds(f.forecast.iteration), percent(efficiency(f, one)),
-               seconds ? human_seconds(*seconds) : "", seconds ? human_change(f.forecast.iteration / *seconds - 1) : "");
+    fmt::print("  {:>6} {}{:>13} {:>9.3f} {:>12} {}{:>6} {:>10} {:>10}  {:<9} {:>10} {:>11} {:>10} {:>11} {:>8}{}\n",
+               f.ranks, hosts ? fmt::format("{:>6} ", studied.model.hosts(f.ranks)) : "", human_count(f.quality.nnz_max),
+               f.quality.imbalance, human_count(f.quality.halo_max),
+               hosts ? fmt::format("{:>11} ", human_count(f.between.entries)) : "", f.quality.neighbours_max,
+               human_seconds(f.forecast.product), human_seconds(f.forecast.exchange), f.forecast.moved_by,
+               human_seconds(f.forecast.unsteady), human_seconds(f.forecast.iteration), percent(efficiency(f, one)),
+               seconds ? human_seconds(*seconds) : "", seconds ? human_change(f.forecast.iteration / *seconds - 1) : "",
+               is_extrapolated(studied, f.ranks) ? " extrapolated" : "");
   }
   for (const std::string& doubt : studied.doubts) fmt::print("  doubtful, for the study says of {}\n", doubt);
 }
@@ -76,16 +90,23 @@ ordered_json to_json(const StudiedMatrix& studied, const RowSource& matrix, cons
                     {"exchange_s", f.forecast.exchange},
                     {"exchange", f.forecast.moved_by},
                     {"overlapped", f.forecast.overlapped},
+                    {"unsteady_s", f.forecast.unsteady},
                     {"iteration_s", f.forecast.iteration},
-                    {"efficiency", efficiency(f, one)}});
+                    {"efficiency", efficiency(f, one)},
+                    {"extrapolated", is_extrapolated(studied, f.ranks)}});
+    if (studied.model.ranks_per_host > 0)
+      list.back().update({{"hosts", studied.model.hosts(f.ranks)},
+                          {"between_hosts_max", f.between.entries},
+                          {"messages_between_hosts_max", f.between.messages}});
     if (const auto seconds = measured(studied, f.ranks)) list.back()["measured_s"] = *seconds;
   }
   return {{"matrix", matrix.name()}, {"model", tools::to_json(studied.model)}, {"ranks", list}, {"doubts", studied.doubts}};
 }
 
-/// 1, 2, 4 … and all that were measured, or with a network up to 1024.
+/// 1, 2, 4 … and all whose links are known: those measured or of a host, with a network up to 4096.
 std::vector<int> usual_ranks(const PerformanceModel& model) {
-  const int most = model.network ? 1024 : model.measured_ranks;
+  const int known = model.ranks_per_host > 0 && !model.exchanges.empty() ? model.ranks_per_host : model.measured_ranks;
+  const int most = model.network ? 4096 : known;
   std::vector<int> ranks;
   for (int count = 1; count < most; count *= 2) ranks.push_back(count);
   ranks.push_back(most);
@@ -135,6 +156,7 @@ void predict(const Options& options) {
   ordered_json list = ordered_json::array();
   for (StudiedMatrix& studied : report) {
     if (options.network.bandwidth > 0) studied.model.network = options.network;
+    studied.model.ranks_per_host = options.ranks_per_host;
     const InputMatrix input = open_studied(studied.matrix, options);
     const std::vector<int> ranks = options.ranks.empty() ? usual_ranks(studied.model) : options.ranks;
     const auto found = forecast_ranks(studied.model, *input.rows, {&options.method, 1}, ranks);
@@ -159,7 +181,8 @@ std::function<int()> add_predict(const CommandLine& program) {
       ->common();
   app.in(Topic::machine)
       .add_option("--ranks", o.ranks,
-                  "numbers of ranks (default: 1, 2, 4 … up to the ranks of the study; with a network up to 1024)")
+                  "numbers of ranks (default: 1, 2, 4 … up to the ranks of the study, or of a host; with a network up to "
+                  "4096). Rows beyond 4 times the ranks of the study are marked \"extrapolated\"")
       ->delimiter(',')
       ->check(whole_number(1, 1'000'000))
       ->common();
@@ -167,6 +190,13 @@ std::function<int()> add_predict(const CommandLine& program) {
       .add_option("--method", o.method,
                   "give each part the same number of nonzeros (nnz) or rows" + choices("Choices", names_of(partitioners())))
       ->capture_default_str()
+      ->common();
+  app.in(Topic::machine)
+      .add_option(
+          "--ranks-per-host", o.ranks_per_host,
+          "ranks of a host, whose links are those of the study; the network joins the hosts. Without it, the network "
+          "joins all ranks that are more than the study had")
+      ->check(whole_number(1, 1'000'000))
       ->common();
   const std::vector<std::pair<std::string, double>> times{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}},
       rates{{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}};
@@ -190,12 +220,15 @@ std::function<int()> add_predict(const CommandLine& program) {
   app.footer(
       "The prediction assumes that each rank has its own device, and that rows which need no x of other ranks are "
       "multiplied "
-      "while x moves. Its constants come from the study: the products on one rank and the exchanges between ranks. It uses "
-      "no iterations on several ranks, so these can be compared with it. For more ranks than the study had, it uses the "
-      "network's latency and bandwidth.\n"
+      "while x moves. Its constants come from the study: the products on one rank, how much their times vary, and the "
+      "exchanges between ranks. It uses "
+      "no iterations on several ranks, so these can be compared with it. Between hosts, and for more ranks than the study "
+      "had where no hosts are named, it uses the network's latency and bandwidth. Ranks wait for the slowest of them "
+      "(unsteady): the more ranks, the rarer the disturbances that count.\n"
       "\nExamples:\n  mpirun -n 4 shardmat bench scaling poisson27:n=256 --json study.json\n"
       "  shardmat predict study.json --ranks 1,2,4\n"
-      "  shardmat predict study.json --ranks 8,64,512 --network-latency 5us --network-bandwidth 25GB\n");
+      "  shardmat predict study.json --ranks 8,64,512 --network-latency 5us --network-bandwidth 25GB\n"
+      "  shardmat predict study.json --ranks-per-host 8 --network-latency 5us --network-bandwidth 25GB\n");
   return [options] {
     require_single_process("predict");
     predict(*options);

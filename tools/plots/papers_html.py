@@ -13,7 +13,7 @@ from html import escape
 
 import plot_papers
 import plots
-from scaling_html import STYLE
+from page_style import STYLE
 
 PAPERS = {
     "1": "Batched products of small matrices (Nagasaka, Nukada, Kojima, Matsuoka)",

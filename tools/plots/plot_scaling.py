@@ -3,14 +3,16 @@
 
     plot_scaling.py scaling.json --output scaling.svg
 
-A row a matrix: time of an iteration over the number of ranks, one line an exchange, and dashed perfect scaling; the share of
-perfect scaling that was reached; what an iteration is spent on. Hollow marks, and stars behind times, are of cases with a
+A row a matrix: time of an iteration over the number of ranks, one line an exchange, dashed perfect scaling, and crosses what was predicted; the share of
+perfect scaling that was reached; what an iteration is spent on. Where systems were solved, another row: set-up and solve (dotted:
+the set-up alone), and the iterations. Hollow marks, and stars behind times, are of cases with a
 note that makes their figures doubtful; the report holds the notes. Needs matplotlib (python3-matplotlib).
 """
 
 import argparse
 
 import plots
+from page_style import unit_of
 
 COLORS = ("#2f6f9f", "#e3a34a", "#4f9a5b", "#a33a3a")
 PARTS = {"product_s": ("product", "#2f6f9f"), "imbalance_s": ("imbalance", "#a33a3a"),
@@ -21,11 +23,6 @@ def time(case):
     return case["report"]["iteration"]["median_s"]
 
 
-def unit_of(seconds):
-    """The unit in which so many seconds are a handy number, and how many of them a second has."""
-    return next(((name, factor) for name, factor in (("s", 1), ("ms", 1e3)) if seconds * factor >= 1), ("µs", 1e6))
-
-
 class Study:
     """What was measured of one matrix: `first` is the case that efficiency is measured against, `lines` the others of each
     exchange with it before them."""
@@ -34,8 +31,12 @@ class Study:
         self.matrix, self.type = matrix, report["type"]
         self.all = [case for case in report["cases"] if case["matrix"] == matrix]
         self.cases = [case for case in self.all if "report" in case]
-        self.weak = self.all[0]["weak"]
+        self.solves = [case for case in report.get("solves", []) if case["matrix"] == matrix]
+        self.solved = [case for case in self.solves if "report" in case]
+        self.weak = [*self.all, *self.solves][0]["weak"]
         self.scaling = "weak scaling" if self.weak else "strong scaling"
+        threads = report.get("threads_per_rank")
+        self.threads = f', {threads} thread{"s" * (threads > 1)} a rank' if threads else ""
         if not self.cases:
             return
         base = self.cases[0]["base_ranks"]
@@ -45,20 +46,19 @@ class Study:
         self.lines = {e: [self.first, *(case for case in more if case["exchange_asked"] == e)] for e in exchanges}
         self.ranks = sorted({case["ranks"] for case in self.cases})
         self.device = self.first["report"]["ranks"][0]["device"]
-        threads = report.get("threads_per_rank")
-        self.threads = f', {threads} thread{"s" * (threads > 1)} a rank' if threads else ""
 
     def perfect(self, ranks):
         return time(self.first) * (1 if self.weak else self.first["ranks"] / ranks)
 
 
 def studies(report):
-    return [Study(report, matrix) for matrix in dict.fromkeys(case["matrix"] for case in report["cases"])]
+    cases = [*report["cases"], *report.get("solves", [])]
+    return [Study(report, matrix) for matrix in dict.fromkeys(case["matrix"] for case in cases)]
 
 
-def over_ranks(axes, study):
+def over_ranks(axes, ranks):
     axes.set_xscale("log", base=2)
-    axes.set_xticks(study.ranks, [str(p) for p in study.ranks])
+    axes.set_xticks(ranks, [str(p) for p in ranks])
     axes.minorticks_off()
     axes.set_xlabel("ranks")
     axes.spines[["top", "right"]].set_visible(False)
@@ -82,14 +82,17 @@ def draw_time(axes, study):
         axes.plot([case["ranks"] for case in cases], [factor * time(case) for case in cases], "o-", color=color,
                   markersize=4, label=exchange)
         mark_doubtful(axes, cases, lambda case: factor * time(case), color)
+    foretold = [(case["ranks"], factor * case["forecast"]["iteration_s"]) for case in study.cases if "forecast" in case]
+    if foretold:
+        axes.plot(*zip(*foretold), "x", color="black", markersize=6, markeredgewidth=1.2, label="predicted", zorder=4)
     if study.weak:
-        axes.set_ylim(0, 1.3 * factor * max(time(case) for case in study.cases))
+        axes.set_ylim(0, 1.3 * max([factor * time(case) for case in study.cases] + [seconds for _, seconds in foretold]))
     else:
         axes.set_yscale("log")
         plots.label_logarithms(axes.yaxis)
     axes.set_ylabel(f"{unit} an iteration")
     axes.legend(frameon=False, fontsize="small")
-    over_ranks(axes, study)
+    over_ranks(axes, study.ranks)
 
 
 def draw_efficiency(axes, study):
@@ -100,7 +103,7 @@ def draw_efficiency(axes, study):
     axes.axhline(100, linestyle="--", color="black", linewidth=1)
     axes.set_ylim(0, max(108, *(105 * case["efficiency"] for case in study.cases)))
     axes.set_ylabel("% of constant time" if study.weak else "% of perfect speed-up")
-    over_ranks(axes, study)
+    over_ranks(axes, study.ranks)
 
 
 def draw_breakdown(axes, study):
@@ -126,7 +129,42 @@ def draw_breakdown(axes, study):
                 columnspacing=1, handlelength=1)
 
 
+def draw_solves(axes, study):
+    """Set-up and solve over the ranks, a line a preconditioner; dashed: the set-up alone."""
+    unit, factor = unit_of(min(case["whole_s"] for case in study.solved))
+    for color, asked in zip(COLORS, dict.fromkeys(case["preconditioner_asked"] for case in study.solved)):
+        cases = [case for case in study.solved if case["preconditioner_asked"] == asked]
+        ranks = [case["ranks"] for case in cases]
+        axes.plot(ranks, [factor * case["whole_s"] for case in cases], "o-", color=color, markersize=4, label=preconditioner(cases))
+        axes.plot(ranks, [factor * case["set_up_s"] for case in cases], ":", color=color, linewidth=1)
+        mark_doubtful(axes, cases, lambda case: factor * case["whole_s"], color)
+        first = cases[0]
+        perfect = [factor * first["whole_s"] * (1 if study.weak else first["ranks"] / p) for p in ranks]
+        axes.plot(ranks, perfect, "--", color=color, linewidth=0.8)
+    axes.set_ylim(0)
+    axes.set_ylabel(f"{unit}, set-up and solve")
+    axes.legend(frameon=False, fontsize="small")
+    over_ranks(axes, sorted({case["ranks"] for case in study.solved}))
+
+
+def preconditioner(cases):
+    """As asked for, with what auto took."""
+    asked = cases[0]["preconditioner_asked"]
+    taken = list(dict.fromkeys(case["report"]["solver"]["preconditioner"] for case in cases))
+    return f'auto: {", ".join(taken)}' if asked == "auto" else asked
+
+
+def draw_iterations(axes, study):
+    for color, asked in zip(COLORS, dict.fromkeys(case["preconditioner_asked"] for case in study.solved)):
+        cases = [case for case in study.solved if case["preconditioner_asked"] == asked]
+        axes.plot([case["ranks"] for case in cases], [case["iterations"] for case in cases], "o-", color=color, markersize=4)
+    axes.set_ylim(0)
+    axes.set_ylabel("iterations of a solve")
+    over_ranks(axes, sorted({case["ranks"] for case in study.solved}))
+
+
 PICTURES = {"time": draw_time, "efficiency": draw_efficiency, "breakdown": draw_breakdown}
+PICTURES_OF_SOLVES = {"solves": draw_solves, "iterations": draw_iterations}
 
 
 def main():
@@ -135,22 +173,27 @@ def main():
     parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
     arguments = parser.parse_args()
     report = plots.read(arguments.report, "bench scaling")
-    drawn = [study for study in studies(report) if study.cases]
+    everything = studies(report)
+    drawn = [(study, PICTURES, study.first) for study in everything if study.cases]
+    drawn += [(study, PICTURES_OF_SOLVES, study.solved[0]) for study in everything if study.solved]
     if not drawn:
         plots.fail(f"{arguments.report}: nothing was measured")
 
     plt = plots.pyplot(arguments.output, 9)
-    heights = [max(2.9, 1.3 + 0.22 * len(study.cases)) for study in drawn]
+    heights = [max(2.9, 1.3 + 0.22 * len(study.cases)) if pictures is PICTURES else 2.9 for study, pictures, _ in drawn]
     figure, rows = plt.subplots(len(drawn), 3, figsize=(12, sum(heights)), squeeze=False, height_ratios=heights,
                                 layout="constrained")
-    for study, row in zip(drawn, rows):
-        for draw, axes in zip(PICTURES.values(), row):
+    for (study, pictures, first), row in zip(drawn, rows):
+        for draw, axes in zip(pictures.values(), row):
             draw(axes, study)
-        growing = f' on {study.first["ranks"]}' if study.weak else ""
-        row[0].set_title(f'{study.matrix}, {study.scaling}: {study.first["report"]["matrix"]["nnz"]:,} nonzeros{growing}, '
-                         f'{study.type}, {study.device}{study.threads}', fontsize=9, loc="left", pad=14)
+        for axes in row[len(pictures):]:
+            axes.set_axis_off()
+        growing = f' on {first["ranks"]}' if study.weak else ""
+        kind = "" if pictures is PICTURES else ", solves"
+        row[0].set_title(f'{study.matrix}, {study.scaling}{kind}: {first["report"]["matrix"]["nnz"]:,} nonzeros{growing}, '
+                         f'{study.type}, {first["report"]["ranks"][0]["device"]}{study.threads}', fontsize=9, loc="left", pad=14)
     said = [plots.unfinished(report).strip(" ()").capitalize() or None,
-            "hollow marks and *: see the notes in the report" if any(doubtful(c) for s in drawn for c in s.cases) else None]
+            "hollow marks and *: see the notes in the report" if any(doubtful(c) for s, _, _ in drawn for c in [*s.cases, *s.solved]) else None]
     figure.supxlabel("; ".join(filter(None, said)), x=0.01, ha="left", fontsize=8)
     plots.save_as_is(figure, arguments.output)
 

@@ -26,6 +26,7 @@ def pyplot(output, font_size):
 
 # What tells the reports of a command from others: names in the report, and in each of its cases.
 PARTS = {
+    "compare": (("kind", "before", "now", "times"), ()),
     "solve": (("matrix", "solver", "columns"), ()),
     "multiply": (("matrix", "ranks", "iteration", "local_product"), ()),
     "info": (("name", "rows", "nnz", "row_lengths"), ()),

@@ -12,66 +12,10 @@ from html import escape
 
 import plot_scaling
 import plots
+from page_style import STYLE, size, time
 
-# What matplotlib draws with, and what the page makes of it.
-COLORS = {"#000000": "currentColor", "#ffffff": "var(--paper)", "#2f6f9f": "var(--blue)", "#e3a34a": "var(--amber)",
-          "#4f9a5b": "var(--green)", "#a33a3a": "var(--red)"}
-
-STYLE = plots.svg_colors(COLORS) + """
-:root { color-scheme: light dark; --paper: #fff; --ink: #1c2126; --soft: #5d6873; --line: #dde2e7; --tint: #f4f6f8;
-  --blue: #2f6f9f; --amber: #e0992f; --green: #4f9a5b; --red: #b04141; }
-@media (prefers-color-scheme: dark) { :root { --paper: #14181c; --ink: #e6eaee; --soft: #9aa6b1; --line: #2e363e;
-  --tint: #1c2228; --blue: #5b9fd3; --amber: #e3a953; --green: #6fbd7c; --red: #d96c6c; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 3rem 1.5rem 4rem; max-width: 74rem; background: var(--paper); color: var(--ink);
-  font: 16px/1.55 system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, "DejaVu Sans", sans-serif; }
-h1 { margin: 0; font-size: 2rem; line-height: 1.2; letter-spacing: -.015em; }
-h2 { margin: 3.5rem 0 .2rem; font-size: 1.35rem; line-height: 1.3; overflow-wrap: anywhere; }
-h3 { margin: 1.8rem 0 .3rem; font-size: 1rem; }
-p, dd { max-width: 46rem; }
-.soft, dt, caption, th { color: var(--soft); }
-.kind { display: inline-block; margin-left: .5rem; padding: 0 .6em; border: 1px solid currentColor; border-radius: 1em;
-  color: var(--blue); font-size: .8rem; font-weight: 600; line-height: 1.6; vertical-align: .15em; white-space: nowrap; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.5rem; margin: 1.6rem 0 0; }
-dd { margin: 0; overflow-wrap: anywhere; }
-code { font: .88em/1.5 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
-.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)); gap: 1.2rem 2rem; margin: 1.4rem 0; }
-figure { margin: 0; break-inside: avoid; }
-figcaption { font-size: .9rem; font-weight: 600; }
-svg { display: block; width: 100%; height: auto; overflow: visible; fill: currentColor; }
-svg text { font-family: inherit !important; }
-.table { overflow-x: auto; margin: 1rem 0; }
-table { width: 100%; border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
-caption { padding-bottom: .3rem; text-align: left; }
-th, td { padding: .3rem .6rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
-th { border-bottom: 2px solid var(--line); font-weight: 600; white-space: normal; vertical-align: bottom; line-height: 1.3; }
-td.word { white-space: normal; }
-th:first-child, td:first-child { padding-left: .2rem; }
-tbody tr:hover { background: var(--tint); }
-.word { text-align: left; }
-td.long { white-space: normal; text-align: left; color: var(--red); }
-.notes { max-width: 46rem; border-left: 3px solid var(--amber); padding: .2rem 1rem; }
-.notes ul { margin: .2rem 0; padding-left: 1.2rem; }
-button { padding: .3rem .9rem; border: 1px solid var(--line); border-radius: .4rem; background: var(--tint);
-  color: inherit; font: inherit; cursor: pointer; }
-@media print {
-  :root { color-scheme: light; --paper: #fff; --ink: #000; --soft: #444; --line: #bbb; --tint: #fff;
-    --blue: #2f6f9f; --amber: #e0992f; --green: #4f9a5b; --red: #b04141; }
-  @page { margin: 15mm; }
-  body { max-width: none; padding: 0; font-size: 9.5pt; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  h1 { font-size: 1.6rem; }
-  h2 { margin-top: 2rem; }
-  .pictures { grid-template-columns: repeat(3, 1fr); gap: 1rem; }
-  table { font-size: 7.5pt; }
-  th, td { padding: .2rem .35rem; }
-  .table { overflow: visible; break-inside: avoid; }
-  h2, h3, caption { break-after: avoid; }
-  tr { break-inside: avoid; }
-  button { display: none; }
-}
-"""
-
-CAPTIONS = {"time": "Time of an iteration", "efficiency": "Efficiency", "breakdown": "Where the time goes"}
+CAPTIONS = {"time": "Time of an iteration", "efficiency": "Efficiency", "breakdown": "Where the time goes",
+            "solves": "Time to solution (dotted: set-up alone, dashed: perfect)", "iterations": "Iterations"}
 
 HOW_TO_READ = """
 <p>An <b>iteration</b> moves the parts of x that ranks need of each other and multiplies. Its time is that of the slowest
@@ -88,6 +32,10 @@ is 0 where an iteration takes no longer than the product alone. On one rank, whe
 how much times vary from one measurement to the next.</li>
 </ul>
 <p><b>Exchange alone</b> is moving x with no product beside it; what of it is not in <i>waiting</i> was hidden.</p>
+<p><b>Predicted</b> is the iteration that a model foretells from products on one rank and from exchanges between the ranks,
+as <code>shardmat predict</code> does for more ranks; crosses in the picture. No time of several ranks enters it.</p>
+<p><b>Set-up and solve</b> begins with the rows on the ranks and ends with x. A system is solved several times; the median
+counts. Iterations may change with the ranks: then the time of one iteration tells of the machine, their number of the method.</p>
 <p><b>Efficiency</b> is the share of perfect scaling, from the fastest case on the fewest ranks that could be measured. In
 <b>strong scaling</b> the matrix stays the same, and in perfect scaling the time falls as 1/ranks. In <b>weak scaling</b> the
 matrix grows with the ranks (numbers in braces are multiplied by them), and in perfect scaling the time stays constant; that
@@ -107,46 +55,52 @@ document.querySelector("button").onclick = () => {
 """
 
 
-def time(seconds):
-    unit, factor = plot_scaling.unit_of(seconds)
-    return f"{factor * seconds:.{1 if unit == 'µs' else 2}f}\u00a0{unit}"
-
-
-def size(count):
-    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= factor:
-            return f"{count / factor:.3g}\u00a0{unit}"
-    return f"{count:.0f}\u00a0B"
-
-
-def picture(plt, draw, study, number):
+def picture(plt, draw, study, number, cases):
     """The drawing as an <svg> element in the colours of the page."""
-    figure, axes = plt.subplots(figsize=(3.4, max(2.5, 1.1 + 0.2 * len(study.cases))), layout="constrained")
+    figure, axes = plt.subplots(figsize=(3.4, max(2.5, 1.1 + 0.2 * len(cases))), layout="constrained")
     draw(axes, study)
     return plots.inline_svg(figure, plt, number)
 
 
-def table(caption, columns, cases, cells):
+def table(caption, columns, cases, cells, asked="exchange_asked"):
     """`columns`: headings, those of words ending in "<"; a case without figures has a reason in their place."""
     css = [' class="word"' if name.endswith("<") else "" for name in columns]
+    labels = [f'{c} data-label="{name.rstrip("<")}"' for c, name in zip(css, columns)]
     rows = []
     for case in cases:
-        known = [str(case["ranks"]), escape(case["exchange_asked"] if case["ranks"] > 1 else "none")]
+        known = [str(case["ranks"]), escape(case[asked] if case["ranks"] > 1 or asked != "exchange_asked" else "none")]
         if "report" in case:
-            row = [f"<td{c}>{cell}</td>" for c, cell in zip(css, [*known, *cells(case)])]
+            row = [f"<td{c}>{cell}</td>" for c, cell in zip(labels, [*known, *cells(case)])]
         else:
-            row = [f"<td{c}>{cell}</td>" for c, cell in zip(css, known)]
-            row.append(f'<td class="long" colspan="{len(columns) - 2}">{escape(case["why_not"])}</td>')
+            row = [f"<td{c}>{cell}</td>" for c, cell in zip(labels, known)]
+            row.append(f'<td class="long" data-label="not measured" colspan="{len(columns) - 2}">{escape(case["why_not"])}</td>')
         rows.append("<tr>" + "".join(row) + "</tr>")
     heading = "".join(f'<th{c} scope="col">{name.rstrip("<")}</th>' for c, name in zip(css, columns))
-    return (f'<div class="table"><table><caption>{caption}</caption><thead><tr>{heading}</tr></thead><tbody>'
+    return (f'<div class="table cards"><table><caption>{caption}</caption><thead><tr>{heading}</tr></thead><tbody>'
             + "\n".join(rows) + "</tbody></table></div>")
+
+
+def predicted(case):
+    """The predicted iteration, and how far it is off."""
+    if "forecast" not in case:
+        return ["–", "–"]
+    seconds, measured = case["forecast"]["iteration_s"], case["report"]["iteration"]["median_s"]
+    return [time(seconds), f"{100 * (seconds / measured - 1):+.0f}\u00a0%"]
+
+
+def solved(case):
+    report, samples = case["report"], case["samples"]
+    wholes = [a + b for a, b in zip(samples["set_up_s"], samples["solve_s"])]
+    return [escape(f'{report["solver"]["name"]} + {report["solver"]["preconditioner"]}'), f'<b>{time(case["whole_s"])}</b>',
+            time(case["set_up_s"]), time(case["solve_s"]), f'{case["iterations"]:,}', time(report["seconds_an_iteration"]),
+            time(report["product_s"]), time(report["exchange_s"]), f"{time(min(wholes))} … {time(max(wholes))}",
+            f'{case["residual"]:.1e}', size(report["device_bytes"]["max"]), f'<b>{100 * case["efficiency"]:.1f} %</b>']
 
 
 def times(case):
     report, parts = case["report"], case["breakdown"]
     spread = report["iteration"]
-    return [f'<b>{time(spread["median_s"])}</b>', time(parts["product_s"]), time(parts["imbalance_s"]),
+    return [f'<b>{time(spread["median_s"])}</b>', *predicted(case), time(parts["product_s"]), time(parts["imbalance_s"]),
             time(parts["waiting_s"]), time(report["exchange_alone"]["median_s"]),
             f'{time(spread["min_s"])} … {time(spread["max_s"])}', f'<b>{100 * case["efficiency"]:.1f} %</b>',
             f'{report["gflops"]:,.1f}']
@@ -181,7 +135,7 @@ def conclusion(study):
 def notes(cases):
     """What makes figures doubtful, a line each."""
     lines = "".join(f'<li>{case["ranks"]} rank{"s" * (case["ranks"] > 1)}, '
-                    f'<code>{escape(case["report"]["exchange"]["name"])}</code>: {escape(note)}</li>'
+                    f'<code>{escape(notes_of_cases(case))}</code>: {escape(note)}</li>'
                     for case in cases for note in case.get("notes", []))
     return f'<div class="notes"><b>Doubtful figures</b> (hollow marks and * above)<ul>{lines}</ul></div>' if lines else ""
 
@@ -195,23 +149,68 @@ def section(plt, study, number):
         parts.append(f'<p class="soft">{matrix["rows"]:,} × {matrix["cols"]:,}, {matrix["nnz"]:,} nonzeros{growing}, '
                      f'{escape(study.type)}, {escape(study.device)}</p><p>{conclusion(study)}</p><div class="pictures">')
         for name, draw in plot_scaling.PICTURES.items():
-            svg = picture(plt, draw, study, f"{number}{name}")
+            svg = picture(plt, draw, study, f"{number}{name}", study.cases)
             parts.append(f"<figure><figcaption>{CAPTIONS[name]}</figcaption>{svg}</figure>")
         parts.append("</div>")
-    parts.append(table("Times: iteration = product + imbalance + waiting",
-                       ("ranks", "exchange asked<", "iteration", "product", "imbalance", "waiting for x", "exchange alone",
-                        "iterations from … to", "efficiency", "GFLOP/s"), study.all, times))
+    if study.all:
+        parts.append(table("Times: iteration = product + imbalance + waiting; predicted: the iteration, by a model of one rank and "
+                           "of the links",
+                           ("ranks", "exchange asked<", "iteration", "predicted", "off by", "product", "imbalance", "waiting for x",
+                            "exchange alone", "iterations from … to", "efficiency", "GFLOP/s"), study.all, times))
     parts.append(notes(study.cases))
     if study.cases:
         parts.append(table("What was run",
                            ("ranks", "exchange asked<", "taken<", "hosts", "threads a rank", "kernels<", "nonzeros a rank",
                             "most of a rank / mean", "x received, most of a rank", "multiplied while x moves", "of a copy",
                             "memory, most of a rank", "verified<"), study.cases, setup))
+    if study.solves:
+        parts.append("<h3>Time to solution</h3>")
+        if study.solved:
+            parts.append('<div class="pictures">')
+            for name, draw in plot_scaling.PICTURES_OF_SOLVES.items():
+                svg = picture(plt, draw, study, f"{number}{name}", study.solved)
+                parts.append(f"<figure><figcaption>{CAPTIONS[name]}</figcaption>{svg}</figure>")
+            parts.append("</div>")
+        parts.append(table("Set-up and solve of A·x = 1, medians of the repetitions",
+                           ("ranks", "preconditioner asked<", "taken<", "set-up and solve", "set-up", "solve", "iterations",
+                            "an iteration", "a product", "exchange alone", "repetitions from … to", "residual",
+                            "memory, most of a rank", "efficiency"), study.solves, solved, "preconditioner_asked"))
+        parts.append(notes(study.solved))
     return "\n".join(parts) + "</section>"
 
 
+def runs(report):
+    """Who measured, where and when."""
+    parts = []
+    for number, run in enumerate(report.get("runs", []), 1):
+        built = f'{run["version"]} ({run["commit"]})' if run["commit"] else run["version"]
+        clocks = [f'CPU {run["cpu_mhz"]["min"]:.0f} to {run["cpu_mhz"]["max"]:.0f} MHz'] if "cpu_mhz" in run else []
+        clocks += [f'{gpu["name"]} {gpu["sm_mhz"]} of {gpu["sm_mhz_possible"]} MHz' for gpu in run.get("gpus", [])]
+        settings = [f"{name}={value}" for name, value in run["transport_settings"].items()]
+        load = run["load"]
+        rows = {
+            "Program": f'shardmat {built}, {run["date"].replace("T", " ").replace("Z", " UTC")}, {run["measured"]} cases',
+            "Command": run["command"],
+            "Job": run.get("job", ""),
+            "Ranks": "; ".join(f'{group["ranks"]} on {group["host"]}: cores {group["cores"]}' for group in run["binding"]),
+            "Network": "; ".join(filter(None, [run["mpi"], run["network"], *settings])),
+            "Clocks": "; ".join(clocks),
+            "Load": f'other programs kept {load["busy_cores"]:.1f} cores busy, {load["stolen_cores"]:.1f} were stolen; '
+                    f'load average {load["load_average_1min"]:.1f}',
+        }
+        title = f"<h3>Run {number}</h3>" if len(report["runs"]) > 1 else ""
+        listed = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in rows.items() if text)
+        parts.append(f"{title}<dl>{listed}</dl>")
+    return f'<section><h2>Who measured</h2>{"".join(parts)}</section>' if parts else ""
+
+
+def notes_of_cases(case):
+    """How a note names its case."""
+    return case["report"]["exchange"]["name"] if "exchange_asked" in case else case["preconditioner_asked"]
+
+
 def facts(report, studies):
-    places = [rank for study in studies for case in study.cases for rank in case["report"]["ranks"]]
+    places = [rank for study in studies for case in [*study.cases, *study.solved] for rank in case["report"]["ranks"]]
     hosts, devices = ([*dict.fromkeys(rank[key] for rank in places)] for key in ("host", "device"))
     columns = report["right_hand_sides"]
     rows = {
@@ -237,6 +236,7 @@ def page(report, plt):
     sections = "\n".join(section(plt, study, number) for number, study in enumerate(studies))
     # < would end the element; as an escape it is the same string to every JSON reader.
     data = json.dumps(report, indent=1, ensure_ascii=False).replace("<", "\\u003c")
+    what = " and ".join(name for name, key in (("products", "cases"), ("solves", "solves")) if report.get(key))
     kinds = " and ".join(dict.fromkeys(study.scaling.split()[0] for study in studies)).capitalize() + " scaling"
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -247,10 +247,11 @@ def page(report, plt):
 <style>{STYLE}</style>
 </head>
 <body>
-<header><h1>{kinds} of sparse products</h1>
+<header><h1>{kinds} of sparse {what}</h1>
 {facts(report, studies)}</header>
 <main>
 {sections}
+{runs(report)}
 <section><h2>How to read this</h2>{HOW_TO_READ}</section>
 <section><h2>The figures</h2>
 <p>This page holds every figure as JSON, as <code>shardmat bench scaling --json</code> writes it, in the element

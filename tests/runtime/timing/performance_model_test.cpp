@@ -113,6 +113,67 @@ TEST(PerformanceModel, LinksAreThoseBetweenTheFewestRanksThatAreEnough) {
   EXPECT_DOUBLE_EQ(forecast(m, q, 50).exchange, 4e-6);
 }
 
+/// The case that performance_model.h works out by hand: two hosts of two ranks.
+PerformanceModel two_by_two() {
+  PerformanceModel m;
+  m.product = ProductCost({{1000, 100e-6}});
+  m.exchanges = {{2, "halo", 5e-6, 1 / 10e9}, {2, "allgather", 5e-6, 1 / 10e9}, {2, "peer", 1e-6, 0}};
+  m.measured_ranks = 2;
+  m.network = Network{20e-6, 1e9};
+  m.ranks_per_host = 2;
+  m.overlaps = m.overlaps_peer = false;
+  return m;
+}
+
+TEST(PerformanceModel, TwoByTwoByHand) {
+  const PerformanceModel m = two_by_two();
+  const PartitionQuality q = quality(1000, 900, 1000);  // its all-gather would take 3·20 µs + 8e6 B / 1e9 B/s
+  const Forecast f = forecast(m, q, 4, {400, 1});
+  EXPECT_EQ(f.moved_by, "halo");  // peers do not reach each other between hosts
+  EXPECT_NEAR(f.exchange, 28.2e-6, 1e-15);
+  EXPECT_NEAR(f.iteration, 128.2e-6, 1e-15);
+  // Most bytes within the hosts: 7,992 bytes at 10 GB/s, 8 bytes between hosts.
+  EXPECT_NEAR(forecast(m, q, 4, {1, 1}).exchange, 25e-6 + 7992 / 10e9, 1e-15);
+  EXPECT_NEAR(forecast(m, q, 4, {400, 3}).exchange, 65e-6 + 3.2e-6, 1e-15);
+}
+
+TEST(PerformanceModel, RanksOfOneHostHaveTheLinksThatWereMeasured) {
+  PerformanceModel m = two_by_two();
+  const PartitionQuality q = quality(1000, 900, 1000);
+  EXPECT_EQ(forecast(m, q, 2).moved_by, "peer");
+  m.ranks_per_host = 4;  // measured on two of them
+  m.network.reset();
+  EXPECT_NEAR(forecast(m, q, 4).iteration, 101e-6, 1e-15);
+  EXPECT_THROW(forecast(m, q, 5), Error);
+  m.ranks_per_host = 1;  // two measured ranks on one host say nothing of two hosts
+  EXPECT_THROW(forecast(m, q, 2), Error);
+  m.network = Network{20e-6, 1e9};
+  EXPECT_NEAR(forecast(m, q, 2, {1000, 1}).exchange, 20e-6 + 8e-6, 1e-15);
+}
+
+TEST(PerformanceModel, AllGatherOverHostsGoesInARing) {
+  PerformanceModel m = two_by_two();
+  PartitionQuality q = quality(1000, 900, 1000);
+  q.allgather_max = 1000;
+  const Forecast f = forecast(m, q, 4, {1000, 9});
+  EXPECT_EQ(f.moved_by, "allgather");
+  EXPECT_NEAR(f.exchange, 3 * 20e-6 + 8e-6, 1e-15);
+}
+
+TEST(PerformanceModel, AnIterationWaitsForTheSlowestOfUnsteadyRanks) {
+  PerformanceModel m = two_by_two();
+  m.unsteadiness = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1.5};
+  EXPECT_EQ(m.unsteady(1), 0);
+  EXPECT_EQ(m.unsteady(4), 0);  // of the largest of four, half are below the quantile 0.84
+  EXPECT_EQ(m.unsteady(16), 0.5);
+  const PartitionQuality q = quality(1000, 900, 1000);
+  EXPECT_NEAR(forecast(m, q, 16, {400, 1}).unsteady, 50e-6, 1e-15);
+  EXPECT_NEAR(forecast(m, q, 16, {400, 1}).iteration, 178.2e-6, 1e-15);
+  m.unsteadiness = {0.9, 1, 1.1};
+  EXPECT_EQ(m.unsteady(1), 0);
+  EXPECT_NEAR(m.unsteady(2), 0.1, 1e-15);
+}
+
 TEST(PerformanceModel, BoundaryRowsThatHoldMostWait) {
   const Forecast f = forecast(model(), quality(90'000, 50'000, 900'000), 4);
   EXPECT_FALSE(f.overlapped);
