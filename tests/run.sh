@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# tests/run.sh [--only PATTERN] [--label smoke|fast|mpi|cli|fault|gpu|multigpu|producers|slurm|container|long] [--no-install]
-#              [--prefix DIR] [--build DIR] [--prebuilt DIR]
+# tests/run.sh [--only PATTERN] [--label smoke|fast|mpi|cli|fault|browser|gpu|multigpu|producers|slurm|container|long]
+#              [--no-install] [--prefix DIR] [--build DIR] [--prebuilt DIR]
 # Installs what is missing, builds, and runs every test that this machine can run.
 # While you write code: `tests/run.sh --no-install --only PATTERN` builds what the tests need whose names match the regular
 # expression, and runs these (`ctest --test-dir build -N` lists the names: kernels_test, runtime_maps_test_2, cli_multiply …).
 # --label runs the tests of one label and builds what they need. smoke: some kernels, a product on two ranks, a request to the
-# service. producers: also installs PETSc, dolfinx, hypre, Octave, FreeFEM and CalculiX, without which the tests that run them
+# service. browser: pages in chromium, if it is there. producers: also installs PETSc, dolfinx, hypre, Octave, FreeFEM and CalculiX, without which the tests that run them
 # are skipped. slurm: also installs Slurm, and runs the jobs of deploy/slurm. container: also installs buildah and debootstrap,
 # builds the image of deploy/container, and runs in it what deploy/kubernetes says (half an hour). long: builds the mutation
 # tests with sanitizers in DIR-fuzz and makes a million mutations (TEST_FUZZ_COUNT of each test), which takes about an hour. CI
@@ -31,7 +31,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 case $label in
-  "" | smoke | fast | mpi | cli | fault | gpu | multigpu | producers | slurm | container | long) ;;
+  "" | smoke | fast | mpi | cli | fault | browser | gpu | multigpu | producers | slurm | container | long) ;;
   *) echo "run.sh: there is no label $label; see tests/run.sh --help" >&2; exit 2 ;;
 esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -12,7 +12,7 @@ STYLE = plots.svg_colors(COLORS) + """
 @media (prefers-color-scheme: dark) { :root { --paper: #14181c; --ink: #e6eaee; --soft: #9aa6b1; --line: #2e363e;
   --tint: #1c2228; --blue: #5b9fd3; --amber: #e3a953; --green: #6fbd7c; --red: #d96c6c; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; padding: 3rem 1.5rem 4rem; max-width: 74rem; background: var(--paper); color: var(--ink);
+body { margin: 0 auto; padding: 3rem 1.5rem 4rem; max-width: 80rem; background: var(--paper); color: var(--ink);
   font: 16px/1.55 system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, "DejaVu Sans", sans-serif; }
 h1 { margin: 0; font-size: 2rem; line-height: 1.2; letter-spacing: -.015em; }
 h2 { margin: 3.5rem 0 .2rem; font-size: 1.35rem; line-height: 1.3; overflow-wrap: anywhere; }
@@ -24,17 +24,19 @@ p, dd { max-width: 46rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.5rem; margin: 1.6rem 0 0; }
 dd { margin: 0; overflow-wrap: anywhere; }
 code { font: .88em/1.5 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
-.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)); gap: 1.2rem 2rem; margin: 1.4rem 0; }
+.pictures { display: grid; grid-template-columns: repeat(auto-fill, minmax(19rem, 1fr)); gap: 1.2rem 2rem; margin: 1.4rem 0; }
 figure { margin: 0; break-inside: avoid; }
 figcaption { font-size: .9rem; font-weight: 600; }
 svg { display: block; width: 100%; height: auto; overflow: visible; fill: currentColor; }
 svg text { font-family: inherit !important; }
 .table { overflow-x: auto; margin: 1rem 0; }
-table { width: 100%; border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
+table { width: 100%; border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
 caption { padding-bottom: .3rem; text-align: left; }
 th, td { padding: .3rem .6rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
 th { border-bottom: 2px solid var(--line); font-weight: 600; white-space: normal; vertical-align: bottom; line-height: 1.3; }
 td.word { white-space: normal; }
+.cards td { white-space: normal; }
+.cards th, .cards td { padding: .3rem .4rem; }
 th:first-child, td:first-child { padding-left: .2rem; }
 tbody tr:hover { background: var(--tint); }
 .word { text-align: left; }

@@ -107,6 +107,8 @@ def inline_svg(figure, plt, number):
     svg = re.sub(r' id="([^"]*)"', lambda m: f' id="p{number}-{m[1]}"' if m[1] in used else "", svg)
     svg = re.sub(r'(url\(|href=")#', rf"\1#p{number}-", svg)
     svg = re.sub(r' style="([^"]*)"', lambda m: attributes(m[1]), svg)
+    # A mark takes the colour of the <use> that shows it: rules of the page do not reach into what is used.
+    svg = re.sub(r"<defs>.*?</defs>", lambda m: re.sub(r' stroke="#\w+"', "", m[0]), svg, flags=re.DOTALL)
     return svg.replace("<svg", '<svg role="img"', 1)
 
 

@@ -111,7 +111,7 @@ def setup(case):
     hosts, threads = len({rank["host"] for rank in report["ranks"]}), report["threads_per_rank"]
     of_copy = report["bandwidth_bytes_per_s"]["mean"] / report["copy_bandwidth_bytes_per_s"]["mean"]
     kernels = ", ".join(dict.fromkeys(kernel for rank in report["ranks"] for kernel in rank["kernel"].split("; ")))
-    return [escape(report["exchange"]["name"]), str(hosts), str(threads), escape(kernels),
+    return [escape(report["exchange"]["name"]), str(hosts), str(threads), escape(kernels).replace(",", ",<wbr>"),
             f'{report["matrix"]["nnz"] / case["ranks"]:,.0f}', f'{report["partition"]["imbalance"]:.3f}',
             size(report["exchange"]["bytes_received"]["max"]), f'{100 * report["exchange"]["overlapped"]["mean"]:.0f} %',
             f'{100 * of_copy:.0f} %', size(report["device_bytes"]["max"]),
