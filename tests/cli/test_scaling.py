@@ -13,7 +13,7 @@ import subprocess
 import time
 import unittest
 
-from support import DATA, INPUT, LIMIT, OK, PROGRAM, RESOURCES, ROOT, USAGE, CliTest, environment, has_matplotlib, run
+from support import DATA, INPUT, LIMIT, OK, PROGRAM, RANK_LOST, RESOURCES, ROOT, USAGE, CliTest, Ranks, environment, has_matplotlib, run
 
 QUICK = ("--backend", "host", "--warm", "--repetitions", 3)
 
@@ -359,6 +359,27 @@ class Scaling(CliTest):
         study = json.loads(self.path("s.json").read_text())
         self.assertEqual((len(study["cases"]), len(study["runs"])), (1, 1))
         self.assertFalse(kept["complete"])
+
+    def test_a_study_goes_on_after_a_lost_rank(self):
+        study = ("bench", "scaling", *(f"poisson27:n={n}" for n in range(5, 12)), "--iterations", 3000, "--exchange", "auto", "--backend", "host",
+                 "--no-forecast", "--json", "s.json")
+        cases = []
+        with Ranks([PROGRAM, *study, "--timeout", 20], 2, self.path("ranks"), env=environment(), cwd=self.directory) as ranks:
+            end = time.monotonic() + LIMIT
+            while len(cases) < 2 and time.monotonic() < end:
+                time.sleep(0.001)
+                if self.path("s.json").exists():
+                    cases = json.loads(self.path("s.json").read_text())["cases"]
+            os.kill(ranks.pid(1), signal.SIGKILL)
+            (code,) = ranks.wait_for_exit([0], LIMIT)
+            self.assertEqual(code, RANK_LOST, ranks.report())
+        kept = json.loads(self.path("s.json").read_text())
+        self.assertFalse(kept["complete"])
+        result = self.succeed(*study, ranks=2)
+        self.assertIn(f"{len(kept['cases'])} of 14 cases were measured before", result.err)
+        found = json.loads(self.path("s.json").read_text())
+        self.assertEqual([case["report"] for case in found["cases"][:len(kept["cases"])]], [case["report"] for case in kept["cases"]])
+        self.assertEqual((found["complete"], len(found["cases"])), (True, 14))
 
     def test_ranks_take_up_a_study_together(self):
         study = ("bench", "scaling", "poisson27:n=5", "poisson27:n=6", "--iterations", 2, "--backend", "host", "--json", "s.json")

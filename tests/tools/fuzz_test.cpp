@@ -4,11 +4,14 @@
 
 #include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
+#include "partition/files/json.h"
 #include "runtime/matrix/plan_cache.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/mutations.h"
+#include "tools/cli/comparison.h"
 #include "tools/cli/forecast.h"
 
 namespace shardmat::tools {
@@ -21,8 +24,10 @@ class JsonFuzzTest : public test::MutationTest {};
 constexpr const char* kStudy =
     R"({"models": [{"matrix": "poisson27:n=6", "product": [{"nnz": 64, "seconds": 1e-7}, {"nnz": 4096, "seconds": 2e-6}],
 "entry_bytes": 8, "overlaps": true, "split_latency_s": 1e-6, "measured_ranks": 2, "exchanges": [{"ranks": 2, "name": "halo",
-"latency_s": 6e-7, "s_per_byte": 1e-10, "few_bytes": 1048576, "s_per_byte_of_few": 2e-10}]}], "cases": [{"matrix":
-"poisson27:n=6", "ranks": 1, "report": {"exchange": {"name": "none"}, "iteration": {"median_s": 2e-6}}}]})";
+"latency_s": 6e-7, "s_per_byte": 1e-10, "few_bytes": 1048576, "s_per_byte_of_few": 2e-10}], "unsteadiness": [0.9, 1, 1.5]}], "no_forecasts": [], "cases": [{"matrix":
+"poisson27:n=6", "ranks": 1, "exchange_asked": "auto", "samples_s": [2e-6, 1e-6, 3e-6], "report": {"exchange": {"name": "none"}, "iteration": {"median_s":
+2e-6, "min_s": 1e-6, "max_s": 3e-6, "iterations": 3}}}], "solves": [{"matrix": "poisson27:n=6", "ranks": 1, "preconditioner_asked": "auto",
+"samples": {"set_up_s": [1], "solve_s": [2]}}]})";
 
 TEST_F(JsonFuzzTest, Studies) {
   mutate("study.json", {kStudy}, [](const Path& file) {
@@ -32,8 +37,15 @@ TEST_F(JsonFuzzTest, Studies) {
       PartitionQuality quality;
       quality.nnz_max = 1000;
       if (studied.model.exchanges.empty()) continue;
-      EXPECT_LT(forecast(studied.model, quality, 2).iteration, 1e8);
+      EXPECT_LT(forecast(studied.model, quality, 2).iteration, 1e14);
     }
+  });
+}
+
+TEST_F(JsonFuzzTest, ComparedReports) {
+  mutate("study.json", {kStudy}, [](const Path& file) {
+    const ReportOfTimes times = read_times(read_json(file), file.string());
+    for (const ComparedTime& one : compare(times, times)) EXPECT_FALSE(std::isnan(one.ratio));
   });
 }
 

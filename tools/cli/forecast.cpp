@@ -252,7 +252,8 @@ class HostMeter {
 std::vector<RanksForecast> forecast_ranks(const PerformanceModel& model, const RowSource& matrix,
                                           std::span<const std::string> methods, std::span<const int> ranks) {
   const Progress progress = make_progress_bar();
-  require_host_memory(8 * (matrix.rows() + 1) + std::ssize(methods) * std::ssize(ranks) * (matrix.cols() / 8),
+  const std::int64_t bits = (model.ranks_per_host > 0 ? 2 : 1) * (matrix.cols() / 8);
+  require_host_memory(8 * (matrix.rows() + 1) + std::ssize(methods) * std::ssize(ranks) * bits,
                       "cutting the matrix for each number of ranks");
   for (const int count : ranks) require_links(model, count);
   const HostVector<std::int64_t> row_ptr = read_row_pointers(matrix, progress);

@@ -132,6 +132,18 @@ def conclusion(study):
             + " This figure is doubtful, see the notes." * plot_scaling.doubtful(best))
 
 
+def conclusion_of_solves(study):
+    """What the most ranks reached."""
+    best = min((case for case in study.solved if case["ranks"] == max(case["ranks"] for case in study.solved)),
+               key=lambda case: case["whole_s"])
+    text = (f'On {best["ranks"]} rank{"s" * (best["ranks"] > 1)} set-up and solve take {time(best["whole_s"])} with '
+            f'<code>{escape(best["report"]["solver"]["preconditioner"])}</code> in {best["iterations"]:,} iterations')
+    if best["ranks"] == best["base_ranks"]:
+        return text + "."
+    return text + (f': <b>{100 * best["efficiency"]:.1f}\u00a0%</b> of perfect {study.scaling} from {best["base_ranks"]} '
+                   f'rank{"s" * (best["base_ranks"] > 1)}.' + " This figure is doubtful, see the notes." * plot_scaling.doubtful(best))
+
+
 def notes(cases):
     """What makes figures doubtful, a line each."""
     lines = "".join(f'<li>{case["ranks"]} rank{"s" * (case["ranks"] > 1)}, '
@@ -166,7 +178,7 @@ def section(plt, study, number):
     if study.solves:
         parts.append("<h3>Time to solution</h3>")
         if study.solved:
-            parts.append('<div class="pictures">')
+            parts.append(f'<p>{conclusion_of_solves(study)}</p><div class="pictures">')
             for name, draw in plot_scaling.PICTURES_OF_SOLVES.items():
                 svg = picture(plt, draw, study, f"{number}{name}", study.solved)
                 parts.append(f"<figure><figcaption>{CAPTIONS[name]}</figcaption>{svg}</figure>")
@@ -223,7 +235,7 @@ def facts(report, studies):
         "Software": report["software"],
         "Measured": f'{report["iterations"]:,} iterations a case, '
                     + ("rows that need no x of others multiplied while it moves" if report["overlap"] else
-                       "x moved before any row is multiplied"),
+                       "x moved before any row is multiplied") if report["cases"] else "",
         "Unfinished": "the study did not end: not all cases are here" if not report.get("complete", True) else "",
         "Date": report["date"].replace("T", " ").replace("Z", " UTC"),
     }
