@@ -90,7 +90,8 @@ class Pictures(CliTest):
         commands = {"plot_answers": "bench solve", "plot_batched": "bench batched", "plot_convergence": "solve", "plot_kernels": "bench kernels",
                     "plot_matrix": "info", "plot_papers": "bench papers", "plot_peers": "bench kernels|spmm|batched --peers",
                     "plot_reports": "multiply", "plot_scaling": "bench scaling", "plot_service": "bench service", "plot_solve": "bench solve",
-                    "plot_spmm": "bench spmm", "scaling_html": "bench scaling", "papers_html": "bench papers"}
+                    "plot_spmm": "bench spmm", "scaling_html": "bench scaling", "papers_html": "bench papers",
+                    "compare_html": "compare"}
         scripts = [*(ROOT / "tools" / "plots").glob("plot_*.py"), *(ROOT / "tools" / "plots").glob("*_html.py")]
         self.assertEqual(set(commands), {path.stem for path in scripts} - {"plot_surface"})  # which draws a .vtu
         pagerank = {"matrix": {"name": "m"}, "columns": [], "iterations": 3}

@@ -267,7 +267,7 @@ class Scaling(CliTest):
         self.assertLessEqual(max(map(len, out.splitlines())), 125)
 
     def test_solves_beside_products_and_one_that_does_not_converge(self):
-        out = self.succeed("bench", "scaling", "poisson7:n=10", "--solve", "--preconditioner", "auto,none", "--settings", "max_iterations=9",
+        out = self.succeed("bench", "scaling", "poisson7:n=10", "--solve", "--preconditioner", "multigrid,none", "--settings", "max_iterations=20",
                            "--repetitions", 1, "--iterations", 2, "--exchange", "auto", "--backend", "host", "--json", "s.json", "--no-forecast",
                            ranks=2).out
         study = json.loads(self.path("s.json").read_text())
@@ -276,6 +276,8 @@ class Scaling(CliTest):
             if case["preconditioner_asked"] == "none":
                 self.assertIn("cg with none did not converge", case["why_not"])
                 self.assertNotIn("report", case)
+            else:
+                self.assertEqual(case["report"]["solver"]["preconditioner"], "multigrid")
         self.assertIn("did not converge", out)
         result = self.call("bench", "scaling", "poisson7:n=10", "--solve", "--no-products", "--preconditioner", "none", "--settings",
                            "max_iterations=2", "--backend", "host", ranks=2)

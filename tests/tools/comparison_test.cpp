@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <vector>
 
 #include "kernels/base/error.h"
 #include "tools/cli/samples.h"
@@ -58,6 +59,17 @@ TEST(Comparison, BootstrappedIntervalsHoldTheTruthMostly) {
   }
   EXPECT_GE(held, 80);  // of 90 expected
   EXPECT_GE(of_range, 80);
+}
+
+TEST(Samples, OneOfThoseTimedTogetherIsKept) {
+  EXPECT_EQ(kept_samples({1, 1, 2, 2, 3}, 2), (std::vector<double>{1, 2, 3}));
+  std::vector<double> many;
+  for (int i = 0; i < 1000; ++i) many.push_back(i / 2);
+  const std::vector<double> kept = kept_samples(many, 2);
+  ASSERT_EQ(kept.size(), kMostSamples);
+  EXPECT_EQ(kept.front(), 0);
+  EXPECT_EQ(kept[100], 250);
+  EXPECT_EQ(kept_samples({}).size(), 0);
 }
 
 TEST(Comparison, OneTimeEachHasNoInterval) {

@@ -22,7 +22,8 @@ void measure_product(PerformanceModel& model, const ScalingCase& one, MultiplyOp
   const MatrixSource source = open_matrix(options.matrix, alone);
   model.product = measure_product_cost(context, source, options.load, one.report.iteration.median);
   model.split_latency = measure_split_latency(context);
-  for (const double seconds : kept_samples(one.report.iteration.samples))
+  const IterationTimes& times = one.report.iteration;
+  for (const double seconds : kept_samples(times.samples, one.kept.empty() ? times.together : 1))
     model.unsteadiness.push_back(seconds / one.report.iteration.median);
   std::sort(model.unsteadiness.begin(), model.unsteadiness.end());
   model.entry_bytes = options.load.right_hand_sides * static_cast<std::int64_t>(size_of(options.load.type));

@@ -149,7 +149,7 @@ ordered_json json(const ScalingCase& one) {
   j["notes"] = one.notes;
   j["host_ranks"] = one.host_ranks;
   j["host_cores"] = one.host_cores;
-  j["samples_s"] = kept_samples(one.report.iteration.samples);
+  j["samples_s"] = kept_samples(one.report.iteration.samples, one.kept.empty() ? one.report.iteration.together : 1);
   j["report"] = ordered_json::parse(one.kept.empty() ? to_json(one.report) : one.kept);
   return j;
 }

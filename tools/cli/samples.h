@@ -3,17 +3,20 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace shardmat::tools {
 
 constexpr std::size_t kMostSamples = 200;
 
-/// All of them, or kMostSamples that are evenly spaced.
-inline std::vector<double> kept_samples(const std::vector<double>& all) {
-  if (all.size() <= kMostSamples) return all;
-  std::vector<double> kept;
-  for (std::size_t i = 0; i < kMostSamples; ++i) kept.push_back(all[i * all.size() / kMostSamples]);
+/// All of them, or kMostSamples that are evenly spaced. Of `together` that were timed as one, and are the same, one counts.
+inline std::vector<double> kept_samples(const std::vector<double>& all, std::int64_t together = 1) {
+  std::vector<double> single, kept;
+  for (std::size_t i = 0; i < all.size(); i += static_cast<std::size_t>(std::max<std::int64_t>(together, 1)))
+    single.push_back(all[i]);
+  if (single.size() <= kMostSamples) return single;
+  for (std::size_t i = 0; i < kMostSamples; ++i) kept.push_back(single[i * single.size() / kMostSamples]);
   return kept;
 }
 
