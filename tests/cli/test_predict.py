@@ -1,6 +1,7 @@
 """predict: what the model says of many ranks, from a scaling study, and what it refuses."""
 
 import json
+import re
 import unittest
 
 import numpy as np
@@ -145,7 +146,7 @@ class Predict(CliTest):
         self.assertAlmostEqual(six["unsteady_s"], 0.5 * six["product_s"], delta=1e-12)  # 2^(-1/6) = 0.89
         self.assertEqual(two["unsteady_s"], 0)  # 2^(-1/2) = 0.71
         text = self.succeed("predict", "s.json", *network).out
-        rows = {line.split()[0]: line for line in text.splitlines() if line.strip()[:1].isdigit()}
+        rows = {line.split()[0]: line for line in text.splitlines() if re.match(r" +\d+ +\d+ ", line)}
         self.assertEqual(list(rows), [str(2**i) for i in range(13)])
         self.assertEqual([ranks for ranks, line in rows.items() if "extrapolated" in line], [str(2**i) for i in range(4, 13)])
 
