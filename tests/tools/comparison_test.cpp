@@ -72,6 +72,24 @@ TEST(Samples, OneOfThoseTimedTogetherIsKept) {
   EXPECT_EQ(kept_samples({}).size(), 0);
 }
 
+TEST(Comparison, DifferencesNameTheOptionsThatDiffer) {
+  using nlohmann::ordered_json;
+  const ordered_json kept{{"type", "f64"}, {"iterations", 5}, {"ranks", {1, 2}}, {"solver", "cg"}};
+  EXPECT_EQ(differences(kept, kept), "");
+  const ordered_json asked{{"type", "f64"}, {"iterations", 6}, {"ranks", {1, 2, 4}}};
+  EXPECT_EQ(differences(kept, asked), "iterations 5, not 6; ranks 1,2, not 1,2,4; solver cg, not left out");
+}
+
+TEST(Comparison, WhatElseDiffersIsSaid) {
+  ReportOfTimes before = report_of({}), now = report_of({});
+  EXPECT_TRUE(doubts_of(before, now).empty());
+  before.host = "a", now.host = "b", now.complete = false;
+  before.options = R"({"type": "f64"})", now.options = R"({"type": "f32"})";
+  EXPECT_EQ(doubts_of(before, now), (std::vector<std::string>{"They were measured on different hosts: a and b",
+                                                              "The first was made with other options: type f64, not f32",
+                                                              "The second report is unfinished"}));
+}
+
 TEST(Comparison, OneTimeEachHasNoInterval) {
   const ComparedTime one = compared({2}, {3});
   EXPECT_EQ(one.interval, "none");

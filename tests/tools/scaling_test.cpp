@@ -132,14 +132,6 @@ TEST(StudyFile, ACaseThatWasReadHasTheSameFiguresAndText) {
   EXPECT_FALSE(again.cases[2].report.verification->passed);
 }
 
-TEST(StudyFile, DifferencesNameTheOptionsThatDiffer) {
-  using nlohmann::ordered_json;
-  const ordered_json kept{{"type", "f64"}, {"iterations", 5}, {"ranks", {1, 2}}, {"solver", "cg"}};
-  EXPECT_EQ(differences(kept, kept), "");
-  const ordered_json asked{{"type", "f64"}, {"iterations", 6}, {"ranks", {1, 2, 4}}};
-  EXPECT_EQ(differences(kept, asked), "iterations 5, not 6; ranks 1,2, not 1,2,4; solver cg, not left out");
-}
-
 TEST(Solves, EfficiencyIsThatOfTheSamePreconditioner) {
   const auto solved = [](int ranks, const char* preconditioner, double seconds) {
     SolveCase one;

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
-#include "kernels/base/shortened.h"
 #include "partition/files/json.h"
+#include "tools/cli/comparison.h"
 
 namespace shardmat::tools {
 namespace {
@@ -16,14 +16,6 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::int64_t kMostBytes = 512 << 20;
-
-std::string text_of_option(const ordered_json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) return value.dump();
-  std::string text;
-  for (const ordered_json& one : value) text += (text.empty() ? "" : ",") + text_of_option(one);
-  return text;
-}
 
 void read_over_ranks(const ordered_json& json, OverRanks& figure) {
   figure.min = json.at("min"), figure.mean = json.at("mean"), figure.max = json.at("max");
@@ -62,19 +54,6 @@ void read_report(const ordered_json& json, MultiplyReport& r) {
 }
 
 }  // namespace
-
-std::string differences(const ordered_json& kept, const ordered_json& asked) {
-  std::string text;
-  const auto tell = [&](const std::string& name, const std::string& before, const std::string& now) {
-    text += fmt::format("{}{} {}, not {}", text.empty() ? "" : "; ", name, shortened(before, 200), shortened(now, 200));
-  };
-  for (const auto& [name, value] : kept.items())
-    if (!asked.contains(name)) tell(name, text_of_option(value), "left out");
-    else if (asked[name] != value) tell(name, text_of_option(value), text_of_option(asked[name]));
-  for (const auto& [name, value] : asked.items())
-    if (!kept.contains(name)) tell(name, "left out", text_of_option(value));
-  return text;
-}
 
 std::string unfinished_study(const std::string& path, const std::string& asked) {
   std::error_code ignored;

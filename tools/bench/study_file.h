@@ -12,9 +12,6 @@ namespace shardmat::tools {
 /// replaces. Throws Error(usage) naming what differs if it was asked for with other options than `asked`, a JSON object.
 std::string unfinished_study(const std::string& path, const std::string& asked);
 
-/// What differs between two objects of options: "iterations 5, not 6; type f32, not f64". Empty: nothing.
-std::string differences(const nlohmann::ordered_json& kept, const nlohmann::ordered_json& asked);
-
 /// A case of a study's JSON, with all figures that table, notes, CSV and forecasts use.
 ScalingCase read_case(const nlohmann::ordered_json& json);
 /// Puts what the text of a study has into `study`: the cases of its plan (to_come, solves without figures) that were

@@ -166,18 +166,28 @@ void read_multiply(const ordered_json& report, std::vector<NamedTime>& times) {
       times.push_back({of, what, of_times(report.at(key), "iterations")});
 }
 
+std::string text_of_option(const ordered_json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string text;
+  for (const ordered_json& one : value) text += (text.empty() ? "" : ",") + text_of_option(one);
+  return text;
+}
+
 struct ReportKind {
   const char* name;
   std::vector<const char*> keys;  ///< that tell it from others
   void (*read)(const ordered_json&, std::vector<NamedTime>&);
+  std::vector<const char*> options;  ///< that decide the times: values, or objects of them
 };
 
 const std::vector<ReportKind>& report_kinds() {
-  static const std::vector<ReportKind> kinds{{"bench scaling", {"cases", "models", "no_forecasts"}, read_scaling},
-                                             {"bench kernels", {"cases", "yardstick", "machine"}, read_kernels},
-                                             {"bench solve", {"table", "clock", "machine"}, read_bench_solve},
-                                             {"solve", {"columns", "solver", "phases_s"}, read_solve},
-                                             {"multiply", {"operation", "iteration", "local_product"}, read_multiply}};
+  static const std::vector<ReportKind> kinds{
+      {"bench scaling", {"cases", "models", "no_forecasts"}, read_scaling, {"asked"}},
+      {"bench kernels", {"cases", "yardstick", "machine"}, read_kernels, {"caches"}},
+      {"bench solve", {"table", "clock", "machine"}, read_bench_solve, {"ranks", "threads", "clock", "method", "rtol"}},
+      {"solve", {"columns", "solver", "phases_s"}, read_solve, {"solver", "threads_per_rank", "kernel"}},
+      {"multiply", {"operation", "iteration", "local_product"}, read_multiply, {"operation", "threads_per_rank", "kernel"}}};
   return kinds;
 }
 
@@ -185,6 +195,22 @@ std::string list_of_kinds() {
   std::string text;
   for (const ReportKind& kind : report_kinds()) text += fmt::format("{}{}", text.empty() ? "" : ", ", kind.name);
   return text;
+}
+
+/// The options of a report as one object. Of a kernel its name and policy count, not why it was chosen.
+std::string options_of(const ordered_json& report, const ReportKind& kind) {
+  ordered_json all = ordered_json::object();
+  for (const std::string key : kind.options) {
+    if (!report.contains(key)) continue;
+    if (!report[key].is_object()) all[key] = report[key];
+    else if (key == "kernel") all[key] = text_at(report[key], "name") + " " + text_at(report[key], "policy");
+    else
+      for (const auto& [name, value] : report[key].items())
+        if (name.find("why") == std::string::npos && !value.is_object()) all[name] = value;
+  }
+  if (report.contains("matrix")) all["type"] = text_at(report["matrix"], "type");
+  if (report.contains("ranks") && report["ranks"].is_array()) all["ranks"] = report["ranks"].size();
+  return all.dump();
 }
 
 Verdict verdict_of(const ComparedTime& one) {
@@ -252,6 +278,9 @@ ReportOfTimes read_times(const ordered_json& report, const std::string& file) {
   const std::string commit = text_at(run, "commit");
   found.program = text_at(run, "version") + (commit.empty() ? "" : fmt::format(" ({})", commit));
   found.date = text_at(run, "date"), found.host = text_at(run, "host"), found.command = text_at(run, "command");
+  if (run.contains("cores")) found.cores = text_at(run, "cores");
+  if (report.contains("complete") && report["complete"].is_boolean()) found.complete = report["complete"];
+  found.options = options_of(report, *kind);
   try {
     kind->read(report, found.times);
   } catch (const nlohmann::json::exception& error) {
@@ -290,6 +319,33 @@ std::vector<ComparedTime> compare(const ReportOfTimes& before, const ReportOfTim
     one.verdict = verdict_of(one);
   }
   return all;
+}
+
+std::string differences(const ordered_json& kept, const ordered_json& asked) {
+  std::string text;
+  const auto tell = [&](const std::string& name, const std::string& before, const std::string& now) {
+    text += fmt::format("{}{} {}, not {}", text.empty() ? "" : "; ", name, shortened(before, 200), shortened(now, 200));
+  };
+  for (const auto& [name, value] : kept.items())
+    if (!asked.contains(name)) tell(name, text_of_option(value), "left out");
+    else if (asked[name] != value) tell(name, text_of_option(value), text_of_option(asked[name]));
+  for (const auto& [name, value] : asked.items())
+    if (!kept.contains(name)) tell(name, "left out", text_of_option(value));
+  return text;
+}
+
+std::vector<std::string> doubts_of(const ReportOfTimes& before, const ReportOfTimes& now) {
+  std::vector<std::string> doubts;
+  if (before.host != now.host)
+    doubts.push_back(fmt::format("They were measured on different hosts: {} and {}", before.host, now.host));
+  else if (before.cores != now.cores)
+    doubts.push_back(fmt::format("Rank 0 had other cores: {} and {}", before.cores, now.cores));
+  if (const std::string options = differences(ordered_json::parse(before.options), ordered_json::parse(now.options));
+      !options.empty())
+    doubts.push_back("The first was made with other options: " + options);
+  for (const auto& [label, report] : {std::pair("first", &before), std::pair("second", &now)})
+    if (!report->complete) doubts.push_back(fmt::format("The {} report is unfinished", label));
+  return doubts;
 }
 
 std::vector<const ComparedTime*> slower_by_more_than(const std::vector<ComparedTime>& all, double share) {

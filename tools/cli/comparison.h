@@ -41,7 +41,9 @@ const char* interval_help();
 
 struct ReportOfTimes {
   std::string kind;  ///< "bench scaling", "bench kernels", "bench solve", "solve", "multiply"
-  std::string program, date, host, command;
+  std::string program, date, host, cores, command;
+  std::string options = "{}";  ///< JSON: what decides the times
+  bool complete = true;        ///< the benchmark came to its end
   std::vector<NamedTime> times;
 };
 
@@ -51,6 +53,12 @@ ReportOfTimes read_times(const nlohmann::ordered_json& report, const std::string
 /// In the order of the first report, then what only the second has. Throws Error(input) if the kinds differ, or if they have
 /// no time in common.
 std::vector<ComparedTime> compare(const ReportOfTimes& before, const ReportOfTimes& now);
+
+/// Why the times may not stand side by side, a sentence each: other hosts, cores, options, unfinished reports.
+std::vector<std::string> doubts_of(const ReportOfTimes& before, const ReportOfTimes& now);
+
+/// What differs between two objects of options: "iterations 5, not 6; type f32, not f64". Empty: nothing.
+std::string differences(const nlohmann::ordered_json& kept, const nlohmann::ordered_json& asked);
 
 /// Those that became slower by more than this share, in an interval wholly above 1, or in times without any.
 std::vector<const ComparedTime*> slower_by_more_than(const std::vector<ComparedTime>& all, double share);

@@ -80,7 +80,7 @@ void print(const Options& options, const ReportOfTimes& before, const ReportOfTi
     summary += fmt::format("{}{} {}", summary.empty() ? "" : ", ", count, name(verdict));
   fmt::print("\n{} times: {}{}\n", all.size(), summary,
              options.all || counts[Verdict::same] == 0 ? "" : " (not shown: the same)");
-  if (before.host != now.host) fmt::print("They were measured on different hosts: {} and {}.\n", before.host, now.host);
+  for (const std::string& doubt : doubts_of(before, now)) fmt::print("note: {}\n", doubt);
 }
 
 ordered_json json_of_time(const std::optional<MeasuredTime>& time) {
@@ -115,6 +115,7 @@ ordered_json to_json(const Options& options, const ReportOfTimes& before, const 
           {"now", json_of_side(options.now, now)},
           {"fail_above", options.share < 0 ? ordered_json() : ordered_json(options.share)},
           {"slower_than_allowed", too_slow},
+          {"doubts", doubts_of(before, now)},
           {"times", list},
           {"intervals", interval_help()}};
 }

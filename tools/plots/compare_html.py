@@ -80,9 +80,9 @@ def conclusion(report):
     if report["fail_above"] is not None:
         text += (f'. Longer than allowed, by more than {100 * report["fail_above"]:g}\u00a0%: '
                  f'<b>{report["slower_than_allowed"]}</b>')
-    if report["before"]["host"] != report["now"]["host"]:
-        text += ". The reports were measured on different hosts"
-    return f'<p>Of {len(report["times"])} times: {text}.</p>'
+    doubts = "".join(f"<li>{escape(doubt)}</li>" for doubt in report["doubts"])
+    return (f'<p>Of {len(report["times"])} times: {text}.</p>'
+            + (f'<div class="notes"><b>Other than the program differs</b><ul>{doubts}</ul></div>' if doubts else ""))
 
 
 def page(report):
