@@ -83,11 +83,13 @@ TEST(Comparison, DifferencesNameTheOptionsThatDiffer) {
 TEST(Comparison, WhatElseDiffersIsSaid) {
   ReportOfTimes before = report_of({}), now = report_of({});
   EXPECT_TRUE(doubts_of(before, now).empty());
-  before.host = "a", now.host = "b", now.complete = false;
+  before.host = "a", now.host = "b", now.complete = false, now.busy_cores = 1.5;
   before.options = R"({"type": "f64"})", now.options = R"({"type": "f32"})";
-  EXPECT_EQ(doubts_of(before, now), (std::vector<std::string>{"They were measured on different hosts: a and b",
-                                                              "The first was made with other options: type f64, not f32",
-                                                              "The second report is unfinished"}));
+  EXPECT_EQ(
+      doubts_of(before, now),
+      (std::vector<std::string>{
+          "They were measured on different hosts: a and b", "The first was made with other options: type f64, not f32",
+          "Other programs kept 0.0 cores busy beside the first, 1.5 beside the second", "The second report is unfinished"}));
 }
 
 TEST(Comparison, OneTimeEachHasNoInterval) {
@@ -107,8 +109,11 @@ TEST(Comparison, SlowerThanAllowedIsWhatIsCertain) {
   EXPECT_EQ(all[2].verdict, Verdict::one_time);
   EXPECT_EQ(all[3].verdict, Verdict::only_before);
   EXPECT_EQ(all[4].verdict, Verdict::only_now);
-  EXPECT_EQ(slower_by_more_than(all, 0.05).size(), 2);
+  ASSERT_EQ(slower_by_more_than(all, 0.05).size(), 2);
+  EXPECT_EQ(slower_by_more_than(all, 0.05).front()->what, "c");
   EXPECT_EQ(slower_by_more_than(all, 0.25).size(), 1);
+  const auto mixed = compare(report_of({{"m", "a", {1}}, {"n", "a", {1}}, {"m", "b", {1}}}), report_of({{"n", "a", {1}}}));
+  EXPECT_EQ(mixed[0].of + mixed[1].of + mixed[2].of, "mmn");
   const auto back = compare(report_of({{"m", "a", slow}}), report_of({{"m", "a", steady}}));
   EXPECT_EQ(back[0].verdict, Verdict::faster);
   EXPECT_TRUE(slower_by_more_than(back, 0).empty());

@@ -282,6 +282,8 @@ ReportOfTimes read_times(const ordered_json& report, const std::string& file) {
   if (report.contains("complete") && report["complete"].is_boolean()) found.complete = report["complete"];
   found.options = options_of(report, *kind);
   try {
+    for (const ordered_json& one : report.value("runs", ordered_json::array()))
+      found.busy_cores = std::max(found.busy_cores, one.at("load").at("busy_cores").get<double>());
     kind->read(report, found.times);
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorKind::input, fmt::format("{} is not what this version's shardmat {} writes ({})", file, kind->name,
@@ -314,6 +316,10 @@ std::vector<ComparedTime> compare(const ReportOfTimes& before, const ReportOfTim
   }
   if (!common)
     throw Error(ErrorKind::input, "the reports have nothing in common: no matrix with the same ranks and the same way");
+  std::map<std::string, std::size_t> firsts;  // what belongs together stands together
+  for (std::size_t i = 0; i < all.size(); ++i) firsts.emplace(all[i].of, i);
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const ComparedTime& a, const ComparedTime& b) { return firsts[a.of] < firsts[b.of]; });
   for (ComparedTime& one : all) {
     if (one.before && one.now) find_interval(one);
     one.verdict = verdict_of(one);
@@ -343,6 +349,10 @@ std::vector<std::string> doubts_of(const ReportOfTimes& before, const ReportOfTi
   if (const std::string options = differences(ordered_json::parse(before.options), ordered_json::parse(now.options));
       !options.empty())
     doubts.push_back("The first was made with other options: " + options);
+  constexpr double kBusy = 0.5;  // cores
+  if (std::max(before.busy_cores, now.busy_cores) > kBusy)
+    doubts.push_back(fmt::format("Other programs kept {:.1f} cores busy beside the first, {:.1f} beside the second",
+                                 before.busy_cores, now.busy_cores));
   for (const auto& [label, report] : {std::pair("first", &before), std::pair("second", &now)})
     if (!report->complete) doubts.push_back(fmt::format("The {} report is unfinished", label));
   return doubts;
@@ -352,6 +362,8 @@ std::vector<const ComparedTime*> slower_by_more_than(const std::vector<ComparedT
   std::vector<const ComparedTime*> found;
   for (const ComparedTime& one : all)
     if (one.ratio > 1 + share && (one.verdict == Verdict::slower || one.verdict == Verdict::one_time)) found.push_back(&one);
+  std::stable_sort(found.begin(), found.end(),
+                   [](const ComparedTime* a, const ComparedTime* b) { return a->ratio > b->ratio; });
   return found;
 }
 

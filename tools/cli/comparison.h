@@ -44,23 +44,25 @@ struct ReportOfTimes {
   std::string program, date, host, cores, command;
   std::string options = "{}";  ///< JSON: what decides the times
   bool complete = true;        ///< the benchmark came to its end
+  double busy_cores = 0;       ///< that other programs kept busy, where the report tells
   std::vector<NamedTime> times;
 };
 
 /// Throws Error(input) for a report of another kind, or of another version.
 ReportOfTimes read_times(const nlohmann::ordered_json& report, const std::string& file);
 
-/// In the order of the first report, then what only the second has. Throws Error(input) if the kinds differ, or if they have
-/// no time in common.
+/// In the order of the first report, what belongs together side by side. Throws Error(input) if the kinds differ, or if they
+/// have no time in common.
 std::vector<ComparedTime> compare(const ReportOfTimes& before, const ReportOfTimes& now);
 
-/// Why the times may not stand side by side, a sentence each: other hosts, cores, options, unfinished reports.
+/// Why the times may not stand side by side, a sentence each: other hosts, cores, options, other work, unfinished reports.
 std::vector<std::string> doubts_of(const ReportOfTimes& before, const ReportOfTimes& now);
 
 /// What differs between two objects of options: "iterations 5, not 6; type f32, not f64". Empty: nothing.
 std::string differences(const nlohmann::ordered_json& kept, const nlohmann::ordered_json& asked);
 
-/// Those that became slower by more than this share, in an interval wholly above 1, or in times without any.
+/// The slowest first: those that became slower by more than this share, in an interval wholly above 1, or in times without
+/// any.
 std::vector<const ComparedTime*> slower_by_more_than(const std::vector<ComparedTime>& all, double share);
 
 }  // namespace shardmat::tools
