@@ -77,7 +77,7 @@ export PATH=$work/venv/bin:$PATH
 for script in "$here"/../../tools/plots/*.py; do
   name=$(basename "$script")
   case $name in
-    plots.py | interpreter.py) [ -f "$scripts/$name" ] || { echo "$name is not installed"; exit 1; } ;;
+    plots.py | interpreter.py | page_style.py) [ -f "$scripts/$name" ] || { echo "$name is not installed"; exit 1; } ;;
     *) quietly "$scripts/$name" --help ;;
   esac
 done
