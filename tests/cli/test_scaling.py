@@ -429,9 +429,19 @@ class Scaling(CliTest):
         folder = self.path(next(name for name in self.files() if name.startswith("scaling-")))
         self.assertRegex(folder.name, r"^scaling-\d{4}-\d\d-\d\d-\d{6}-job7$")
         self.assertEqual(sorted(p.name for p in folder.iterdir()), ["scaling.csv", "scaling.html", "scaling.json"])
-        cases = json.loads((folder / "scaling.json").read_text())["cases"]
+        study = json.loads((folder / "scaling.json").read_text())
+        cases = study["cases"]
         self.assertEqual({(c["weak"], c["ranks"]) for c in cases}, {(False, 1), (False, 2), (True, 1), (True, 2)})
         self.assertTrue(all("report" in case for case in cases))
+        self.assertEqual(study["runs"][0]["job"], "Slurm 7")
+        study["complete"], study["cases"] = False, cases[:4]
+        (folder / "scaling.json").write_text(json.dumps(study))
+        result = run([ROOT / "deploy" / "slurm" / "scaling.slurm", "poisson27:n=5", "poisson27:n=5,nz={4}"], self.directory,
+                     env={"PATH": path, **slurm, "SLURM_JOB_ID": "8", "FOLDER": folder})
+        self.assertEqual(result.code, OK, result)
+        self.assertIn(f"Going on with {folder}/scaling.json: 4 of 6 cases", result.err)
+        study = json.loads((folder / "scaling.json").read_text())
+        self.assertEqual([(found["job"], found["measured"]) for found in study["runs"]], [("Slurm 7", 6), ("Slurm 8", 2)])
 
     @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
     def test_picture(self):
