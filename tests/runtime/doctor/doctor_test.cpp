@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 
 #include "runtime/doctor/gpu_list.h"
 #include "runtime/doctor/host_files.h"
+#include "runtime/doctor/run_facts.h"
 #include "tests/support/world.h"
 
 namespace shardmat::doctor {
@@ -70,6 +72,38 @@ class DoctorOnRanks : public testing::Test {
 };
 
 using Names = std::vector<std::string>;
+
+TEST_F(DoctorOnRanks, FactsOfARunTellWhereEachRankMeasures) {
+  write("/proc/self/status", "Cpus_allowed_list:\t4-5\n");
+  write("/proc/cpuinfo", "processor : 3\ncpu MHz : 900\nprocessor : 4\ncpu MHz : 2100\nprocessor : 5\ncpu MHz : 2200.5\n");
+  write("/sys/class/net/eth0/operstate", "up\n");
+  write("/sys/class/net/eth0/speed", "10000\n");
+  write("/sys/class/net/eth0/device/numa_node", "0\n");
+  write("/sys/class/net/eth1/operstate", "down\n");
+  write("/sys/class/net/eth1/device/numa_node", "0\n");
+  setenv("SLURM_JOB_ID", "4711", 1);
+  setenv("SLURM_ARRAY_TASK_ID", "3", 1);
+  setenv("UCX_TLS", "tcp", 1);
+  const Json facts = Json::parse(facts_of_run(world(), root()));
+  EXPECT_EQ(facts["job"], "Slurm 4711, task 3");
+  EXPECT_EQ(facts["ranks"], world().size());
+  EXPECT_EQ(facts["binding"].size(), std::min(world().size(), 2));  // two hosts, the same cores
+  EXPECT_EQ(facts["binding"][0]["cores"], "4-5");
+  EXPECT_EQ(facts["binding"][0]["host"], "host0");
+  EXPECT_EQ(facts["binding"][0]["ranks"], world().size() < 3 ? "0" : "0,2");
+  EXPECT_EQ(facts["network"], "eth0 10 Gb/s");
+  EXPECT_EQ(facts["transport_settings"]["UCX_TLS"], "tcp");
+  EXPECT_EQ(facts["cpu_mhz"]["min"], 2100);
+  EXPECT_EQ(facts["cpu_mhz"]["max"], 2200.5);
+  EXPECT_EQ(facts["load"]["busy_cores"], 0);  // this host has no /proc/stat
+  EXPECT_FALSE(facts.contains("gpus"));
+  for (const char* name : {"SLURM_JOB_ID", "SLURM_ARRAY_TASK_ID", "UCX_TLS"}) unsetenv(name);
+  write("/sys/devices/system/cpu/cpu5/cpufreq/scaling_cur_freq", "3300000\n");
+  world().barrier();
+  const Json again = Json::parse(facts_of_run(world(), root()));
+  EXPECT_EQ(again["cpu_mhz"]["min"], 3300);
+  EXPECT_EQ(again.contains("job"), !job_of_environment().empty());
+}
 
 TEST_F(DoctorOnRanks, FindsNothingWhereAllIsSound) {
   const Report report = examined();
