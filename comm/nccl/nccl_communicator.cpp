@@ -54,7 +54,7 @@ void let_graphs_register_nothing() {
 ncclResult_t settled(ncclResult_t result, ncclComm_t comm) {
   while (result == ncclInProgress && comm != nullptr) {
     std::this_thread::yield();
-    const ncclResult_t status = ncclCommGetAsyncError(comm, &result);
+    const ncclResult_t status = nccl().CommGetAsyncError(comm, &result);
     if (status != ncclSuccess) return status;
   }
   return result;
@@ -62,18 +62,10 @@ ncclResult_t settled(ncclResult_t result, ncclComm_t comm) {
 
 }  // namespace
 
-bool built_with_nccl() { return true; }
-
-std::string nccl_version() {
-  int version = 0;
-  ncclGetVersion(&version);
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-}
-
 std::string nccl_error_text(ncclResult_t result, ncclComm_t comm) {
-  const char* detail = ncclGetLastError(comm);
-  return detail == nullptr || *detail == '\0' ? std::string(ncclGetErrorString(result))
-                                              : fmt::format("{}: {}", ncclGetErrorString(result), detail);
+  const char* detail = nccl().GetLastError(comm);
+  return detail == nullptr || *detail == '\0' ? std::string(nccl().GetErrorString(result))
+                                              : fmt::format("{}: {}", nccl().GetErrorString(result), detail);
 }
 
 NcclCommunicator::Impl::~Impl() {
@@ -116,7 +108,7 @@ void NcclCommunicator::Impl::check(ncclResult_t result, const char* what) {
 
 void NcclCommunicator::Impl::check_async(const char* what) {
   ncclResult_t result = ncclSuccess;
-  if (ncclCommGetAsyncError(comm, &result) != ncclSuccess) result = ncclInternalError;
+  if (nccl().CommGetAsyncError(comm, &result) != ncclSuccess) result = ncclInternalError;
   if (result != ncclSuccess && result != ncclInProgress)
     communicator.lose(fmt::format("{} failed: NCCL {}: {}", what, nccl_version(), nccl_error_text(result, comm)));
 }
@@ -150,7 +142,7 @@ void NcclCommunicator::Impl::enqueue(const Signature& signature, Stream& stream,
     if (result == ncclInProgress)  // see settled(); here the calling thread waits, so with the deadline
       communicator.wait_until(
           [&] {
-            const ncclResult_t status = ncclCommGetAsyncError(comm, &result);
+            const ncclResult_t status = nccl().CommGetAsyncError(comm, &result);
             if (status != ncclSuccess) result = status;
             return result != ncclInProgress;
           },
@@ -178,7 +170,7 @@ void NcclCommunicator::Impl::abort() noexcept {
     const auto done = std::make_shared<std::atomic<bool>>(false);
     std::thread([victim, done, ordinal = device.ordinal] {
       cudaSetDevice(ordinal);
-      ncclCommAbort(victim);
+      nccl().CommAbort(victim);
       done->store(true);
     }).detach();
     for (const auto start = std::chrono::steady_clock::now();
@@ -195,7 +187,8 @@ NcclCommunicator::NcclCommunicator(Communicator& communicator, Device device)
   let_graphs_register_nothing();
   ncclUniqueId id = communicator.run_agreed([&] {
     ncclUniqueId fresh{};
-    const ncclResult_t result = communicator.rank() == 0 ? ncclGetUniqueId(&fresh) : ncclSuccess;
+    nccl();  // which may be missing on one host alone
+    const ncclResult_t result = communicator.rank() == 0 ? nccl().GetUniqueId(&fresh) : ncclSuccess;
     if (result != ncclSuccess)
       throw Error(ErrorKind::resources, "NCCL cannot start: " + nccl_error_text(result, nullptr) +
                                             ". Check NCCL_SOCKET_IFNAME, and NCCL_DEBUG=WARN for more");
@@ -208,7 +201,7 @@ NcclCommunicator::NcclCommunicator(Communicator& communicator, Device device)
         [made, id, size = communicator.size(), rank = communicator.rank()] {
           ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
           config.blocking = 1;
-          const ncclResult_t started = ncclCommInitRankConfig(made.get(), size, id, rank, &config);
+          const ncclResult_t started = nccl().CommInitRankConfig(made.get(), size, id, rank, &config);
           return settled(started, *made);
         },
         "joining the GPUs (NCCL)");
@@ -236,8 +229,8 @@ NcclCommunicator::~NcclCommunicator() {
   try {
     impl.guarded(
         [comm] {
-          const ncclResult_t result = settled(ncclCommFinalize(comm), comm);
-          return result == ncclSuccess ? ncclCommDestroy(comm) : result;
+          const ncclResult_t result = settled(nccl().CommFinalize(comm), comm);
+          return result == ncclSuccess ? nccl().CommDestroy(comm) : result;
         },
         "closing NCCL");
   } catch (const std::exception&) {  // the communicator is broken now, and says so at its next use
@@ -250,7 +243,7 @@ void NcclCommunicator::all_gather_in_place(void* data, std::size_t count, ValueT
   impl_->enqueue(
       {Impl::kAllGather, static_cast<int>(type), count}, stream,
       [=, comm = impl_->comm, to = native(stream)] {
-        return ncclAllGather(static_cast<char*>(data) + mine, data, count, nccl_type(type), comm, to);
+        return nccl().AllGather(static_cast<char*>(data) + mine, data, count, nccl_type(type), comm, to);
       },
       "all-gather (NCCL)");
 }
@@ -260,7 +253,7 @@ void NcclCommunicator::all_reduce_sum(double* data, std::size_t count, Stream& s
   impl_->enqueue(
       {Impl::kAllReduceSum, static_cast<int>(ValueType::f64), count}, stream,
       [=, comm = impl_->comm, to = native(stream)] {
-        return ncclAllReduce(data, data, count, ncclFloat64, ncclSum, comm, to);
+        return nccl().AllReduce(data, data, count, ncclFloat64, ncclSum, comm, to);
       },
       "all-reduce (NCCL)");
 }
@@ -271,12 +264,12 @@ void NcclCommunicator::transfer(int number, std::span<const Communicator::Transf
       {Impl::kTransfer, number, 0}, stream,
       [comm = impl_->comm, to = native(stream), out = std::vector(sends.begin(), sends.end()),
        in = std::vector(receives.begin(), receives.end())] {
-        ncclResult_t result = ncclGroupStart();
+        ncclResult_t result = nccl().GroupStart();
         for (const auto& s : out)
-          if (result == ncclSuccess) result = ncclSend(s.data, s.bytes, ncclChar, s.to, comm, to);
+          if (result == ncclSuccess) result = nccl().Send(s.data, s.bytes, ncclChar, s.to, comm, to);
         for (const auto& r : in)
-          if (result == ncclSuccess) result = ncclRecv(r.data, r.bytes, ncclChar, r.from, comm, to);
-        const ncclResult_t end = ncclGroupEnd();
+          if (result == ncclSuccess) result = nccl().Recv(r.data, r.bytes, ncclChar, r.from, comm, to);
+        const ncclResult_t end = nccl().GroupEnd();
         return result == ncclSuccess ? end : result;
       },
       "transfer (NCCL)");

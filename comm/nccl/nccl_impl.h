@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
-#include <nccl.h>
 
 #include <array>
 #include <cstdint>
@@ -19,6 +18,7 @@
 #include <tuple>
 
 #include "comm/nccl/nccl_communicator.h"
+#include "comm/nccl/nccl_library.h"
 
 namespace shardmat {
 

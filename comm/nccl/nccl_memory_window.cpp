@@ -31,14 +31,14 @@ NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : o
   try {
     impl.communicator.run_agreed([&] {
       require_memory(impl.device, static_cast<std::int64_t>(rounded), "memory shared between GPUs");
-      const ncclResult_t result = ncclMemAlloc(&data_, rounded);
+      const ncclResult_t result = nccl().MemAlloc(&data_, rounded);
       if (result != ncclSuccess)
         throw Error(ErrorKind::resources,
                     fmt::format("cannot allocate {} on GPU {}: {}", human_bytes(static_cast<double>(rounded)),
                                 impl.device.ordinal, nccl_error_text(result, impl.comm)));
     });
   } catch (const Error&) {
-    if (data_ != nullptr) ncclMemFree(data_);
+    if (data_ != nullptr) nccl().MemFree(data_);
     throw;
   }
   number_ = impl.next_block++;
@@ -48,7 +48,7 @@ NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : o
   const auto window = std::make_shared<ncclWindow_t>(nullptr);
   const ncclResult_t result = impl.guarded(
       [window, rounded, comm = impl.comm, data = data_] {
-        return ncclCommWindowRegister(comm, data, rounded, window.get(), NCCL_WIN_COLL_SYMMETRIC);
+        return nccl().CommWindowRegister(comm, data, rounded, window.get(), NCCL_WIN_COLL_SYMMETRIC);
       },
       "registering memory (NCCL)");
   // Between hosts a window would be one for the GPUs of each host, and other algorithms would use it to copy between those:
@@ -65,7 +65,7 @@ NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : o
   }
   if (why_no_window_.empty()) why_no_window_ = "another rank has no symmetric window";
   if (result == ncclSuccess && *window != nullptr)
-    impl.guarded([comm = impl.comm, window] { return ncclCommWindowDeregister(comm, *window); }, "freeing memory (NCCL)");
+    impl.guarded([comm = impl.comm, window] { return nccl().CommWindowDeregister(comm, *window); }, "freeing memory (NCCL)");
 }
 
 NcclCommunicator::Memory::~Memory() {
@@ -93,9 +93,9 @@ void NcclCommunicator::free_retired() {
     }
     if (block->second.window != nullptr)
       impl.guarded([comm = impl.comm, window = static_cast<ncclWindow_t>(
-                                          block->second.window)] { return ncclCommWindowDeregister(comm, window); },
+                                          block->second.window)] { return nccl().CommWindowDeregister(comm, window); },
                    "freeing memory (NCCL)");
-    ncclMemFree(block->second.data);
+    nccl().MemFree(block->second.data);
     block = impl.blocks.erase(block);
   }
 }

@@ -144,7 +144,7 @@ __global__ void look_up_slots(ncclWindow_t window, int ranks, std::uint64_t** sl
 
 }  // namespace
 
-int NcclCommunicator::Impl::gpus_reached() const { return ncclTeamLsa(comm).nRanks; }
+int NcclCommunicator::Impl::gpus_reached() const { return nccl().TeamLsa(comm).nRanks; }
 
 int NcclCommunicator::blocks_to_push(std::int64_t bytes, std::size_t entry_bytes, bool beside) {
   constexpr std::int64_t kBytesABlock = kThreads * kAtOnce * 8, kBytesOfMany = 16 * kBytesABlock;

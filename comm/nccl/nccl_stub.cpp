@@ -19,6 +19,7 @@ namespace {
 
 bool built_with_nccl() { return false; }
 std::string nccl_version() { return {}; }
+std::string nccl_version_of_build() { return {}; }
 
 NcclCommunicator::NcclCommunicator(Communicator&, Device) { absent(); }
 NcclCommunicator::~NcclCommunicator() = default;

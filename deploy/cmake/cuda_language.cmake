@@ -59,7 +59,7 @@ if(why_no_cuda)
 endif()
 
 shardmat_choose_cuda_architectures()
-set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+set(CMAKE_CUDA_RUNTIME_LIBRARY Static)  # a program runs where CUDA is not installed
 enable_language(CUDA)
 find_package(CUDAToolkit 12.0 REQUIRED)
 set(SHARDMAT_HAVE_CUDA ON)

@@ -63,6 +63,6 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/deploy/cmake/ShardmatConfig.
                               PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/ShardmatConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/ShardmatConfig.cmake ${PROJECT_BINARY_DIR}/ShardmatConfigVersion.cmake
-              ${PROJECT_SOURCE_DIR}/deploy/cmake/FindNCCL.cmake ${PROJECT_SOURCE_DIR}/deploy/cmake/find_headers.cmake
+              ${PROJECT_SOURCE_DIR}/deploy/cmake/find_headers.cmake
               ${PROJECT_SOURCE_DIR}/deploy/cmake/shardmat_fortran.cmake
         DESTINATION ${package_dir})

@@ -2,11 +2,11 @@
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
-#include <cusparse.h>
 
 #include <cstdio>
 
 #include "kernels/base/cuda_check.h"
+#include "kernels/base/cusparse_library.h"
 
 namespace shardmat::cuda {
 namespace {
@@ -40,16 +40,16 @@ cudaStream_t as_stream(void* stream) { return static_cast<cudaStream_t>(stream);
 cudaEvent_t as_event(void* event) { return static_cast<cudaEvent_t>(event); }
 
 std::string software_versions() {
-  int runtime = 0, driver = 0, cusparse[3] = {};
+  int runtime = 0, driver = 0, parts[3] = {};
   SHARDMAT_CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
   SHARDMAT_CUDA_CHECK(cudaDriverGetVersion(&driver));
   constexpr libraryPropertyType kParts[3] = {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL};
   for (int part = 0; part < 3; ++part)
-    if (cusparseGetProperty(kParts[part], &cusparse[part]) != CUSPARSE_STATUS_SUCCESS)
+    if (cusparse().GetProperty(kParts[part], &parts[part]) != CUSPARSE_STATUS_SUCCESS)
       throw Error(ErrorKind::internal, "cuSPARSE does not tell its version");
   char text[96];
   std::snprintf(text, sizeof text, "CUDA %d.%d, driver for %d.%d, cuSPARSE %d.%d.%d", runtime / 1000, runtime % 1000 / 10,
-                driver / 1000, driver % 1000 / 10, cusparse[0], cusparse[1], cusparse[2]);
+                driver / 1000, driver % 1000 / 10, parts[0], parts[1], parts[2]);
   return text;
 }
 

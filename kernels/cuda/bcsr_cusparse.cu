@@ -12,41 +12,41 @@ namespace {
 std::unique_ptr<Plan> make_plan_of_library(std::shared_ptr<Storage> storage, Stream& stream) {
   const auto& a = static_cast<const BcsrStorage&>(*storage);
   const auto create = [&a](cusparseSpMatDescr_t* matrix, cudaDataType type) {
-    return cusparseCreateBsr(matrix, a.block_rows, a.block_cols, a.blocks(), a.block(), a.block(), a.block_ptr.data(),
-                             a.block_col.data(), a.values.data(), CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
-                             CUSPARSE_INDEX_BASE_ZERO, type, CUSPARSE_ORDER_ROW);
+    return cuda::cusparse().CreateBsr(matrix, a.block_rows, a.block_cols, a.blocks(), a.block(), a.block(),
+                                      a.block_ptr.data(), a.block_col.data(), a.values.data(), CUSPARSE_INDEX_32I,
+                                      CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, type, CUSPARSE_ORDER_ROW);
   };
   return cuda::make_cusparse_plan(std::move(storage), CUSPARSE_SPMV_BSR_ALG1, false, create, stream);
 }
 
 #else
 
-using MatrixDescription = cuda::CusparseObject<cusparseMatDescr_t, cusparseDestroyMatDescr>;
+using MatrixDescription = cuda::CusparseObject<cusparseMatDescr_t, &cuda::CusparseCalls::DestroyMatDescr>;
 
 void bsrmv(cusparseHandle_t library, cusparseMatDescr_t description, const BcsrStorage& a, const Operands<double>& p) {
-  cuda::check(
-      cusparseDbsrmv(library, CUSPARSE_DIRECTION_ROW, CUSPARSE_OPERATION_NON_TRANSPOSE, static_cast<int>(a.block_rows),
-                     static_cast<int>(a.block_cols), static_cast<int>(a.blocks()), &p.alpha, description,
-                     a.values.as<double>(), a.block_ptr.as<int>(), a.block_col.as<int>(), a.block(), p.x, &p.beta, p.y),
-      "cusparseDbsrmv");
+  cuda::check(cuda::cusparse().Dbsrmv(library, CUSPARSE_DIRECTION_ROW, CUSPARSE_OPERATION_NON_TRANSPOSE,
+                                      static_cast<int>(a.block_rows), static_cast<int>(a.block_cols),
+                                      static_cast<int>(a.blocks()), &p.alpha, description, a.values.as<double>(),
+                                      a.block_ptr.as<int>(), a.block_col.as<int>(), a.block(), p.x, &p.beta, p.y),
+              "cusparseDbsrmv");
 }
 
 void bsrmv(cusparseHandle_t library, cusparseMatDescr_t description, const BcsrStorage& a, const Operands<float>& p) {
-  cuda::check(
-      cusparseSbsrmv(library, CUSPARSE_DIRECTION_ROW, CUSPARSE_OPERATION_NON_TRANSPOSE, static_cast<int>(a.block_rows),
-                     static_cast<int>(a.block_cols), static_cast<int>(a.blocks()), &p.alpha, description,
-                     a.values.as<float>(), a.block_ptr.as<int>(), a.block_col.as<int>(), a.block(), p.x, &p.beta, p.y),
-      "cusparseSbsrmv");
+  cuda::check(cuda::cusparse().Sbsrmv(library, CUSPARSE_DIRECTION_ROW, CUSPARSE_OPERATION_NON_TRANSPOSE,
+                                      static_cast<int>(a.block_rows), static_cast<int>(a.block_cols),
+                                      static_cast<int>(a.blocks()), &p.alpha, description, a.values.as<float>(),
+                                      a.block_ptr.as<int>(), a.block_col.as<int>(), a.block(), p.x, &p.beta, p.y),
+              "cusparseSbsrmv");
 }
 
 std::unique_ptr<Plan> make_plan_of_library(std::shared_ptr<Storage> storage, Stream&) {
   const auto library = std::make_shared<cuda::CusparseLibrary>(storage->device);
   const auto description = std::make_shared<MatrixDescription>();
-  cuda::check(cusparseCreateMatDescr(&description->handle), "cusparseCreateMatDescr");
+  cuda::check(cuda::cusparse().CreateMatDescr(&description->handle), "cusparseCreateMatDescr");
   return typed_plan<BcsrStorage>(
       std::move(storage), [=]<class T>(const BcsrStorage& a, const Operands<T>& p, Stream& stream) {
         const DeviceGuard guard(stream.device());
-        cuda::check(cusparseSetStream(library->handle, cuda::native(stream)), "cusparseSetStream");
+        cuda::check(cuda::cusparse().SetStream(library->handle, cuda::native(stream)), "cusparseSetStream");
         bsrmv(library->handle, description->handle, a, p);
       });
 }

@@ -14,8 +14,8 @@ std::unique_ptr<Plan> make_csr_cusparse(std::shared_ptr<Storage> storage, const 
   if (cuda::is_empty(*storage)) return make_csr_scalar(std::move(storage), Policy{{"block_size", 128}}, stream);
   const auto& a = static_cast<const CsrStorage&>(*storage);
   const auto create = [&a](cusparseSpMatDescr_t* matrix, cudaDataType type) {
-    return cusparseCreateCsr(matrix, a.rows, a.cols, a.nnz, a.row_ptr.data(), a.col_idx.data(), a.values.data(),
-                             CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, type);
+    return cuda::cusparse().CreateCsr(matrix, a.rows, a.cols, a.nnz, a.row_ptr.data(), a.col_idx.data(), a.values.data(),
+                                      CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, type);
   };
   return cuda::make_cusparse_plan(std::move(storage), algorithm == 1 ? CUSPARSE_SPMV_CSR_ALG1 : CUSPARSE_SPMV_CSR_ALG2,
                                   algorithm == 2, create, stream);

@@ -15,8 +15,8 @@ namespace {
 using cuda::check;
 using cuda::cuda_type;
 using cuda::Scalar;
-using Matrix = cuda::CusparseObject<cusparseSpMatDescr_t, cusparseDestroySpMat>;
-using DenseMatrix = cuda::CusparseObject<cusparseDnMatDescr_t, cusparseDestroyDnMat>;
+using Matrix = cuda::CusparseObject<cusparseSpMatDescr_t, &cuda::CusparseCalls::DestroySpMat>;
+using DenseMatrix = cuda::CusparseObject<cusparseDnMatDescr_t, &cuda::CusparseCalls::DestroyDnMat>;
 
 constexpr auto kPlain = CUSPARSE_OPERATION_NON_TRANSPOSE;
 
@@ -43,9 +43,10 @@ class CsrCusparseSpmmPlan final : public SpmmPlan {
         sum_type_(cuda_type(sum_type(a_->type))),
         library_(a_->device) {
     const DeviceGuard guard(a_->device);
-    check(cusparseSetStream(library_.handle, cuda::native(stream)), "cusparseSetStream");
-    check(cusparseCreateCsr(&matrix_.handle, a_->rows, a_->cols, a_->nnz, a_->row_ptr.data(), a_->col_idx.data(),
-                            a_->values.data(), CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, type_),
+    check(cuda::cusparse().SetStream(library_.handle, cuda::native(stream)), "cusparseSetStream");
+    check(cuda::cusparse().CreateCsr(&matrix_.handle, a_->rows, a_->cols, a_->nnz, a_->row_ptr.data(), a_->col_idx.data(),
+                                     a_->values.data(), CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO,
+                                     type_),
           "cusparseCreateCsr");
     // The library sizes its buffer by sizes and orders; the memory only needs to be there.
     const auto shortest = [&](DenseOrder order, std::int64_t rows) {
@@ -56,12 +57,12 @@ class CsrCusparseSpmmPlan final : public SpmmPlan {
     create(y, a_->rows, shortest(rhs.y, a_->rows), a_->values.data(), rhs.y, sum_type_);
     const Scalar one(1, sum_type_), zero(0, sum_type_);
     std::size_t bytes = 0;
-    check(cusparseSpMM_bufferSize(library_.handle, kPlain, kPlain, one.data(), matrix_.handle, x.handle, zero.data(),
-                                  y.handle, sum_type_, algorithm_, &bytes),
+    check(cuda::cusparse().SpMM_bufferSize(library_.handle, kPlain, kPlain, one.data(), matrix_.handle, x.handle,
+                                           zero.data(), y.handle, sum_type_, algorithm_, &bytes),
           "cusparseSpMM_bufferSize");
     workspace_ = Buffer(a_->device, bytes + 16);
-    check(cusparseSpMM_preprocess(library_.handle, kPlain, kPlain, one.data(), matrix_.handle, x.handle, zero.data(),
-                                  y.handle, sum_type_, algorithm_, workspace_.data()),
+    check(cuda::cusparse().SpMM_preprocess(library_.handle, kPlain, kPlain, one.data(), matrix_.handle, x.handle,
+                                           zero.data(), y.handle, sum_type_, algorithm_, workspace_.data()),
           "cusparseSpMM_preprocess");
     stream.synchronize();
   }
@@ -76,8 +77,8 @@ class CsrCusparseSpmmPlan final : public SpmmPlan {
  private:
   void create(DenseMatrix& matrix, std::int64_t rows, std::int64_t leading, void* data, DenseOrder order,
               cudaDataType type) const {
-    check(cusparseCreateDnMat(&matrix.handle, rows, right_hand_sides().count, leading, data, type,
-                              order == DenseOrder::row_major ? CUSPARSE_ORDER_ROW : CUSPARSE_ORDER_COL),
+    check(cuda::cusparse().CreateDnMat(&matrix.handle, rows, right_hand_sides().count, leading, data, type,
+                                       order == DenseOrder::row_major ? CUSPARSE_ORDER_ROW : CUSPARSE_ORDER_COL),
           "cusparseCreateDnMat");
   }
 
@@ -95,10 +96,10 @@ class CsrCusparseSpmmPlan final : public SpmmPlan {
     DenseMatrix of_x, of_y;
     create(of_x, a_->cols, ldx, const_cast<void*>(x), right_hand_sides().x, type_);
     create(of_y, a_->rows, ldy, y, right_hand_sides().y, sum_type_);
-    check(cusparseSetStream(library_.handle, cuda::native(stream)), "cusparseSetStream");
+    check(cuda::cusparse().SetStream(library_.handle, cuda::native(stream)), "cusparseSetStream");
     const Scalar a(alpha, sum_type_), b(beta, sum_type_);
-    check(cusparseSpMM(library_.handle, kPlain, kPlain, a.data(), matrix_.handle, of_x.handle, b.data(), of_y.handle,
-                       sum_type_, algorithm_, workspace_.data()),
+    check(cuda::cusparse().SpMM(library_.handle, kPlain, kPlain, a.data(), matrix_.handle, of_x.handle, b.data(),
+                                of_y.handle, sum_type_, algorithm_, workspace_.data()),
           "cusparseSpMM");
   }
 

@@ -5,8 +5,8 @@
 namespace shardmat::cuda {
 namespace {
 
-using Matrix = CusparseObject<cusparseSpMatDescr_t, cusparseDestroySpMat>;
-using Vector = CusparseObject<cusparseDnVecDescr_t, cusparseDestroyDnVec>;
+using Matrix = CusparseObject<cusparseSpMatDescr_t, &CusparseCalls::DestroySpMat>;
+using Vector = CusparseObject<cusparseDnVecDescr_t, &CusparseCalls::DestroyDnVec>;
 
 class CusparsePlan final : public Plan {
  public:
@@ -19,24 +19,24 @@ class CusparsePlan final : public Plan {
         type_(cuda_type(storage_->type)),
         library_(storage_->device) {
     const DeviceGuard guard(storage_->device);
-    check(cusparseSetStream(library_.handle, native(stream)), "cusparseSetStream");
+    check(cusparse().SetStream(library_.handle, native(stream)), "cusparseSetStream");
     check(create(&matrix_.handle, type_), "cusparseCreate of the matrix");
     // The vectors' memory is set before each product; until then they only need to be there.
     const Buffer x(storage_->device, static_cast<std::size_t>(storage_->cols) * size_of(storage_->type));
     const Buffer y(storage_->device, static_cast<std::size_t>(storage_->rows) * size_of(storage_->type));
-    check(cusparseCreateDnVec(&x_.handle, storage_->cols, x.data(), type_), "cusparseCreateDnVec");
-    check(cusparseCreateDnVec(&y_.handle, storage_->rows, y.data(), type_), "cusparseCreateDnVec");
+    check(cusparse().CreateDnVec(&x_.handle, storage_->cols, x.data(), type_), "cusparseCreateDnVec");
+    check(cusparse().CreateDnVec(&y_.handle, storage_->rows, y.data(), type_), "cusparseCreateDnVec");
     const Scalar one(1, type_), zero(0, type_);
     std::size_t bytes = 0;
-    check(cusparseSpMV_bufferSize(library_.handle, CUSPARSE_OPERATION_NON_TRANSPOSE, one.data(), matrix_.handle, x_.handle,
-                                  zero.data(), y_.handle, type_, algorithm_, &bytes),
+    check(cusparse().SpMV_bufferSize(library_.handle, CUSPARSE_OPERATION_NON_TRANSPOSE, one.data(), matrix_.handle,
+                                     x_.handle, zero.data(), y_.handle, type_, algorithm_, &bytes),
           "cusparseSpMV_bufferSize");
     workspace_ = Buffer(storage_->device, bytes + 16);  // never null: CUDA 12.0 to 12.3 refuse that
 #if CUSPARSE_VERSION >= 12400
     // Of no effect for other formats.
     if (algorithm_ == CUSPARSE_SPMV_CSR_ALG1 || algorithm_ == CUSPARSE_SPMV_CSR_ALG2)
-      check(cusparseSpMV_preprocess(library_.handle, CUSPARSE_OPERATION_NON_TRANSPOSE, one.data(), matrix_.handle, x_.handle,
-                                    zero.data(), y_.handle, type_, algorithm_, workspace_.data()),
+      check(cusparse().SpMV_preprocess(library_.handle, CUSPARSE_OPERATION_NON_TRANSPOSE, one.data(), matrix_.handle,
+                                       x_.handle, zero.data(), y_.handle, type_, algorithm_, workspace_.data()),
             "cusparseSpMV_preprocess");
 #endif
     stream.synchronize();
@@ -44,12 +44,12 @@ class CusparsePlan final : public Plan {
 
   void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const override {
     const DeviceGuard guard(stream.device());
-    check(cusparseSetStream(library_.handle, native(stream)), "cusparseSetStream");
-    check(cusparseDnVecSetValues(x_.handle, const_cast<void*>(x)), "cusparseDnVecSetValues");
-    check(cusparseDnVecSetValues(y_.handle, y), "cusparseDnVecSetValues");
+    check(cusparse().SetStream(library_.handle, native(stream)), "cusparseSetStream");
+    check(cusparse().DnVecSetValues(x_.handle, const_cast<void*>(x)), "cusparseDnVecSetValues");
+    check(cusparse().DnVecSetValues(y_.handle, y), "cusparseDnVecSetValues");
     const Scalar a(alpha, type_), b(beta, type_);
-    check(cusparseSpMV(library_.handle, CUSPARSE_OPERATION_NON_TRANSPOSE, a.data(), matrix_.handle, x_.handle, b.data(),
-                       y_.handle, type_, algorithm_, workspace_.data()),
+    check(cusparse().SpMV(library_.handle, CUSPARSE_OPERATION_NON_TRANSPOSE, a.data(), matrix_.handle, x_.handle, b.data(),
+                          y_.handle, type_, algorithm_, workspace_.data()),
           "cusparseSpMV");
   }
 

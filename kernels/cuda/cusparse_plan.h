@@ -2,12 +2,11 @@
 // buffer: since CUDA 12.4 a buffer belongs to one matrix and must not be touched between calls.
 #pragma once
 
-#include <cusparse.h>
-
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "kernels/base/cusparse_library.h"
 #include "kernels/base/error.h"
 #include "kernels/plan.h"
 
@@ -20,7 +19,7 @@ inline void check(cusparseStatus_t status, const char* call) {
   const bool lacking = status == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES || status == CUSPARSE_STATUS_ARCH_MISMATCH ||
                        status == CUSPARSE_STATUS_NOT_SUPPORTED;
   throw Error(lacking ? ErrorKind::resources : ErrorKind::internal,
-              std::string("cuSPARSE: ") + cusparseGetErrorString(status) + " in " + call);
+              std::string("cuSPARSE: ") + cusparse().GetErrorString(status) + " in " + call);
 }
 
 inline cudaDataType cuda_type(ValueType type) {
@@ -42,7 +41,7 @@ struct CusparseObject {
   CusparseObject(const CusparseObject&) = delete;
   CusparseObject& operator=(const CusparseObject&) = delete;
   ~CusparseObject() {
-    if (handle != nullptr) destroy(handle);
+    if (handle != nullptr) (cusparse().*destroy)(handle);
   }
   Handle handle = nullptr;
 };
@@ -51,13 +50,13 @@ struct CusparseObject {
 struct CusparseLibrary {
   explicit CusparseLibrary(Device where) : device(where) {
     const DeviceGuard guard(device);
-    check(cusparseCreate(&handle), "cusparseCreate");
+    check(cusparse().Create(&handle), "cusparseCreate");
   }
   CusparseLibrary(const CusparseLibrary&) = delete;
   CusparseLibrary& operator=(const CusparseLibrary&) = delete;
   ~CusparseLibrary() {
     const DeviceGuard guard(device, std::nothrow);
-    cusparseDestroy(handle);
+    cusparse().Destroy(handle);
   }
   Device device;
   cusparseHandle_t handle = nullptr;

@@ -78,5 +78,11 @@ TEST(Nccl, AbsentIsRefusedWithTheRemedy) {
   EXPECT_EQ(nccl_version(), "");
 }
 
+TEST(Nccl, IsLoadedWithoutAGpu) {
+  if (!built_with_nccl()) GTEST_SKIP() << "this build has no NCCL";
+  EXPECT_NE(nccl_version(), "");
+  EXPECT_EQ(nccl_version().substr(0, 2), nccl_version_of_build().substr(0, 2));
+}
+
 }  // namespace
 }  // namespace shardmat

@@ -16,8 +16,8 @@ namespace shardmat::tools {
 namespace {
 
 using cuda::Scalar;
-using Matrix = cuda::CusparseObject<cusparseSpMatDescr_t, cusparseDestroySpMat>;
-using DenseMatrix = cuda::CusparseObject<cusparseDnMatDescr_t, cusparseDestroyDnMat>;
+using Matrix = cuda::CusparseObject<cusparseSpMatDescr_t, &cuda::CusparseCalls::DestroySpMat>;
+using DenseMatrix = cuda::CusparseObject<cusparseDnMatDescr_t, &cuda::CusparseCalls::DestroyDnMat>;
 
 constexpr auto kPlain = CUSPARSE_OPERATION_NON_TRANSPOSE;
 constexpr std::size_t kAlignment = 256;
@@ -37,7 +37,7 @@ constexpr std::size_t kCount = std::size(kAlgorithms);
 /// support.
 void check(cusparseStatus_t status, const char* call) {
   if (status == CUSPARSE_STATUS_INVALID_VALUE)
-    throw Error(ErrorKind::resources, fmt::format("cuSPARSE: {} in {}", cusparseGetErrorString(status), call));
+    throw Error(ErrorKind::resources, fmt::format("cuSPARSE: {} in {}", cuda::cusparse().GetErrorString(status), call));
   cuda::check(status, call);
 }
 
@@ -53,7 +53,7 @@ class CusparseHandle {
  public:
   explicit CusparseHandle(Stream& stream) : library_(stream.device()) { use(stream); }
   void use(Stream& stream) const {
-    check(cusparseSetStream(library_.handle, static_cast<cudaStream_t>(stream.native())), "cusparseSetStream");
+    check(cuda::cusparse().SetStream(library_.handle, static_cast<cudaStream_t>(stream.native())), "cusparseSetStream");
   }
   cusparseHandle_t handle() const { return library_.handle; }
 
@@ -75,24 +75,27 @@ class Spmm {
  public:
   Spmm(const Csr& a, ValueType type, const void* x, void* y, std::int64_t columns, cusparseSpMMAlg_t algorithm)
       : type_(cuda::cuda_type(type)), algorithm_(algorithm) {
-    check(cusparseCreateCsr(&a_.handle, a.rows, a.cols, a.nnz, const_cast<std::int32_t*>(a.row_ptr),
-                            const_cast<std::int32_t*>(a.col_idx), const_cast<void*>(a.values), CUSPARSE_INDEX_32I,
-                            CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, type_),
+    check(cuda::cusparse().CreateCsr(&a_.handle, a.rows, a.cols, a.nnz, const_cast<std::int32_t*>(a.row_ptr),
+                                     const_cast<std::int32_t*>(a.col_idx), const_cast<void*>(a.values), CUSPARSE_INDEX_32I,
+                                     CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, type_),
           "cusparseCreateCsr");
-    check(cusparseCreateDnMat(&x_.handle, a.cols, columns, columns, const_cast<void*>(x), type_, CUSPARSE_ORDER_ROW),
+    check(
+        cuda::cusparse().CreateDnMat(&x_.handle, a.cols, columns, columns, const_cast<void*>(x), type_, CUSPARSE_ORDER_ROW),
+        "cusparseCreateDnMat");
+    check(cuda::cusparse().CreateDnMat(&y_.handle, a.rows, columns, columns, y, type_, CUSPARSE_ORDER_ROW),
           "cusparseCreateDnMat");
-    check(cusparseCreateDnMat(&y_.handle, a.rows, columns, columns, y, type_, CUSPARSE_ORDER_ROW), "cusparseCreateDnMat");
     if (a.count == 1) return;
-    check(cusparseCsrSetStridedBatch(a_.handle, a.count, a.row_ptr_stride, a.entry_stride), "cusparseCsrSetStridedBatch");
-    check(cusparseDnMatSetStridedBatch(x_.handle, a.count, a.cols * columns), "cusparseDnMatSetStridedBatch");
-    check(cusparseDnMatSetStridedBatch(y_.handle, a.count, a.rows * columns), "cusparseDnMatSetStridedBatch");
+    check(cuda::cusparse().CsrSetStridedBatch(a_.handle, a.count, a.row_ptr_stride, a.entry_stride),
+          "cusparseCsrSetStridedBatch");
+    check(cuda::cusparse().DnMatSetStridedBatch(x_.handle, a.count, a.cols * columns), "cusparseDnMatSetStridedBatch");
+    check(cuda::cusparse().DnMatSetStridedBatch(y_.handle, a.count, a.rows * columns), "cusparseDnMatSetStridedBatch");
   }
 
   std::size_t buffer_bytes(const CusparseHandle& library) const {
     std::size_t bytes = 0;
     const Scalar one(1, type_), zero(0, type_);
-    check(cusparseSpMM_bufferSize(library.handle(), kPlain, kPlain, one.data(), a_.handle, x_.handle, zero.data(), y_.handle,
-                                  type_, algorithm_, &bytes),
+    check(cuda::cusparse().SpMM_bufferSize(library.handle(), kPlain, kPlain, one.data(), a_.handle, x_.handle, zero.data(),
+                                           y_.handle, type_, algorithm_, &bytes),
           "cusparseSpMM_bufferSize");
     return bytes + 16;
   }
@@ -100,14 +103,14 @@ class Spmm {
   void preprocess(const CusparseHandle& library, void* buffer) {
     buffer_ = buffer;
     const Scalar one(1, type_), zero(0, type_);
-    check(cusparseSpMM_preprocess(library.handle(), kPlain, kPlain, one.data(), a_.handle, x_.handle, zero.data(), y_.handle,
-                                  type_, algorithm_, buffer_),
+    check(cuda::cusparse().SpMM_preprocess(library.handle(), kPlain, kPlain, one.data(), a_.handle, x_.handle, zero.data(),
+                                           y_.handle, type_, algorithm_, buffer_),
           "cusparseSpMM_preprocess");
   }
   void run(const CusparseHandle& library) const {
     const Scalar one(1, type_), zero(0, type_);
-    check(cusparseSpMM(library.handle(), kPlain, kPlain, one.data(), a_.handle, x_.handle, zero.data(), y_.handle, type_,
-                       algorithm_, buffer_),
+    check(cuda::cusparse().SpMM(library.handle(), kPlain, kPlain, one.data(), a_.handle, x_.handle, zero.data(), y_.handle,
+                                type_, algorithm_, buffer_),
           "cusparseSpMM");
   }
 

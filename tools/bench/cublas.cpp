@@ -1,56 +1,42 @@
 #include "tools/bench/cublas.h"
 
-#include <dlfcn.h>
+#include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
 #include "kernels/base/error.h"
+#include "kernels/base/late_library.h"
 
 namespace shardmat::tools::cublas {
 namespace {
 
-/// The library of the version that the program was built with: where the loader looks, else where the build found it.
-void* load() {
-  const std::string file = fmt::format("libcublas.so.{}", CUBLAS_VER_MAJOR);
-  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) library = dlopen(fmt::format("{}/{}", SHARDMAT_CUBLAS_DIR, file).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* const why = dlerror();
-    throw Error(ErrorKind::resources, fmt::format("cuBLAS cannot be loaded: {}; install it, or put its folder into "
-                                                  "LD_LIBRARY_PATH",
-                                                  why == nullptr ? file.c_str() : why));
-  }
-  return library;
-}
-
-template <class F>
-void find(void* library, const char* name, F*& function) {
-  function = reinterpret_cast<F*>(dlsym(library, name));
-  if (function == nullptr)
-    throw Error(ErrorKind::resources, fmt::format("cuBLAS has no function {}; install the version of the build, {}.{}", name,
-                                                  CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR));
+LateLibrary library() {
+  static const std::string file = fmt::format("libcublas.so.{}", CUBLAS_VER_MAJOR);
+  return {"cuBLAS", file.c_str(), SHARDMAT_CUBLAS_DIR, fmt::format("{}.{}", CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR),
+          fmt::format("the libraries of CUDA {}", CUDART_VERSION / 1000)};
 }
 
 }  // namespace
 
 Functions::Functions() {
-  void* const library = load();  // stays loaded until the program ends
-  find(library, "cublasCreate_v2", create);
-  find(library, "cublasDestroy_v2", destroy);
-  find(library, "cublasGetProperty", get_property);
-  find(library, "cublasGetStatusString", get_status_string);
-  find(library, "cublasSetMathMode", set_math_mode);
-  find(library, "cublasSetStream_v2", set_stream);
-  find(library, "cublasSetWorkspace_v2", set_workspace);
-  find(library, "cublasGemmEx", gemm_ex);
-  find(library, "cublasDdot_v2", ddot);
-  find(library, "cublasDaxpy_v2", daxpy);
-  find(library, "cublasDscal_v2", dscal);
-  find(library, "cublasDcopy_v2", dcopy);
-  find(library, "cublasDdgmm", ddgmm);
-  find(library, "cublasDgemmBatched", dgemm_batched);
-  find(library, "cublasSgemmBatched", sgemm_batched);
-  find(library, "cublasDgemmStridedBatched", dgemm_strided_batched);
-  find(library, "cublasSgemmStridedBatched", sgemm_strided_batched);
+  const LateLibrary cublas = library();
+  void* const loaded = load(cublas);
+  find(loaded, cublas, "cublasCreate_v2", create);
+  find(loaded, cublas, "cublasDestroy_v2", destroy);
+  find(loaded, cublas, "cublasGetProperty", get_property);
+  find(loaded, cublas, "cublasGetStatusString", get_status_string);
+  find(loaded, cublas, "cublasSetMathMode", set_math_mode);
+  find(loaded, cublas, "cublasSetStream_v2", set_stream);
+  find(loaded, cublas, "cublasSetWorkspace_v2", set_workspace);
+  find(loaded, cublas, "cublasGemmEx", gemm_ex);
+  find(loaded, cublas, "cublasDdot_v2", ddot);
+  find(loaded, cublas, "cublasDaxpy_v2", daxpy);
+  find(loaded, cublas, "cublasDscal_v2", dscal);
+  find(loaded, cublas, "cublasDcopy_v2", dcopy);
+  find(loaded, cublas, "cublasDdgmm", ddgmm);
+  find(loaded, cublas, "cublasDgemmBatched", dgemm_batched);
+  find(loaded, cublas, "cublasSgemmBatched", sgemm_batched);
+  find(loaded, cublas, "cublasDgemmStridedBatched", dgemm_strided_batched);
+  find(loaded, cublas, "cublasSgemmStridedBatched", sgemm_strided_batched);
 }
 
 const Functions& functions() {

@@ -9,9 +9,9 @@
 namespace shardmat::tools {
 namespace {
 
-using Matrix = cuda::CusparseObject<cusparseSpMatDescr_t, cusparseDestroySpMat>;
-using Vector = cuda::CusparseObject<cusparseDnVecDescr_t, cusparseDestroyDnVec>;
-using Description = cuda::CusparseObject<cusparseSpSVDescr_t, cusparseSpSV_destroyDescr>;
+using Matrix = cuda::CusparseObject<cusparseSpMatDescr_t, &cuda::CusparseCalls::DestroySpMat>;
+using Vector = cuda::CusparseObject<cusparseDnVecDescr_t, &cuda::CusparseCalls::DestroyDnVec>;
+using Description = cuda::CusparseObject<cusparseSpSVDescr_t, &cuda::CusparseCalls::SpSV_destroyDescr>;
 
 template <class T>
 Buffer upload(const std::vector<T>& values, Stream& stream) {
@@ -63,32 +63,32 @@ class Triangle {
     for (std::int64_t i = 0; i < n_; ++i) r_.push_back(static_cast<V>(static_cast<double>(i * 7 % 17 - 8) / 8));
     of_r_ = upload(r_, stream), of_x_ = Buffer(stream.device(), of_r_.bytes());
     using cuda::check;
-    check(cusparseCreateCsr(&matrix_.handle, n_, n_, std::ssize(rows_.column), start_.data(), column_.data(), value_.data(),
-                            CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, kType),
+    check(cuda::cusparse().CreateCsr(&matrix_.handle, n_, n_, std::ssize(rows_.column), start_.data(), column_.data(),
+                                     value_.data(), CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, kType),
           "cusparseCreateCsr");
     cusparseFillMode_t fill = t.reversed ? CUSPARSE_FILL_MODE_UPPER : CUSPARSE_FILL_MODE_LOWER;
     cusparseDiagType_t diagonal = CUSPARSE_DIAG_TYPE_UNIT;
-    check(cusparseSpMatSetAttribute(matrix_.handle, CUSPARSE_SPMAT_FILL_MODE, &fill, sizeof fill),
+    check(cuda::cusparse().SpMatSetAttribute(matrix_.handle, CUSPARSE_SPMAT_FILL_MODE, &fill, sizeof fill),
           "cusparseSpMatSetAttribute");
-    check(cusparseSpMatSetAttribute(matrix_.handle, CUSPARSE_SPMAT_DIAG_TYPE, &diagonal, sizeof diagonal),
+    check(cuda::cusparse().SpMatSetAttribute(matrix_.handle, CUSPARSE_SPMAT_DIAG_TYPE, &diagonal, sizeof diagonal),
           "cusparseSpMatSetAttribute");
-    check(cusparseCreateDnVec(&b_.handle, n_, of_r_.data(), kType), "cusparseCreateDnVec");
-    check(cusparseCreateDnVec(&x_.handle, n_, of_x_.data(), kType), "cusparseCreateDnVec");
-    check(cusparseSpSV_createDescr(&description_.handle), "cusparseSpSV_createDescr");
+    check(cuda::cusparse().CreateDnVec(&b_.handle, n_, of_r_.data(), kType), "cusparseCreateDnVec");
+    check(cuda::cusparse().CreateDnVec(&x_.handle, n_, of_x_.data(), kType), "cusparseCreateDnVec");
+    check(cuda::cusparse().SpSV_createDescr(&description_.handle), "cusparseSpSV_createDescr");
     std::size_t bytes = 0;
-    check(cusparseSpSV_bufferSize(library_, kPlain, &one_, matrix_.handle, b_.handle, x_.handle, kType,
-                                  CUSPARSE_SPSV_ALG_DEFAULT, description_.handle, &bytes),
+    check(cuda::cusparse().SpSV_bufferSize(library_, kPlain, &one_, matrix_.handle, b_.handle, x_.handle, kType,
+                                           CUSPARSE_SPSV_ALG_DEFAULT, description_.handle, &bytes),
           "cusparseSpSV_bufferSize");
     scratch_ = Buffer(stream.device(), bytes);
-    check(cusparseSpSV_analysis(library_, kPlain, &one_, matrix_.handle, b_.handle, x_.handle, kType,
-                                CUSPARSE_SPSV_ALG_DEFAULT, description_.handle, scratch_.data()),
+    check(cuda::cusparse().SpSV_analysis(library_, kPlain, &one_, matrix_.handle, b_.handle, x_.handle, kType,
+                                         CUSPARSE_SPSV_ALG_DEFAULT, description_.handle, scratch_.data()),
           "cusparseSpSV_analysis");
     stream.synchronize();
   }
 
   void solve() {
-    cuda::check(cusparseSpSV_solve(library_, kPlain, &one_, matrix_.handle, b_.handle, x_.handle, kType,
-                                   CUSPARSE_SPSV_ALG_DEFAULT, description_.handle),
+    cuda::check(cuda::cusparse().SpSV_solve(library_, kPlain, &one_, matrix_.handle, b_.handle, x_.handle, kType,
+                                            CUSPARSE_SPSV_ALG_DEFAULT, description_.handle),
                 "cusparseSpSV_solve");
   }
 
@@ -141,7 +141,8 @@ class CusparseSolves final : public LibrarySolves {
 
  private:
   cusparseHandle_t prepared() {
-    cuda::check(cusparseSetStream(library_.handle, static_cast<cudaStream_t>(stream_.native())), "cusparseSetStream");
+    cuda::check(cuda::cusparse().SetStream(library_.handle, static_cast<cudaStream_t>(stream_.native())),
+                "cusparseSetStream");
     return library_.handle;
   }
 

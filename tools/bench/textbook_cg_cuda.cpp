@@ -12,8 +12,8 @@
 namespace shardmat::tools {
 namespace {
 
-using Matrix = cuda::CusparseObject<cusparseSpMatDescr_t, cusparseDestroySpMat>;
-using Vector = cuda::CusparseObject<cusparseDnVecDescr_t, cusparseDestroyDnVec>;
+using Matrix = cuda::CusparseObject<cusparseSpMatDescr_t, &cuda::CusparseCalls::DestroySpMat>;
+using Vector = cuda::CusparseObject<cusparseDnVecDescr_t, &cuda::CusparseCalls::DestroyDnVec>;
 
 template <class T>
 Buffer upload(std::span<const T> values, Stream& stream) {
@@ -68,7 +68,7 @@ class CudaTextbookCg final : public TextbookCg {
       inverses_ = upload<double>(inverses, stream);
     }
     const auto native = static_cast<cudaStream_t>(stream.native());
-    cuda::check(cusparseSetStream(sparse_.handle, native), "cusparseSetStream");
+    cuda::check(cuda::cusparse().SetStream(sparse_.handle, native), "cusparseSetStream");
     cublas::check(blas_.set_stream(dense_.handle, native), "cublasSetStream");
     make_product(static_cast<std::int64_t>(a.col_idx.size()));
   }
@@ -101,23 +101,23 @@ class CudaTextbookCg final : public TextbookCg {
 
  private:
   void make_product(std::int64_t nnz) {
-    cuda::check(cusparseCreateCsr(&a_.handle, n_, n_, nnz, row_ptr_.data(), col_idx_.data(), values_.data(),
-                                  CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F),
+    cuda::check(cuda::cusparse().CreateCsr(&a_.handle, n_, n_, nnz, row_ptr_.data(), col_idx_.data(), values_.data(),
+                                           CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F),
                 "cusparseCreateCsr");
-    cuda::check(cusparseCreateDnVec(&of_p_.handle, n_, p_.data(), CUDA_R_64F), "cusparseCreateDnVec");
-    cuda::check(cusparseCreateDnVec(&of_q_.handle, n_, q_.data(), CUDA_R_64F), "cusparseCreateDnVec");
+    cuda::check(cuda::cusparse().CreateDnVec(&of_p_.handle, n_, p_.data(), CUDA_R_64F), "cusparseCreateDnVec");
+    cuda::check(cuda::cusparse().CreateDnVec(&of_q_.handle, n_, q_.data(), CUDA_R_64F), "cusparseCreateDnVec");
     std::size_t bytes = 0;
-    cuda::check(cusparseSpMV_bufferSize(sparse_.handle, kPlain, &one_, a_.handle, of_p_.handle, &zero_, of_q_.handle,
-                                        CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, &bytes),
+    cuda::check(cuda::cusparse().SpMV_bufferSize(sparse_.handle, kPlain, &one_, a_.handle, of_p_.handle, &zero_,
+                                                 of_q_.handle, CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, &bytes),
                 "cusparseSpMV_bufferSize");
     buffer_ = Buffer(stream_.device(), bytes);
-    cuda::check(cusparseSpMV_preprocess(sparse_.handle, kPlain, &one_, a_.handle, of_p_.handle, &zero_, of_q_.handle,
-                                        CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, buffer_.data()),
+    cuda::check(cuda::cusparse().SpMV_preprocess(sparse_.handle, kPlain, &one_, a_.handle, of_p_.handle, &zero_,
+                                                 of_q_.handle, CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, buffer_.data()),
                 "cusparseSpMV_preprocess");
   }
   void multiply() {
-    cuda::check(cusparseSpMV(sparse_.handle, kPlain, &one_, a_.handle, of_p_.handle, &zero_, of_q_.handle, CUDA_R_64F,
-                             CUSPARSE_SPMV_ALG_DEFAULT, buffer_.data()),
+    cuda::check(cuda::cusparse().SpMV(sparse_.handle, kPlain, &one_, a_.handle, of_p_.handle, &zero_, of_q_.handle,
+                                      CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, buffer_.data()),
                 "cusparseSpMV");
   }
   double dot(const Buffer& u, const Buffer& v) {

@@ -38,6 +38,11 @@ std::vector<std::string> cuda_architectures() {
 
 std::string or_left_out(std::string_view version) { return std::string(version.empty() ? "left out" : version); }
 
+std::string nccl_text() {
+  const std::string loaded = nccl_version(), of_build = nccl_version_of_build();
+  return !loaded.empty() || of_build.empty() ? or_left_out(loaded) : of_build + " or newer is not installed here";
+}
+
 }  // namespace
 
 std::string version_number() { return SHARDMAT_VERSION; }
@@ -52,7 +57,7 @@ std::string version_text() {
       "HDF5      {}, {}",
       version(), SHARDMAT_BUILD_TYPE, SHARDMAT_COMPILER, fmt::join(compiled_sets(), " "), name(best_isa()),
       or_left_out(cuda), cuda.empty() ? "" : fmt::format(", architectures {}", SHARDMAT_CUDA_ARCHITECTURES),
-      or_left_out(nccl_version()), mpi_library(), SHARDMAT_HDF5_VERSION, SHARDMAT_HDF5_PARALLEL ? "parallel" : "serial");
+      nccl_text(), mpi_library(), SHARDMAT_HDF5_VERSION, SHARDMAT_HDF5_PARALLEL ? "parallel" : "serial");
 }
 
 std::string version_json() {
