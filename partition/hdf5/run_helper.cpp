@@ -1,5 +1,6 @@
 #include "partition/hdf5/run_helper.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -45,11 +46,20 @@ class Descriptor {
   throw Error(ErrorKind::resources, fmt::format("cannot start the helper program {}: {}", name, why));
 }
 
+/// The folder of the program or shared library that has this code, which may have been moved since it was installed.
+std::filesystem::path own_folder() {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<void*>(&fail_start), &info) == 0) return {};
+  std::error_code error;
+  return std::filesystem::absolute(info.dli_fname, error).parent_path();
+}
+
 std::string find_program(const std::string& name) {
   if (const char* chosen = std::getenv("SHARDMAT_H5CHECK"); chosen != nullptr && *chosen != '\0') return chosen;
   std::error_code error;
   const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   const std::vector<std::filesystem::path> places{here, here.parent_path() / "libexec" / "shardmat",
+                                                  own_folder().parent_path() / "libexec" / "shardmat",
                                                   SHARDMAT_HELPERS_INSTALLED, SHARDMAT_HELPERS_BUILT};
   for (const std::filesystem::path& place : places)
     if (::access((place / name).c_str(), X_OK) == 0) return (place / name).string();

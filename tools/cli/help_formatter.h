@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardmat::tools {
 
@@ -12,6 +13,17 @@ namespace shardmat::tools {
 /// shows the option.
 constexpr std::string_view kTopics[] = {"Input", "Computation", "Output", "Machine"};
 constexpr std::string_view kRare = ", rare";
+
+/// An option as every help shows it.
+struct OptionText {
+  std::string names;  ///< "--type"
+  std::string value;  ///< " NAME", "[=HOW]", or nothing for a flag
+  std::string text;   ///< lines: description and default, then choices, and what it needs and excludes
+};
+OptionText text_of(const CLI::Option& option, bool is_positional);
+
+/// All options but those that ask for help.
+std::vector<const CLI::Option*> options_of(const CLI::App& app);
 
 class HelpFormatter final : public CLI::Formatter {
  public:

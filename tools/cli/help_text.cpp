@@ -157,13 +157,6 @@ std::string list_of(const std::set<CLI::Option*>& options) {
   return list;
 }
 
-/// All options but those that ask for help.
-std::vector<const CLI::Option*> options_of(const CLI::App& app) {
-  return app.get_options([&app](const CLI::Option* option) {
-    return option->nonpositional() && option != app.get_help_ptr() && option != app.get_help_all_ptr();
-  });
-}
-
 }  // namespace
 
 std::size_t help_width() {
@@ -185,6 +178,21 @@ std::string choices(std::string_view title, const std::vector<std::string>& name
   return fmt::format("\n{}: {}", title, fmt::join(names, ", "));
 }
 
+OptionText text_of(const CLI::Option& option, bool is_positional) {
+  std::string text = option.get_description();
+  text.insert(std::min(text.find('\n'), text.size()), default_of(option));
+  if (const std::string list = members(option); !list.empty()) text += "\nChoices: " + list;
+  if (!option.get_needs().empty()) text += "\nNeeds: " + list_of(option.get_needs());
+  if (!option.get_excludes().empty()) text += "\nNot with: " + list_of(option.get_excludes());
+  return {names_of_option(option, is_positional), is_positional ? "" : value_name(option), text};
+}
+
+std::vector<const CLI::Option*> options_of(const CLI::App& app) {
+  return app.get_options([&app](const CLI::Option* option) {
+    return option->nonpositional() && option != app.get_help_ptr() && option != app.get_help_all_ptr();
+  });
+}
+
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
   const std::vector<const CLI::Option*> options = options_of(*app);
   const bool common_only = mode != CLI::AppFormatMode::All && options.size() > kFewOptions;
@@ -204,13 +212,8 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI:
 }
 
 std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
-  const std::string names = names_of_option(*option, is_positional);
-  std::string text = option->get_description();
-  text.insert(std::min(text.find('\n'), text.size()), default_of(*option));
-  if (const std::string list = members(*option); !list.empty()) text += "\nChoices: " + list;
-  if (!option->get_needs().empty()) text += "\nNeeds: " + list_of(option->get_needs());
-  if (!option->get_excludes().empty()) text += "\nNot with: " + list_of(option->get_excludes());
-  return row("  " + names + (is_positional ? "" : value_name(*option)), text);
+  const OptionText shown = text_of(*option, is_positional);
+  return row("  " + shown.names + shown.value, shown.text);
 }
 
 std::string HelpFormatter::make_subcommand(const CLI::App* sub) const {

@@ -56,8 +56,8 @@ std::string version_text() {
       "shardmat {}\nbuild     {}\ncompiler  {}\nhost      {} (this CPU: {})\nCUDA      {}{}\nNCCL      {}\nMPI       {}\n"
       "HDF5      {}, {}",
       version(), SHARDMAT_BUILD_TYPE, SHARDMAT_COMPILER, fmt::join(compiled_sets(), " "), name(best_isa()),
-      or_left_out(cuda), cuda.empty() ? "" : fmt::format(", architectures {}", SHARDMAT_CUDA_ARCHITECTURES),
-      nccl_text(), mpi_library(), SHARDMAT_HDF5_VERSION, SHARDMAT_HDF5_PARALLEL ? "parallel" : "serial");
+      or_left_out(cuda), cuda.empty() ? "" : fmt::format(", architectures {}", SHARDMAT_CUDA_ARCHITECTURES), nccl_text(),
+      mpi_library(), SHARDMAT_HDF5_VERSION, SHARDMAT_HDF5_PARALLEL ? "parallel" : "serial");
 }
 
 std::string version_json() {

@@ -1,0 +1,88 @@
+# `cpack -G DEB` in the build folder makes shardmat, libshardmat-dev and python3-shardmat, and libshardmat-petsc where PETSc was
+# found; `cpack -G TGZ` one archive that runs wherever it is unpacked. debian_layout.cmake puts files where Debian wants them.
+if(NOT PROJECT_IS_TOP_LEVEL)
+  return()
+endif()
+set(CPACK_PACKAGE_NAME shardmat)
+set(CPACK_PACKAGE_VENDOR "Shardmat")
+set(CPACK_PACKAGE_CONTACT "Shardmat's authors <shardmat@localhost.localdomain>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "sparse matrix products and solvers on GPUs and hosts")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_PACKAGE_FILE_NAME shardmat-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR})
+set(CPACK_STRIP_FILES ON)
+set(CPACK_GENERATOR DEB TGZ)
+set(CPACK_COMPONENTS_ALL programs development)
+foreach(component python petsc)
+  if(TARGET shardmat_${component})
+    list(APPEND CPACK_COMPONENTS_ALL ${component})
+  endif()
+endforeach()
+
+# The package of Debian that has this file; nothing elsewhere.
+function(shardmat_package_of list)
+  foreach(file ${ARGN})
+    execute_process(COMMAND dpkg-query --search ${file} OUTPUT_VARIABLE found RESULT_VARIABLE failed ERROR_QUIET)
+    if(NOT failed)
+      string(REGEX REPLACE "[:,].*" "" found "${found}")
+      list(APPEND ${list} ${found})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES ${list})
+  set(${list} ${${list}} PARENT_SCOPE)
+endfunction()
+
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/runtime/c)
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/deploy/cmake/debian_layout.cmake)
+set(same_version "shardmat (= ${PROJECT_VERSION})")
+set(CPACK_SHARDMAT_SOURCE_DIR ${PROJECT_SOURCE_DIR})
+set(CPACK_SHARDMAT_PYTHON_DIR "${SHARDMAT_PYTHON_DIR}")
+
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_NAME shardmat)
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SECTION math)
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SUGGESTS "python3-matplotlib, python3-shardmat")
+set(CPACK_COMPONENT_PROGRAMS_DESCRIPTION
+    "Programs shardmat, shardmat-bench and shardmat-serve, and the shared library.\nShardmat multiplies and solves with sparse "
+    "matrices that are too big or too slow for one GPU: each rank of MPI has a part, on its GPU or on host threads. "
+    "CUDA's libraries are loaded only where a GPU is used.")
+string(REPLACE ";" "" CPACK_COMPONENT_PROGRAMS_DESCRIPTION "${CPACK_COMPONENT_PROGRAMS_DESCRIPTION}")
+set(mpirun "")
+file(REAL_PATH ${MPIEXEC_EXECUTABLE} mpirun_file)
+shardmat_package_of(mpirun ${mpirun_file})
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_DEPENDS ${mpirun})  # more comes from the libraries that it is linked with
+
+# Whoever links the static libraries links these.
+set(needed "")
+shardmat_package_of(needed ${MPI_CXX_HEADER_DIR}/mpi.h ${hdf5_libraries} ${LIBZIP_LIBRARY} ${BZIP2_LIBRARY} ${XZ_LIBRARY} ${ZSTD_LIBRARY}
+                    ${ZLIB_LIBRARIES} ${METIS_LIBRARY} ${PTSCOTCH_LIBRARY} ${SCOTCH_LIBRARY} ${MUMPS_LIBRARY})
+foreach(header fmt/format.h nlohmann/json.hpp)
+  find_file(package_header ${header} NO_CACHE)
+  shardmat_package_of(needed ${package_header})
+  unset(package_header)
+endforeach()
+list(JOIN needed ", " needed)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libshardmat-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${same_version}, ${needed}")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "cmake, pkg-config")
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
+    "Headers and libraries for C, C++ and Fortran, a package for CMake, and one for pkg-config.")
+
+set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-shardmat)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
+    "${same_version}, python3 (>= ${SHARDMAT_PYTHON_VERSION}), python3 (<< ${SHARDMAT_PYTHON_VERSION}.99), python3-numpy")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS python3-scipy)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS python3-mpi4py)
+set(CPACK_COMPONENT_PYTHON_DESCRIPTION "The Python package shardmat, for matrices of SciPy and arrays of NumPy, CuPy and PyTorch.")
+
+set(CPACK_DEBIAN_PETSC_PACKAGE_NAME libshardmat-petsc)
+set(CPACK_DEBIAN_PETSC_PACKAGE_SECTION math)
+set(CPACK_DEBIAN_PETSC_PACKAGE_DEPENDS "${same_version}")
+set(CPACK_COMPONENT_PETSC_DESCRIPTION "What an unchanged PETSc program loads to multiply and solve by Shardmat.")
+include(CPack)
