@@ -22,11 +22,11 @@ endfunction()
 file(GLOB_RECURSE files ${root}/*/usr/bin/* ${root}/*/usr/libexec/* ${root}/*/usr/lib/*.so*)
 foreach(file ${files})
   if(NOT IS_SYMLINK ${file})
+    set(folders "")
     file(READ_ELF ${file} RUNPATH folders)
     set(kept ${folders})
     list(FILTER kept INCLUDE REGEX "/scotch-int64$")
     if(kept)
-      list(JOIN folders ":" folders)
       file(RPATH_SET FILE ${file} NEW_RPATH ${kept})
     elseif(folders)
       file(RPATH_REMOVE FILE ${file})
@@ -48,6 +48,11 @@ if(NOT CPACK_SHARDMAT_PYTHON_DIR STREQUAL "")
   file(REMOVE_RECURSE ${left})
 endif()
 
+execute_process(COMMAND date -R -d @$ENV{SOURCE_DATE_EPOCH} OUTPUT_VARIABLE date OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed
+                ERROR_QUIET)
+if(failed)
+  execute_process(COMMAND date -R OUTPUT_VARIABLE date OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+endif()
 foreach(component ${CPACK_COMPONENTS_ALL})
   string(TOUPPER ${component} upper)
   set(docs ${root}/${component}/usr/share/doc/${CPACK_DEBIAN_${upper}_PACKAGE_NAME})
@@ -56,14 +61,30 @@ foreach(component ${CPACK_COMPONENTS_ALL})
 Upstream-Name: Shardmat
 
 Files: *
-Copyright: Shardmat's authors
+Copyright: 2026 Shardmat's authors
 License: Apache-2.0
  On Debian systems the text of the Apache License, version 2.0, is in
  /usr/share/common-licenses/Apache-2.0
 ")
-  file(COPY_FILE ${CPACK_SHARDMAT_SOURCE_DIR}/deploy/CHANGELOG.md ${docs}/changelog)
+  file(WRITE ${docs}/changelog "shardmat (${CPACK_PACKAGE_VERSION}) unstable; urgency=medium
+
+  * What is new: /usr/share/doc/shardmat/deploy/CHANGELOG.md
+
+ -- ${CPACK_PACKAGE_CONTACT}  ${date}
+")
   pack_file(${docs}/changelog)
 endforeach()
+# What lintian asks about, and why it is so.
+file(WRITE ${root}/programs/usr/share/lintian/overrides/shardmat
+"# 64-bit PT-Scotch lies there, beside another with the same names.
+shardmat: custom-library-search-path RUNPATH /usr/lib/*/scotch-int64 *
+")
+if(IS_DIRECTORY ${root}/petsc)
+  file(WRITE ${root}/petsc/usr/share/lintian/overrides/libshardmat-petsc
+"# PETSc loads it by this name; nothing links with it.
+libshardmat-petsc: sharedobject-in-library-directory-missing-soname *
+")
+endif()
 file(GLOB_RECURSE folders LIST_DIRECTORIES true ${root}/*)
 foreach(path ${folders})
   if(IS_DIRECTORY ${path})

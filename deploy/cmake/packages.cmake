@@ -5,7 +5,8 @@ if(NOT PROJECT_IS_TOP_LEVEL)
 endif()
 set(CPACK_PACKAGE_NAME shardmat)
 set(CPACK_PACKAGE_VENDOR "Shardmat")
-set(CPACK_PACKAGE_CONTACT "Shardmat's authors <shardmat@localhost.localdomain>")
+set(SHARDMAT_MAINTAINER "Shardmat's authors <shardmat@noreply.invalid>" CACHE STRING "Who answers for the packages: NAME <ADDRESS>")
+set(CPACK_PACKAGE_CONTACT "${SHARDMAT_MAINTAINER}")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "sparse matrix products and solvers on GPUs and hosts")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_PACKAGE_FILE_NAME shardmat-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR})
@@ -34,7 +35,10 @@ endfunction()
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+# The library that others link. CPack's own shlibs also want such of modules.
+file(WRITE ${PROJECT_BINARY_DIR}/debian/shlibs "libshardmat 0 shardmat (= ${PROJECT_VERSION})\n")
+file(WRITE ${PROJECT_BINARY_DIR}/debian/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/shlibs ${PROJECT_BINARY_DIR}/debian/triggers)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/runtime/c)
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/deploy/cmake/debian_layout.cmake)
@@ -46,14 +50,14 @@ set(CPACK_DEBIAN_PROGRAMS_PACKAGE_NAME shardmat)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SECTION math)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SUGGESTS "python3-matplotlib, python3-shardmat")
 set(CPACK_COMPONENT_PROGRAMS_DESCRIPTION
-    "Programs shardmat, shardmat-bench and shardmat-serve, and the shared library.\nShardmat multiplies and solves with sparse "
-    "matrices that are too big or too slow for one GPU: each rank of MPI has a part, on its GPU or on host threads. "
-    "CUDA's libraries are loaded only where a GPU is used.")
-string(REPLACE ";" "" CPACK_COMPONENT_PROGRAMS_DESCRIPTION "${CPACK_COMPONENT_PROGRAMS_DESCRIPTION}")
+"Shardmat multiplies and solves with sparse matrices that are too big or
+too slow for one GPU: each rank of MPI has a part of the matrix, on its
+GPU or on host threads. CUDA's libraries are loaded where a GPU is used.
+These are the programs and the shared library.")
 set(mpirun "")
 file(REAL_PATH ${MPIEXEC_EXECUTABLE} mpirun_file)
 shardmat_package_of(mpirun ${mpirun_file})
-set(CPACK_DEBIAN_PROGRAMS_PACKAGE_DEPENDS ${mpirun})  # more comes from the libraries that it is linked with
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_DEPENDS "${mpirun}, python3")  # plots; more comes from the libraries that it is linked with
 
 # Whoever links the static libraries links these.
 set(needed "")
@@ -71,15 +75,21 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${same_version}, ${needed}")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "cmake, pkg-config")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
-    "Headers and libraries for C, C++ and Fortran, a package for CMake, and one for pkg-config.")
+"Headers and libraries of Shardmat for C, C++ and Fortran, and where CMake
+and pkg-config find them.")
 
+string(REGEX MATCH "[0-9]+$" SHARDMAT_PYTHON_NEXT "${SHARDMAT_PYTHON_VERSION}")
+math(EXPR SHARDMAT_PYTHON_NEXT "0${SHARDMAT_PYTHON_NEXT} + 1")
+set(SHARDMAT_PYTHON_NEXT 3.${SHARDMAT_PYTHON_NEXT})
 set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-shardmat)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
-    "${same_version}, python3 (>= ${SHARDMAT_PYTHON_VERSION}), python3 (<< ${SHARDMAT_PYTHON_VERSION}.99), python3-numpy")
+    "${same_version}, python3 (>= ${SHARDMAT_PYTHON_VERSION}), python3 (<< ${SHARDMAT_PYTHON_NEXT}~), python3-numpy")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS python3-scipy)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS python3-mpi4py)
-set(CPACK_COMPONENT_PYTHON_DESCRIPTION "The Python package shardmat, for matrices of SciPy and arrays of NumPy, CuPy and PyTorch.")
+set(CPACK_COMPONENT_PYTHON_DESCRIPTION
+"The Python package shardmat, for matrices of SciPy and arrays of NumPy,
+CuPy and PyTorch.")
 
 set(CPACK_DEBIAN_PETSC_PACKAGE_NAME libshardmat-petsc)
 set(CPACK_DEBIAN_PETSC_PACKAGE_SECTION math)
