@@ -5,7 +5,7 @@
 # and ends with 4. CUDA and NCCL are used where found and never installed. --peers: also the libraries that
 # `shardmat bench kernels --peers` compares with, as far as this release has them. --producers: PETSc, for which a plug-in is
 # built, and dolfinx, hypre, Octave, FreeFEM and CalculiX, which tests run: 260 MB to load, 1.2 GB on the disk. --deploy: Slurm,
-# buildah and debootstrap, with which the files of deploy/ are tested.
+# buildah, debootstrap and lintian, with which the files of deploy/ are tested.
 set -euo pipefail
 
 prefix="" tests=no peers=no producers=no deploy=no
@@ -134,6 +134,8 @@ if [ $deploy = yes ]; then
   want slurm-client has_command srun
   want slurm-wlm-basic-plugins has_file /usr/lib/*/slurm-wlm/mpi_pmix.so
   want debootstrap has_command debootstrap
+  want dpkg-dev has_command dpkg-shlibdeps
+  want lintian has_command lintian
   want buildah has_command buildah
   want crun has_command crun
   want iproute2 has_command ip

@@ -13,6 +13,7 @@ config=$(find "$work/prefix" -name ShardmatConfig.cmake)
 quietly cmake -S "$here" -B "$work/build" "$@" -DShardmat_DIR="$(dirname "$config")"
 quietly cmake --build "$work/build" --parallel 2
 . "$here/../../deploy/environment.sh"
+export PYTHONDONTWRITEBYTECODE=1
 mpirun -n 1 "$work/build/consumer"
 mpirun -n 3 "$work/build/consumer"
 "$work/build/consumer_c"
@@ -90,3 +91,10 @@ if /usr/bin/python3 -c 'import matplotlib' 2> /dev/null; then
   cmp "$work/spmm.svg" "$work/again.svg"
 fi
 echo "the scripts run where they are installed"
+
+quietly cmake -D MANIFEST="$build_dir/install_manifest.txt" -P "$here/../../deploy/cmake/uninstall.cmake"
+if [ -e "$work/prefix" ]; then
+  echo "uninstalling leaves:"
+  find "$work/prefix"
+  exit 1
+fi
