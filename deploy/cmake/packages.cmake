@@ -76,13 +76,13 @@ set(CPACK_COMPONENT_PROGRAMS_DESCRIPTION
 too slow for one GPU: each rank of MPI has a part of the matrix, on its
 GPU or on host threads. CUDA's libraries are loaded where a GPU is used.
 These are the programs and the shared library.")
-set(mpirun "")
+set(mpirun python3)  # for plots
 file(REAL_PATH ${MPIEXEC_EXECUTABLE} mpirun_file)
 shardmat_package_of(mpirun ${mpirun_file})
-set(CPACK_DEBIAN_PROGRAMS_PACKAGE_DEPENDS "${mpirun}, python3")  # plots; more comes from the libraries that it is linked with
+list(JOIN mpirun ", " CPACK_DEBIAN_PROGRAMS_PACKAGE_DEPENDS)  # more comes from the libraries that it is linked with
 
 # Whoever links the static libraries links these.
-set(needed "")
+set(needed ${same_version})
 shardmat_package_of(needed ${MPI_CXX_HEADER_DIR}/mpi.h ${hdf5_libraries} ${LIBZIP_LIBRARY} ${BZIP2_LIBRARY} ${XZ_LIBRARY} ${ZSTD_LIBRARY}
                     ${ZLIB_LIBRARIES} ${METIS_LIBRARY} ${PTSCOTCH_LIBRARY} ${SCOTCH_LIBRARY} ${MUMPS_LIBRARY})
 foreach(header fmt/format.h nlohmann/json.hpp)
@@ -90,11 +90,10 @@ foreach(header fmt/format.h nlohmann/json.hpp)
   shardmat_package_of(needed ${package_header})
   unset(package_header)
 endforeach()
-list(JOIN needed ", " needed)
+list(JOIN needed ", " CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libshardmat-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${same_version}, ${needed}")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "cmake, pkg-config")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
 "Headers and libraries of Shardmat for C, C++ and Fortran, and where CMake

@@ -87,7 +87,7 @@ class Help(CliTest):
                     self.assertTrue(headings or not options(text))
 
     def test_help_all_has_every_declared_option(self):
-        shown = {option for words in WITH_TOPICS for option in re.findall(r"--[\w-]+", "\n".join(
+        shown = {option for words in (*WITH_TOPICS, ("help",)) for option in re.findall(r"--[\w-]+", "\n".join(
             line for line in self.succeed(*words, "--help-all").out.splitlines() if line.startswith("  -")))}
         declared = declared_options()
         self.assertGreater(len(declared), 100)
