@@ -49,9 +49,10 @@ class Descriptor {
 /// The folder of the program or shared library that has this code, which may have been moved since it was installed.
 std::filesystem::path own_folder() {
   Dl_info info{};
-  if (::dladdr(reinterpret_cast<void*>(&fail_start), &info) == 0) return {};
   std::error_code error;
-  return std::filesystem::absolute(info.dli_fname, error).parent_path();
+  const bool found = ::dladdr(reinterpret_cast<void*>(&fail_start), &info) != 0;
+  const std::filesystem::path file = found ? std::filesystem::canonical(info.dli_fname, error) : std::filesystem::path();
+  return file.has_parent_path() ? file.parent_path() : "/";
 }
 
 std::string find_program(const std::string& name) {

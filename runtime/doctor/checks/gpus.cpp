@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "comm/nccl/nccl_communicator.h"
 #include "comm/placement.h"
 #include "kernels/base/cuda_facts.h"
 #include "kernels/base/device.h"
@@ -47,6 +48,7 @@ Json look_at_gpus(const Viewpoint& viewpoint) {
   const char* const restricted = std::getenv("CUDA_VISIBLE_DEVICES");
   Json facts{
       {"built_with_cuda", cuda.runtime != 0}, {"built_with_nccl", built_with_nccl()}, {"on_host", gpus_on_host(files)}};
+  if (built_with_nccl() && nccl_version().empty()) facts["nccl_missing"] = nccl_version_of_build();
   if (!driver.empty()) facts["driver"] = driver;
   if (cuda.runtime != 0) facts["runtime_cuda"] = cuda.runtime;
   const int supported = viewpoint.is_real() && cuda.driver != 0 ? cuda.driver : cuda_of_driver(driver);
@@ -221,6 +223,13 @@ void judge_gpus(const Gathered& all, Findings& findings) {
   if (everywhere && all.size() > 1 && get(facts, "built_with_cuda", false) && !get(facts, "built_with_nccl", false))
     findings.push_back({"no_nccl", "this program was built without NCCL", "Several ranks cannot work on GPUs without it.",
                         "Build where NCCL is installed (libnccl-dev, or -DNCCL_ROOT=DIR)."});
+  for (int rank = 0; everywhere && all.size() > 1 && rank < all.size(); ++rank)
+    if (const std::string missing = get<std::string>(all.facts(rank, "gpus"), "nccl_missing", ""); !missing.empty()) {
+      findings.push_back({"no_nccl", fmt::format("NCCL {} or newer cannot be loaded on rank {}", missing, rank),
+                          "Several ranks cannot work on GPUs without it.",
+                          "Install it (package libnccl2), or put the folder of libnccl.so.2 into LD_LIBRARY_PATH."});
+      break;
+    }
 }
 
 void show_gpus(const Gathered& all, Rows& rows) {

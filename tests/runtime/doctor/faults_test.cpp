@@ -150,6 +150,7 @@ const std::vector<Fault>& faults() {
       {"no_peer_access", kFirstHost, {{"gpus", {{"visible", Json::array({gpu(1, Json::array()), gpu(2, Json::array())})}}}}},
       {"far_gpu", {0}, {{"numa", {{"nodes_of_cores", "1"}}}}},
       {"no_nccl", kAll, {{"gpus", {{"built_with_nccl", false}}}}},
+      {"no_nccl", {1}, {{"gpus", {{"nccl_missing", "2.28.9"}}}}},
       {"slowed_gpu",
        {0},
        {{"gpu_health",
