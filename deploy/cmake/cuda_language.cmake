@@ -64,6 +64,16 @@ enable_language(CUDA)
 find_package(CUDAToolkit 12.0 REQUIRED)
 set(SHARDMAT_HAVE_CUDA ON)
 message(STATUS "CUDA ${CUDAToolkit_VERSION}: architectures ${CMAKE_CUDA_ARCHITECTURES}")
+# The runtime, for programs that link the static libraries, also where CUDA is not installed: the package brings a copy along.
+find_package(Threads REQUIRED)
+set(SHARDMAT_CUDART_COPY ${CMAKE_INSTALL_LIBDIR}/shardmat)
+get_target_property(SHARDMAT_CUDART CUDA::cudart_static IMPORTED_LOCATION)
+get_filename_component(cudart_file ${SHARDMAT_CUDART} NAME)
+add_library(shardmat_cudart INTERFACE)
+set_target_properties(shardmat_cudart PROPERTIES EXPORT_NAME cudart)
+target_link_libraries(shardmat_cudart INTERFACE
+  $<BUILD_INTERFACE:CUDA::cudart_static> $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${SHARDMAT_CUDART_COPY}/${cudart_file}>
+  $<INSTALL_INTERFACE:Threads::Threads> ${CMAKE_DL_LIBS} rt)
 find_package(NCCL)
 if(NCCL_FOUND)
   set(SHARDMAT_HAVE_NCCL ON)

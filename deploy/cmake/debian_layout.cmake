@@ -67,6 +67,16 @@ License: Apache-2.0
  On Debian systems the text of the Apache License, version 2.0, is in
  /usr/share/common-licenses/Apache-2.0
 ")
+  if(CPACK_SHARDMAT_HAVE_CUDA)
+    file(APPEND ${docs}/copyright "
+Files: lib/shardmat/libcudart_static.a
+Copyright: NVIDIA Corporation
+License: CUDA-EULA
+ The runtime library of CUDA, in this file and in the programs, is distributed
+ under the End User License Agreement of the CUDA Toolkit, attachment A:
+ https://docs.nvidia.com/cuda/eula/
+")
+  endif()
   file(WRITE ${docs}/changelog "shardmat (${CPACK_PACKAGE_VERSION}) unstable; urgency=medium
 
   * What is new: /usr/share/doc/shardmat/deploy/CHANGELOG.md

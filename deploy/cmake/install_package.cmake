@@ -53,8 +53,11 @@ install(FILES ${pages}/zsh/_shardmat DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/si
 # What there is to read, in the folders in which the pages name each other.
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${docs} COMPONENT programs)
 foreach(folder kernels partition comm runtime tools deploy)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${docs} COMPONENT programs
-          FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${folder}/*.md ${folder}/*.svg)
+  foreach(file ${found})
+    get_filename_component(place ${file} DIRECTORY)
+    install(FILES ${PROJECT_SOURCE_DIR}/${file} DESTINATION ${docs}/${place} COMPONENT programs)
+  endforeach()
 endforeach()
 
 # Libraries.
@@ -63,6 +66,10 @@ if(TARGET shardmat_petsc)
 endif()
 install(TARGETS shardmat_kernels shardmat_partition shardmat_comm shardmat_runtime shardmat_all shardmat_hdf5
         EXPORT ShardmatTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+if(SHARDMAT_HAVE_CUDA)
+  install(TARGETS shardmat_cudart EXPORT ShardmatTargets COMPONENT development)
+  install(FILES ${SHARDMAT_CUDART} DESTINATION ${SHARDMAT_CUDART_COPY} COMPONENT development)
+endif()
 # Of its own, because projects in C and Fortran take it, which have none of what the static libraries need.
 install(TARGETS shardmat_c EXPORT ShardmatCTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT programs NAMELINK_COMPONENT development)
