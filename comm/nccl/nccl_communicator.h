@@ -19,7 +19,7 @@ namespace shardmat {
 
 /// "2.28.9", the library that is loaded; empty if there is none.
 std::string nccl_version();
-/// That of the build, the oldest that can be loaded; empty for a build without NCCL.
+/// "2.28", that of the build and the oldest that can be loaded; empty for a build without NCCL.
 std::string nccl_version_of_build();
 
 /// One NCCL communicator over the ranks of a Communicator, each on its own device. Used by one thread. When the Communicator

@@ -20,7 +20,7 @@ NcclCalls::NcclCalls() {
 #define SHARDMAT_NCCL_CALL(name) find(loaded, library, "nccl" #name, name);
   SHARDMAT_NCCL_CALL(GetVersion)
   int version = 0;
-  if (GetVersion(&version) != ncclSuccess || version < NCCL_VERSION_CODE)
+  if (GetVersion(&version) != ncclSuccess || version / 100 < NCCL_VERSION_CODE / 100)
     throw Error(
         ErrorKind::resources,
         fmt::format("the NCCL that was loaded is {}, older than {} of the build; install {} or newer, or put the folder "
@@ -40,7 +40,7 @@ const NcclCalls& nccl() {
 }
 
 bool built_with_nccl() { return true; }
-std::string nccl_version_of_build() { return version_text(NCCL_VERSION_CODE); }
+std::string nccl_version_of_build() { return fmt::format("{}.{}", NCCL_MAJOR, NCCL_MINOR); }
 
 std::string nccl_version() {
   int version = 0;
