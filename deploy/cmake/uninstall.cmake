@@ -1,5 +1,5 @@
 # cmake --build build --target uninstall: removes the files that the last `cmake --install` listed in MANIFEST, and the folders
-# that are empty then.
+# that are empty then; below /usr only those that are ours.
 if(NOT EXISTS ${MANIFEST})
   message(FATAL_ERROR "there is no ${MANIFEST}: nothing was installed from this build folder")
 endif()
@@ -21,6 +21,9 @@ while(folders)
   list(POP_FRONT folders folder)
   file(GLOB left LIST_DIRECTORIES true ${folder}/* ${folder}/.*)
   list(FILTER left EXCLUDE REGEX "/\\.\\.?$")
+  if(folder MATCHES "^/usr(/|$)" AND NOT folder MATCHES "[Ss]hardmat")
+    continue()
+  endif()
   if(IS_DIRECTORY ${folder} AND NOT left)
     file(REMOVE_RECURSE ${folder})
     get_filename_component(parent ${folder} DIRECTORY)
