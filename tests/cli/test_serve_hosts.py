@@ -20,24 +20,17 @@ from test_serve import NAMES, ServiceTest
 class HostsTest(ServiceTest):
     @classmethod
     def setUpClass(cls):
-        if not os.environ.get("TEST_HOST_NAME"):
+        if not os.environ.get("TEST_PRETENDED_HOSTS"):
             raise unittest.SkipTest("nothing can be loaded before programs with sanitizers")
         super().setUpClass()
         result = run([PROGRAM, "partition", "elasticity_bar.mtx.gz", "sorted.h5", "--parts", 3, "--sort", "global"], cls.library)
         assert result.code == OK, result
 
-    def launcher(self, ranks, of_each, also=""):
-        """Starts ranks on hosts of so many each; `also` runs on each rank before."""
-        script = self.write("as_host.sh", f"""#!/bin/sh
-rank=$OMPI_COMM_WORLD_RANK host=$((OMPI_COMM_WORLD_RANK / {of_each}))
-export PRETENDED_HOST=host$host OMPI_COMM_WORLD_LOCAL_RANK=$((rank % {of_each}))
-last=$(({ranks} - host * {of_each})); [ $last -gt {of_each} ] && last={of_each}
-export OMPI_COMM_WORLD_LOCAL_SIZE=$last LD_PRELOAD={os.environ["TEST_HOST_NAME"]}
-{also}
-exec "$@"
-""")
-        self.path(script).chmod(0o700)
-        return "--launcher", f"mpirun -n {ranks} {self.path(script)}"
+    @staticmethod
+    def launcher(ranks, of_each, *also):
+        """Starts ranks on hosts of so many each; `also`: further variables of the ranks."""
+        variables = [f"LD_PRELOAD={os.environ['TEST_PRETENDED_HOSTS']}", f"PRETENDED_HOSTS_OF={of_each}", *also]
+        return "--launcher", " ".join(["mpirun", "-n", str(ranks), "env", *variables])
 
     def over_hosts(self, ranks=4, of_each=2, **more):
         service = self.start(*self.launcher(ranks, of_each), state=f"hosts-{ranks}-{of_each}", **more)
@@ -105,7 +98,7 @@ class Losses(HostsTest):
         self.assertEqual(own & listening, set())
 
     def test_a_host_that_cannot_reach_the_front_end_is_told(self):
-        launcher = self.launcher(2, 1, "[ $rank = 1 ] && export CUT_OFF_FROM_HOST=yes")
+        launcher = self.launcher(2, 1, "CUT_OFF_RANK=1")
         service = Service(self.library, self.path("state"), "--restarts", 0, *launcher)
         self.addCleanup(service.close)
         self.assertEqual(service.process.wait(LIMIT), RANK_LOST, service.report())
