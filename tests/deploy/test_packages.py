@@ -133,6 +133,8 @@ class Packages(unittest.TestCase):
                      "/usr/share/bash-completion/completions/shardmat", "/usr/share/zsh/vendor-completions/_shardmat", "/usr/share/man/man1/shardmat.1.gz",
                      "/usr/share/shardmat/schemas/solve.schema.json", "/usr/share/shardmat/systemd/shardmat.service"):
             self.assertTrue((self.tree.root / path[1:]).is_file(), path)
+        unit = (self.tree.root / "usr/share/shardmat/systemd/shardmat.service").read_text()
+        self.assertIn("ExecStart=/usr/bin/shardmat serve ", unit)
         self.tree.run("apt-get install --yes --no-install-recommends g++ gcc cmake make pkg-config "
                       + " ".join(f"/packages/{self.packages[name].name}" for name in names[1:]))
         home = self.tree.root / "home" / "tester"
