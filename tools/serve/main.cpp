@@ -30,6 +30,7 @@
 #include "tools/serve/observe/events.h"
 #include "tools/serve/observe/metrics.h"
 #include "tools/serve/observe/supervisor.h"
+#include "tools/serve/ranks/jobs.h"
 #include "tools/serve/ranks/service.h"
 #include "tools/serve/state/state_directory.h"
 #include "tools/serve/words/config_file.h"
@@ -98,8 +99,9 @@ int run(const ServeOptions& o) {
   Doors doors(o, state);
   Metrics metrics(service);
   Events events(loop, service);
+  Jobs jobs(loop, service);
   service.on_event = [&](const ServiceEvent& event) {
-    metrics.add(event), events.publish(event);
+    metrics.add(event), events.publish(event), jobs.on_event(event);
     if (event.type == "ready") supervisor.ready();
     if (event.type == "rank_lost") supervisor.status(event.reason + "; the ranks are being started again");
   };
@@ -110,7 +112,7 @@ int run(const ServeOptions& o) {
     metrics.add(request);
     if (access_log) access_log->write(request);
   };
-  Api api(Parts{service, metrics, events}, doors.gate());
+  Api api(Parts{service, metrics, events, jobs, loop}, doors.gate());
   HttpServer server(
       loop, http_limits(o), [&](RequestHead& head) { return api.route(head); }, Api::check_again, record);
   bool draining = false, second = false;
@@ -123,7 +125,9 @@ int run(const ServeOptions& o) {
   loop.on_signals({SIGHUP}, [&] {
     doors.reload();
     server.check_rights();
-    service.drop_unowned_vectors([&](const std::string& owner) { return doors.gate().has_tenant(owner); });
+    const auto exists = [&](const std::string& owner) { return doors.gate().has_tenant(owner); };
+    jobs.drop_unowned(exists);
+    service.drop_unowned_vectors(exists);
     if (access_log) read_again("access log", [&] { access_log->reopen(); });
   });
   loop.on_signals({SIGTERM, SIGINT}, [&] {

@@ -28,7 +28,9 @@
 #include "runtime/service/engine/other_hosts.h"
 #include "runtime/service/engine/resident_matrix.h"
 #include "runtime/service/engine/resident_vectors.h"
+#include "runtime/service/engine/solves.h"
 #include "runtime/service/wire/library.h"
+#include "runtime/solvers/solver_settings.h"
 #include "runtime/source/matrix_source.h"
 
 namespace shardmat::service {
@@ -58,6 +60,7 @@ Hello hello_of(const Context& context) {
   hello.host = place.host, hello.device = place.device;
   hello.threads = context.threads();
   hello.cpus = names_of_usable_cores();
+  for (const SolverSetting& setting : solver_settings()) hello.solver_settings.push_back(setting.name);
   hello.loads_in_background = BackgroundLoad::is_possible(context);
   return hello;
 }
@@ -162,6 +165,7 @@ class Engine {
 
   AnswerKind carry_out(const Unload& unload) {
     const ContextScope scope(context_);
+    solves_.drop_all(unload.matrix);
     matrices_.erase(unload.matrix);
     trim_heap();
     return Done{};
@@ -205,6 +209,29 @@ class Engine {
   AnswerKind carry_out(const DropVector& drop) {
     const ContextScope scope(context_);
     vectors_.drop(drop);
+    return Done{};
+  }
+
+  AnswerKind carry_out(const Solve& solve) {
+    const ContextScope scope(context_);
+    return solves_.begin(solve, matrix(solve.matrix));
+  }
+
+  AnswerKind carry_out(const Slice& slice) {
+    const ContextScope scope(context_);
+    return solves_.advance(slice);
+  }
+
+  AnswerKind carry_out(const Cancel& cancel) {
+    const ContextScope scope(context_);
+    solves_.cancel(cancel);
+    return Done{};
+  }
+
+  AnswerKind carry_out(const DropSolvers&) {
+    const ContextScope scope(context_);
+    for (const auto& [number, one] : matrices_) one.matrix->drop_idle_solvers();
+    trim_heap();
     return Done{};
   }
 
@@ -282,6 +309,7 @@ class Engine {
   ResidentVectors vectors_;
   Control control_;
   Memories memories_;
+  Solves solves_{vectors_, memories_};
   const bool in_background_ = BackgroundLoad::is_possible(context_);
   std::unique_ptr<BackgroundLoad> loading_;  ///< last: its thread uses the others
 };

@@ -71,8 +71,26 @@ ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, con
     if (!faster && width > 2) break;  // two columns may take longer than twice one where four do not
   }
   keep_equal_bits();
+  if (load.solvable) {  // preconditioners are made of the rows
+    context.communicator().run_agreed([&] {
+      if (matrix_.rows() != matrix_.cols())
+        throw Error(ErrorKind::usage,
+                    fmt::format("a solver needs a square matrix; {} is {} × {}: load it without solvable", load.source,
+                                matrix_.rows(), matrix_.cols()),
+                    "solvable");
+    });
+    solvers_ = std::make_unique<ResidentSolvers>(matrix_);
+    return;
+  }
   matrix_.drop_host_rows();
   matrix_.know_nodes(nullptr);  // nothing is solved here, and the file can be closed
+}
+
+ResidentSolvers& ResidentMatrix::solvers() {
+  if (!solvers_)
+    throw AgreedError(ErrorKind::usage,
+                      "the matrix was loaded without what solvers need of it; load it again with solvable set to true");
+  return *solvers_;
 }
 
 /// Drops the products that sum rows in another order than the fastest one, and those that take no less time for a column
@@ -218,6 +236,7 @@ double ResidentMatrix::seconds_of(std::int64_t width) {
 std::int64_t ResidentMatrix::device_bytes() const {
   std::int64_t bytes = matrix_.device_bytes() + static_cast<std::int64_t>(y_.bytes());
   for (const auto& [width, product] : products_) bytes += product->device_bytes();
+  if (solvers_) bytes += solvers_->device_bytes();
   return bytes;
 }
 
@@ -231,6 +250,7 @@ Loaded ResidentMatrix::description() const {
   loaded.exchange = products_.begin()->second->exchange().name();
   loaded.widths = widths_;
   loaded.update_bytes = matrix_.map_bytes();
+  loaded.solve_bytes = solvers_ ? matrix_.host_bytes() : 0;
   loaded.x_distribution = x_rows_->number(), loaded.y_distribution = y_rows_->number();
   return loaded;
 }

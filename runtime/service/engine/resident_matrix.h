@@ -23,6 +23,7 @@
 #include "runtime/service/engine/column_transfer.h"
 #include "runtime/service/engine/memories.h"
 #include "runtime/service/engine/new_values.h"
+#include "runtime/service/engine/resident_solvers.h"
 #include "runtime/service/engine/resident_vectors.h"
 #include "runtime/service/wire/arena.h"
 #include "runtime/service/wire/command.h"
@@ -49,6 +50,15 @@ class ResidentMatrix {
   /// Not collective.
   const std::shared_ptr<const RowMap>& x_rows() const { return x_rows_; }
   const std::shared_ptr<const RowMap>& y_rows() const { return y_rows_; }
+
+  Context& context() const { return context_; }
+  ValueType type() const { return matrix_.type(); }
+  /// Throws AgreedError(usage) for a matrix that was not loaded as solvable. Not collective.
+  ResidentSolvers& solvers();
+  /// Frees the solvers that no solve uses. Not collective.
+  void drop_idle_solvers() {
+    if (solvers_) solvers_->drop_idle();
+  }
 
   /// Multiplies this rank's rows. The vectors in the arena are complete once all ranks have returned. Throws on all ranks
   /// Error(internal) for a width that has no product, and what add_block_product() throws.
@@ -96,6 +106,7 @@ class ResidentMatrix {
   std::vector<WidthTime> widths_;                              ///< of products that requests are merged to
   std::int64_t reference_ = 1;                                 ///< width of the product whose bits the others have
   Buffer y_;                                                   ///< of the widest product
+  std::unique_ptr<ResidentSolvers> solvers_;                   ///< of a solvable matrix
 };
 
 }  // namespace shardmat::service

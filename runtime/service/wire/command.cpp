@@ -82,7 +82,7 @@ template <class M, class T>
 concept OneOf = std::is_same_v<std::remove_const_t<M>, T>;
 
 void fields(OneOf<Load> auto& m, auto& f) {
-  f(m.matrix), f(m.source), f(m.type), f(m.exchange), f(m.kernel), f(m.sort), f(m.updatable);
+  f(m.matrix), f(m.source), f(m.type), f(m.exchange), f(m.kernel), f(m.sort), f(m.updatable), f(m.solvable);
 }
 void fields(OneOf<Unload> auto& m, auto& f) { f(m.matrix); }
 void fields(OneOf<Adopt> auto& m, auto& f) { f(m.matrix); }
@@ -95,6 +95,12 @@ void fields(OneOf<MakeVector> auto& m, auto& f) { f(m.vector), f(m.matrix), f(m.
 void fields(OneOf<WriteVector> auto& m, auto& f) { f(m.vector), f(m.offset); }
 void fields(OneOf<ReadVector> auto& m, auto& f) { f(m.vector), f(m.offset); }
 void fields(OneOf<DropVector> auto& m, auto& f) { f(m.vector); }
+void fields(OneOf<Solve> auto& m, auto& f) {
+  f(m.solve), f(m.matrix), f(m.vector), f(m.columns), f(m.settings), f(m.b), f(m.has_guess), f(m.guess);
+}
+void fields(OneOf<Slice> auto& m, auto& f) { f(m.solve), f(m.pauses), f(m.ends), f(m.keeps), f(m.x); }
+void fields(OneOf<Cancel> auto& m, auto& f) { f(m.solve); }
+void fields(OneOf<DropSolvers> auto&, auto&) {}
 void fields(OneOf<Attach> auto& m, auto& f) { f(m.memory), f(m.bytes); }
 void fields(OneOf<Detach> auto& m, auto& f) { f(m.memory); }
 void fields(OneOf<Invite> auto& m, auto& f) { f(m.addresses), f(m.port), f(m.greeting), f(m.secret), f(m.arena_bytes); }
@@ -102,15 +108,25 @@ void fields(OneOf<Ping> auto&, auto&) {}
 void fields(OneOf<Quit> auto&, auto&) {}
 void fields(OneOf<Hello> auto& m, auto& f) {
   f(m.version), f(m.rank), f(m.ranks), f(m.host), f(m.device), f(m.loads_in_background), f(m.threads), f(m.cpus);
-  f(m.asks_for_invite), f(m.elsewhere), f(m.secret);
+  f(m.asks_for_invite), f(m.elsewhere), f(m.secret), f(m.solver_settings);
 }
 void fields(OneOf<WidthTime> auto& m, auto& f) { f(m.width), f(m.seconds); }
 void fields(OneOf<Loaded> auto& m, auto& f) {
-  f(m.rows), f(m.cols), f(m.nnz), f(m.bytes), f(m.update_bytes), f(m.kernel), f(m.exchange), f(m.widths);
+  f(m.rows), f(m.cols), f(m.nnz), f(m.bytes), f(m.update_bytes), f(m.solve_bytes), f(m.kernel), f(m.exchange), f(m.widths);
   f(m.x_distribution), f(m.y_distribution);
 }
 void fields(OneOf<Multiplied> auto& m, auto& f) { f(m.copy_in), f(m.product), f(m.copy_out), f(m.matrix_bytes); }
 void fields(OneOf<VectorMade> auto& m, auto& f) { f(m.size), f(m.bytes), f(m.distribution), f(m.matrix_bytes); }
+void fields(OneOf<SolveBegun> auto& m, auto& f) {
+  fields(m.x, f), f(m.set_up), f(m.resident), f(m.method), f(m.preconditioner), f(m.note);
+}
+void fields(OneOf<Residual> auto& m, auto& f) { f(m.iteration), f(m.norm); }
+void fields(OneOf<SolvedColumn> auto& m, auto& f) {
+  f(m.reason), f(m.converged), f(m.iterations), f(m.norm_of_b), f(m.residual), f(m.true_residual), f(m.backward_error);
+}
+void fields(OneOf<Progress> auto& m, auto& f) {
+  f(m.pauses), f(m.seconds), f(m.residuals), f(m.ended), f(m.columns), f(m.method), f(m.preconditioner), f(m.explanation);
+}
 void fields(OneOf<Failed> auto& m, auto& f) { f(m.kind), f(m.message), f(m.missing_bytes); }
 void fields(OneOf<Done> auto&, auto&) {}
 void fields(OneOf<Alive> auto&, auto&) {}

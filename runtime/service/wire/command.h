@@ -21,7 +21,7 @@
 namespace shardmat::service {
 
 /// Front end and ranks come from one build; this catches a mix of two.
-constexpr std::uint32_t kProtocolVersion = 7;
+constexpr std::uint32_t kProtocolVersion = 8;
 
 /// Loads a matrix from the library. `matrix` is the number by which later commands name it. The answer is Loaded; of a Load
 /// in the background it is Done, and Adopt has to follow.
@@ -32,6 +32,7 @@ struct Load {
   std::string exchange = "auto", kernel = "auto";
   std::string sort = "auto";  ///< parse_local_sort()
   bool updatable = false;     ///< PutValues may follow
+  bool solvable = false;      ///< Solve may follow
   bool operator==(const Load&) const = default;
 };
 
@@ -118,6 +119,42 @@ struct DropVector {
   bool operator==(const DropVector&) const = default;
 };
 
+/// Begins to solve A·X = B on a matrix that was loaded as solvable: takes B and the first X from the arena, where their
+/// columns lie one after another in original order, and makes the solver unless the matrix has one for these settings. One
+/// solve at a time uses a solver. X becomes a vector that stays.
+struct Solve {
+  std::uint64_t solve = 0;  ///< the number by which later commands name it
+  std::uint64_t matrix = 0;
+  std::uint64_t vector = 0;  ///< number of the vector that X becomes
+  std::int64_t columns = 1;
+  std::string settings;  ///< "solver=cg rtol=1e-10": take_settings()
+  std::uint64_t b = 0;   ///< bytes from the start of the arena
+  bool has_guess = false;
+  std::uint64_t guess = 0;  ///< likewise; without a guess X begins with zeros
+  bool operator==(const Solve&) const = default;
+};
+
+/// Iterates until the solve has paused so many times more (SolveControl::pause), or has ended.
+struct Slice {
+  std::uint64_t solve = 0;
+  std::int64_t pauses = 1;
+  bool ends = false;    ///< the solve ends here, whatever it has come to
+  bool keeps = false;   ///< writes X, as far as it came, to the arena
+  std::uint64_t x = 0;  ///< where to
+  bool operator==(const Slice&) const = default;
+};
+
+/// Ends a solve and drops its vector.
+struct Cancel {
+  std::uint64_t solve = 0;
+  bool operator==(const Cancel&) const = default;
+};
+
+/// Frees the solvers of all matrices that no solve uses.
+struct DropSolvers {
+  bool operator==(const DropSolvers&) const = default;
+};
+
 /// Maps the memory that a client shares with the service, so that places may name it. Its descriptor comes with the message.
 struct Attach {
   std::uint64_t memory = 0;  ///< the number by which later commands name it
@@ -154,7 +191,7 @@ struct Quit {
 struct Command {
   std::uint64_t number = 0;
   std::variant<Load, Unload, Multiply, Ping, Quit, PutValues, DropValues, MakeVector, WriteVector, ReadVector, DropVector,
-               Attach, Detach, Adopt, Invite>
+               Attach, Detach, Adopt, Invite, Solve, Slice, Cancel, DropSolvers>
       what;
   bool operator==(const Command&) const = default;
 };
@@ -165,11 +202,12 @@ struct Hello {
   std::int32_t rank = 0, ranks = 1;
   std::string host, device;
   bool loads_in_background = false;
-  std::int32_t threads = 1;      ///< host threads of the rank
-  std::string cpus;              ///< numbers of the cores that it may use, as "0-3,8"
-  bool asks_for_invite = false;  ///< ranks on other hosts follow
-  bool elsewhere = false;        ///< on another host than the front end
-  std::string secret;            ///< Invite::secret, if elsewhere
+  std::int32_t threads = 1;                  ///< host threads of the rank
+  std::string cpus;                          ///< numbers of the cores that it may use, as "0-3,8"
+  bool asks_for_invite = false;              ///< ranks on other hosts follow
+  bool elsewhere = false;                    ///< on another host than the front end
+  std::string secret;                        ///< Invite::secret, if elsewhere
+  std::vector<std::string> solver_settings;  ///< names that Solve::settings may have
   bool operator==(const Hello&) const = default;
 };
 
@@ -184,6 +222,7 @@ struct Loaded {
   std::int64_t rows = 0, cols = 0, nnz = 0;
   std::int64_t bytes = 0;         ///< of this rank's device: the matrix, and X and Y of every width
   std::int64_t update_bytes = 0;  ///< of them: what keeps the matrix updatable
+  std::int64_t solve_bytes = 0;   ///< rows in host memory that keep it solvable, beside what products take
   std::string kernel, exchange;   ///< of this rank
   std::vector<WidthTime> widths;  ///< by width; the same on all ranks
   /// How x and y are distributed. Vectors with equal numbers are distributed alike; the same on all ranks.
@@ -206,6 +245,41 @@ struct VectorMade {
   bool operator==(const VectorMade&) const = default;
 };
 
+/// The answer to Solve.
+struct SolveBegun {
+  VectorMade x;
+  double set_up = 0;      ///< seconds in which the solver was made or refreshed
+  bool resident = false;  ///< the matrix had it
+  std::string method, preconditioner, note;
+  bool operator==(const SolveBegun&) const = default;
+};
+
+struct Residual {
+  std::int64_t iteration = 0;
+  double norm = 0;  ///< of the residual; the largest of all columns
+  bool operator==(const Residual&) const = default;
+};
+
+struct SolvedColumn {
+  std::string reason;  ///< "converged_rtol", as in the reports of shardmat solve
+  bool converged = false;
+  std::int64_t iterations = 0;
+  double norm_of_b = 0, residual = 0, true_residual = 0, backward_error = 0;
+  bool operator==(const SolvedColumn&) const = default;
+};
+
+/// The answer to Slice.
+struct Progress {
+  std::int64_t pauses = 0;
+  double seconds = 0;
+  std::vector<Residual> residuals;  ///< since the last slice; of rank 0 alone
+  bool ended = false;
+  std::vector<SolvedColumn> columns;   ///< once it has ended
+  std::string method, preconditioner;  ///< that ended it; "auto" may have tried others before
+  std::string explanation;             ///< of the first column that did not converge
+  bool operator==(const Progress&) const = default;
+};
+
 /// The command failed alike on all ranks, and changed nothing.
 struct Failed {
   ErrorKind kind = ErrorKind::internal;
@@ -226,7 +300,7 @@ struct Alive {
 
 struct Answer {
   std::uint64_t number = 0;  ///< of the command; 0 for Hello
-  std::variant<Hello, Loaded, Multiplied, Failed, Done, Alive, VectorMade> what;
+  std::variant<Hello, Loaded, Multiplied, Failed, Done, Alive, VectorMade, SolveBegun, Progress> what;
   bool operator==(const Answer&) const = default;
 };
 

@@ -429,6 +429,8 @@ void SolveLoop::iterate() {
       monitor_.look_without_history(stream_);  // on the host a small copy within it
       if (true_residual_) note_true_residuals(taken);
       if (!goes_on()) break;
+      pause();
+      if (interrupted_) break;
     }
     method_.finish_cycle(taken, stream_);
   };
@@ -441,7 +443,7 @@ void SolveLoop::iterate() {
   const std::int64_t usual = preconditioner_.usual_iterations();
   const std::int64_t at_once = usual > 0 && usual <= kFewIterations ? 1 : kIterationsAGraph;
   const std::int64_t cycles = records && goes_on() ? std::max<std::int64_t>(1, at_once / cycle) : 1;
-  if (records && goes_on()) {
+  if (records && goes_on() && !interrupted_) {
     graph.emplace(stream_, [&] {
       for (std::int64_t i = 0; i < cycles; ++i) run_cycle();
     });
@@ -453,10 +455,11 @@ void SolveLoop::iterate() {
     const Timer timer;
     std::int64_t launched = 0;
     const std::int64_t most = std::min(launches, launches_until_pauses(cycles * cycle));
-    while (launched < most && (!looks_often || goes_on())) {
+    while (launched < most && !interrupted_ && (!looks_often || goes_on())) {
       if (graph) graph->launch(stream_);
       else run_cycle();
       ++launched;
+      if (!looks_often) pause();
     }
     look();
     find_pauses();
@@ -474,8 +477,12 @@ std::int64_t SolveLoop::launches_until_look(double seconds_a_launch, double seco
   const auto wanted = static_cast<std::int64_t>(seconds / std::max(seconds_a_launch, 1e-9));
   std::int64_t votes[2] = {control_.stop && control_.stop() ? -1 : 0, std::clamp<std::int64_t>(wanted, 1, fit)};
   product_.matrix().context().communicator().all_reduce(std::span<std::int64_t>(votes), Reduction::min);
-  interrupted_ = votes[0] < 0;
+  interrupted_ = interrupted_ || votes[0] < 0;
   return votes[1];
+}
+
+void SolveLoop::pause() {
+  if (control_.pause && !control_.pause()) interrupted_ = true;
 }
 
 void SolveLoop::take_history() {

@@ -101,6 +101,8 @@ class SolveLoop {
   void take_history();
   void call_monitor(std::int64_t before, std::int64_t now) const;
   void report_progress() const;
+  /// Lets other work in between.
+  void pause();
   bool goes_on() const;
   std::vector<double> to_host(const double* values) const;
 

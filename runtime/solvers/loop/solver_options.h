@@ -71,6 +71,10 @@ struct SolveControl {
   std::function<void(std::int64_t iterations, const DistributedVector& x)> watch;
   /// Asked on every rank now and then; true on any rank ends the solve.
   std::function<bool()> stop;
+  /// Called on every rank after each iteration, on a GPU after each launch of some. It may do other work of the same ranks
+  /// meanwhile, and come back much later: x, the matrix and the solver must not change. False ends the solve. The same on
+  /// all ranks.
+  std::function<bool()> pause;
 };
 
 /// Estimates of the extreme eigenvalues of M·A, or of its extreme singular values.

@@ -8,22 +8,27 @@ namespace shardmat::serve {
 
 class Metrics;
 class Events;
+class Jobs;
 
 /// What routes work with. It outlives them and their jobs.
 struct Parts {
   Service& service;
   Metrics& metrics;
   Events& events;
+  Jobs& jobs;
+  EventLoop& loop;
 };
 
 void add_health_routes(Routes& routes, const Parts& parts);
+void add_job_routes(Routes& routes, const Parts& parts);
 void add_matrix_routes(Routes& routes, const Parts& parts);
 void add_memory_routes(Routes& routes, const Parts& parts);
 void add_observe_routes(Routes& routes, const Parts& parts);
 void add_v2_routes(Routes& routes, const Parts& parts);
 void add_vector_routes(Routes& routes, const Parts& parts);
 
-constexpr void (*kRouteGroups[])(Routes&, const Parts&) = {add_health_routes,  add_matrix_routes, add_memory_routes,
-                                                           add_observe_routes, add_v2_routes,     add_vector_routes};
+constexpr void (*kRouteGroups[])(Routes&, const Parts&) = {add_health_routes, add_job_routes,     add_matrix_routes,
+                                                           add_memory_routes, add_observe_routes, add_v2_routes,
+                                                           add_vector_routes};
 
 }  // namespace shardmat::serve

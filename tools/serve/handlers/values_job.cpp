@@ -23,6 +23,15 @@ namespace {
 constexpr std::uint64_t kPartOfArena = 4, kLargestPiece = std::uint64_t{64} << 20;
 constexpr double kRetrySeconds = 0.2;
 
+/// A solve needs the same values from its first iteration to its last.
+std::optional<Problem> why_kept(const Matrix& matrix) {
+  if (matrix.jobs == 0) return std::nullopt;
+  return make_problem(
+      409, "solving",
+      fmt::format("a job solves with the values that {} has; wait until it has ended, or cancel it", matrix.wanted.name),
+      kRetrySeconds);
+}
+
 /// New values on their way to the ranks. It lives until the ranks have taken or dropped them, also if the client leaves.
 struct Upload {
   Service& service;
@@ -64,6 +73,7 @@ struct Upload {
     const Matrix* there = find();
     if (there == nullptr)
       return make_problem(404, "no_matrix", fmt::format("{} was unloaded or replaced while its values came", name));
+    if (auto solving = why_kept(*there)) return solving;
     if (there->upload == number && number != 0) return check_generation(*there, wanted_generation);
     return make_problem(503, "rank_lost", "the ranks were started again while the values came; send them again",
                         kRetrySeconds);
@@ -191,6 +201,7 @@ std::optional<Problem> check_request(const Service& service, const Matrix* matri
   if (matrix == nullptr) return make_problem(404, "no_matrix", fmt::format("there is no matrix {}", call.matrix));
   if (matrix->state == MatrixState::failed)
     return make_problem(409, "failed", fmt::format("{} failed: {}", call.matrix, matrix->reason));
+  if (auto solving = why_kept(*matrix)) return solving;
   if (matrix->state == MatrixState::loading)
     return make_problem(409, "loading", fmt::format("{} is being loaded", call.matrix));
   if (!matrix->wanted.updatable)

@@ -83,9 +83,9 @@ class VectorJob final : public Job {
   std::shared_ptr<int> alive_ = std::make_shared<int>();
 };
 
-Accepted accept(Service& service, const Call& call, bool writes) {
+Accepted accept(Service& service, const Call& call, const std::string& id, bool writes) {
   if (auto problem = service.why_not_running()) return problem_reply(std::move(*problem));
-  auto found = service.vectors().find(call.parameters.front(), call.rights());
+  auto found = service.vectors().find(id, call.rights());
   if (auto* problem = std::get_if<Problem>(&found)) return problem_reply(std::move(*problem));
   const Vector& vector = *std::get<const Vector*>(found);
   if (auto problem = writes ? check_content_type(call.head) : std::nullopt) return problem_reply(std::move(*problem));
@@ -104,7 +104,8 @@ Accepted accept(Service& service, const Call& call, bool writes) {
 
 }  // namespace
 
-Accepted accept_write(Service& service, const Call& call) { return accept(service, call, true); }
-Accepted accept_read(Service& service, const Call& call) { return accept(service, call, false); }
+Accepted accept_write(Service& service, const Call& call) { return accept(service, call, call.parameters.front(), true); }
+Accepted accept_read(Service& service, const Call& call) { return accept(service, call, call.parameters.front(), false); }
+Accepted accept_read(Service& service, const Call& call, const std::string& id) { return accept(service, call, id, false); }
 
 }  // namespace shardmat::serve

@@ -12,5 +12,7 @@ namespace shardmat::serve {
 /// They take room for the vector, or say why not. The jobs must not outlive the service.
 Accepted accept_write(Service& service, const Call& call);
 Accepted accept_read(Service& service, const Call& call);
+/// The same of a vector that the path does not name.
+Accepted accept_read(Service& service, const Call& call, const std::string& id);
 
 }  // namespace shardmat::serve

@@ -26,6 +26,11 @@ json data_of(const ServiceEvent& event) {
   if (!event.matrix.empty()) data["name"] = event.matrix;
   if (!event.state.empty()) data["state"] = event.state;
   if (event.rank >= 0) data["rank"] = event.rank;
+  if (!event.job.empty()) {
+    data["matrix"] = data["name"];
+    data.erase("name");
+    data["job"] = event.job, data["iteration"] = event.iteration, data["residual"] = event.residual;
+  }
   if (event.end && event.end->signal != 0) data["signal"] = event.end->signal;
   else if (event.end) data["exit_code"] = event.end->exit_code;
   if (!event.reason.empty()) data["reason"] = event.reason;
@@ -52,7 +57,8 @@ void Events::publish(const ServiceEvent& event) {
   for (const Listening& one : std::exchange(listening_, {})) {
     const auto stream = one.stream.lock();
     if (!stream || !stream->is_open()) continue;
-    if (event.matrix.empty() || one.rights->may_use(event.matrix)) stream->push(text);
+    const bool theirs = event.job.empty() || one.rights->is_owner() || one.rights->tenant() == event.owner;
+    if (theirs && (event.matrix.empty() || one.rights->may_use(event.matrix))) stream->push(text);
     listening_.push_back(one);
   }
 }

@@ -61,11 +61,12 @@ void Metrics::add(const RequestRecord& request) {
 }
 
 void Metrics::add(const FinishedProduct& product) {
+  for (const auto& [client, seconds] : product.client_seconds) client_seconds_[client] += seconds;
+  if (product.columns == 0) return;
   PerMatrix& mine = per_matrix(label_of(product.matrix));
   ++mine.totals.products;
   mine.batch_columns.add(static_cast<double>(product.columns));
   mine.product_seconds.add(product.seconds.product);
-  for (const auto& [client, seconds] : product.client_seconds) client_seconds_[client] += seconds;
   copied_in_ += product.x_bytes, copied_out_ += product.y_bytes;
 }
 

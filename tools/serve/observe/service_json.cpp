@@ -59,6 +59,7 @@ json to_json(const Matrix& matrix) {
   if (!matrix.is_loaded()) return one;
   one["generation"] = matrix.generation;
   one["updatable"] = matrix.wanted.updatable;
+  one["solvable"] = matrix.wanted.solvable;
   const service::Loaded& shape = matrix.shape();
   one["rows"] = shape.rows, one["cols"] = shape.cols, one["nnz"] = shape.nnz;
   one["exchange"] = shape.exchange;
@@ -67,8 +68,12 @@ json to_json(const Matrix& matrix) {
   for (const service::WidthTime& width : shape.widths)
     one["widths"].push_back({{"columns", width.width}, {"seconds", width.seconds}});
   for (const service::Loaded& rank : matrix.ranks)
-    one["ranks"].push_back({{"kernel", rank.kernel}, {"device_bytes", rank.bytes}, {"update_bytes", rank.update_bytes}});
+    one["ranks"].push_back({{"kernel", rank.kernel},
+                            {"device_bytes", rank.bytes},
+                            {"update_bytes", rank.update_bytes},
+                            {"solve_bytes", rank.solve_bytes}});
   one["waiting"] = matrix.queue.size();
+  one["jobs"] = matrix.jobs;
   if (matrix.next) one["replacement"] = to_json(*matrix.next);
   return one;
 }
@@ -152,10 +157,10 @@ WantedMatrix parse_load(const std::string& name, std::string_view body) {
   const json value = parse_json(body, R"({"source": "bar.h5"})");
   const auto fail = [](const std::string& why) { throw Error(ErrorKind::input, why); };
   for (const auto& [key, field] : value.items()) {
-    const bool is_flag = key == "updatable" || key == "pinned";
+    const bool is_flag = key == "updatable" || key == "solvable" || key == "pinned";
     if (key != "source" && key != "type" && key != "kernel" && key != "exchange" && key != "sort" && !is_flag)
-      fail(fmt::format("there is no field \"{}\"; there are source, type, kernel, exchange, sort, updatable and pinned",
-                       key));
+      fail(fmt::format(
+          "there is no field \"{}\"; there are source, type, kernel, exchange, sort, updatable, solvable and pinned", key));
     if (is_flag && !field.is_boolean()) fail(fmt::format("{} must be true or false", key));
     if (!is_flag && !field.is_string()) fail(fmt::format("{} must be a string", key));
   }
@@ -166,7 +171,8 @@ WantedMatrix parse_load(const std::string& name, std::string_view body) {
   for (const auto& [key, text] :
        {std::pair("kernel", &wanted.kernel), {"exchange", &wanted.exchange}, {"sort", &wanted.sort}})
     *text = value.value(key, *text);
-  wanted.updatable = value.value("updatable", false), wanted.pinned = value.value("pinned", false);
+  wanted.updatable = value.value("updatable", false), wanted.solvable = value.value("solvable", false);
+  wanted.pinned = value.value("pinned", false);
   return wanted;
 }
 

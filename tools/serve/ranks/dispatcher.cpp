@@ -142,6 +142,17 @@ std::variant<std::uint64_t, Problem> Dispatcher::add(Matrix& matrix, std::shared
   return number;
 }
 
+void Dispatcher::add_slice(Matrix& matrix, const std::shared_ptr<LongWork>& work, const Client& client, Priority priority) {
+  auto request = std::make_shared<MultiplyRequest>();
+  request->matrix = matrix.id, request->client = client, request->priority = priority;
+  request->block = true, request->work = work, request->arrived = now();
+  request->done = [work](const MultiplyResult& result) { work->take({}, result.problem); };
+  matrix.queue.add({++last_request_, 1, request->arrived, request->deadline, true, client, priority});
+  claims_.add(last_request_, claims_of(*request));
+  requests_.emplace(last_request_, std::move(request));
+  pump();
+}
+
 void Dispatcher::watch_deadline(double deadline) {
   if (deadline >= next_deadline_) return;
   next_deadline_ = deadline;
@@ -182,7 +193,7 @@ Matrix* Dispatcher::find(std::uint64_t matrix) const {
 
 bool Dispatcher::is_idle(const Matrix& matrix) const {
   const bool multiplied = !product_.requests.empty() && product_.requests.front()->matrix == matrix.id;
-  return !multiplied && !backlog_.has(matrix.id) && matrix.queue.empty();
+  return !multiplied && !backlog_.has(matrix.id) && matrix.queue.empty() && matrix.jobs == 0;
 }
 
 void Dispatcher::retire(std::unique_ptr<Matrix> matrix) {
@@ -193,7 +204,7 @@ void Dispatcher::retire(std::unique_ptr<Matrix> matrix) {
 void Dispatcher::unload_retired() {
   for (std::size_t i = 0; i < retired_.size();) {
     const Matrix& matrix = *retired_[i];
-    if (!matrix.queue.empty()) {
+    if (!matrix.queue.empty() || matrix.jobs > 0) {
       ++i;
       continue;
     }
@@ -376,6 +387,7 @@ Dispatcher::UnderWay Dispatcher::next_requests(Matrix& matrix, double time) {
 void Dispatcher::send_product(Matrix& matrix) {
   UnderWay product = next_requests(matrix, now());
   if (product.requests.empty()) return;
+  if (product.requests.front()->work) return send_slice(std::move(product));
   service::Multiply multiply;
   multiply.matrix = matrix.id;
   matrix.last_used = product.started;
@@ -393,6 +405,32 @@ void Dispatcher::send_product(Matrix& matrix) {
   const bool was_lone = std::exchange(lone_, product_.requests.size() == 1);
   if (was_lone && lone_) ranks_.await_without_sleep(merged.seconds);
   ranks_.send(std::move(multiply), merged.seconds, [this](const std::vector<Answer>& answers) { finish_product(answers); });
+}
+
+void Dispatcher::send_slice(UnderWay slice) {
+  LongWork& work = *slice.requests.front()->work;
+  slice.expected = work.expected_seconds();
+  if (Matrix* matrix = find(slice.requests.front()->matrix)) matrix->last_used = slice.started;
+  product_ = std::move(slice);
+  lone_ = false;
+  set_busy(true);
+  ranks_.send(work.next_command(), 0, [this](const std::vector<Answer>& answers) { finish_slice(answers); });
+}
+
+void Dispatcher::finish_slice(const std::vector<Answer>& answers) {
+  set_busy(false);
+  const UnderWay done = std::exchange(product_, {});
+  const double seconds = now() - done.started;
+  schedule_.settle(done.charges, seconds);
+  MultiplyRequest& request = *done.requests.front();
+  request.done = nullptr;
+  if (on_product) {
+    FinishedProduct slice;
+    slice.client_seconds[request.client.name] = seconds;
+    on_product(slice);
+  }
+  request.work->take(answers, problem_of(answers));
+  pump();
 }
 
 void Dispatcher::finish_product(const std::vector<Answer>& answers) {

@@ -38,10 +38,10 @@ struct MultiplyResult {
   service::Multiplied seconds;  ///< of the slowest rank in each part
 };
 
-/// A product that the ranks have carried out.
+/// A product that the ranks have carried out, or a slice of long work.
 struct FinishedProduct {
   std::string matrix;
-  std::int64_t columns = 0;  ///< of requests
+  std::int64_t columns = 0;  ///< of requests; 0: a slice
   std::uint64_t x_bytes = 0, y_bytes = 0;
   service::Multiplied seconds;                   ///< of the slowest rank in each part
   std::map<std::string, double> client_seconds;  ///< in which the ranks were busy, by the client's share of the columns
@@ -49,6 +49,19 @@ struct FinishedProduct {
 
 /// For statistics of a request of so many columns.
 ProductTimes times_of(const MultiplyResult& result, std::int64_t columns);
+
+/// Work that takes many commands. They are slices: each is in the queue of its matrix as a product of its own, so that the
+/// products of others come in between.
+class LongWork {
+ public:
+  virtual ~LongWork() = default;
+  /// Called when the slice's turn has come.
+  virtual decltype(service::Command::what) next_command() = 0;
+  /// Seconds of this command.
+  virtual double expected_seconds() const = 0;
+  /// The ranks have answered; or the slice ends with a problem, with answers or without.
+  virtual void take(const std::vector<service::Answer>& answers, const std::optional<Problem>& problem) = 0;
+};
 
 struct MultiplyRequest {
   std::uint64_t matrix = 0;
@@ -67,6 +80,7 @@ struct MultiplyRequest {
   /// All columns, one after another. The y that beta is for follows x, and becomes the result; then `y` is null.
   std::unique_ptr<ArenaSpace::Lease> x, y;
   double deadline = std::numeric_limits<double>::infinity();
+  std::shared_ptr<LongWork> work;                   ///< in place of a product: its next slice
   double arrived = 0;                               ///< set by add()
   std::unique_ptr<Backlog::Entry> waits;            ///< set by admit(), until the product begins
   std::function<void(const MultiplyResult&)> done;  ///< empty once the client has left
@@ -106,11 +120,15 @@ class Dispatcher {
   /// Puts a request in line whose body is complete and returns its number; or the problem, if its deadline has passed. The
   /// request is then not kept. REQUIRES: it was let in.
   std::variant<std::uint64_t, Problem> add(Matrix& matrix, std::shared_ptr<MultiplyRequest> request);
+  /// Puts the next slice of long work in line.
+  void add_slice(Matrix& matrix, const std::shared_ptr<LongWork>& work, const Client& client, Priority priority);
   /// The client has left. The arena keeps the vectors of a product that is under way.
   void cancel(std::uint64_t request);
 
   /// Takes over a matrix whose place another one has taken: what was asked for before is multiplied, then it is unloaded.
   void retire(std::unique_ptr<Matrix> matrix);
+  /// The one with this number, also if another has taken its name; null if it is gone.
+  Matrix* matrix(std::uint64_t number) const { return find(number); }
   /// True if nobody waits for the matrix, and the ranks do not multiply it.
   bool is_idle(const Matrix& matrix) const;
 
@@ -151,6 +169,8 @@ class Dispatcher {
   void send_task(Task task);
   void send(decltype(service::Command::what) what, Finished finished, int descriptor = -1);
   void send_product(Matrix& matrix);
+  void send_slice(UnderWay slice);
+  void finish_slice(const std::vector<service::Answer>& answers);
   UnderWay next_requests(Matrix& matrix, double time);
   void finish_product(const std::vector<service::Answer>& answers);
   double waiting_seconds(const Backlog::Work& work) const;

@@ -41,6 +41,8 @@ struct Matrix {
   double last_used = 0;                ///< when it was loaded or last multiplied
   double failed_at = 0;                ///< when its load failed
   int losses = 0;                      ///< of ranks while it was being loaded, since it was loaded last
+  int jobs = 0;                        ///< that the ranks have begun, or are about to
+  bool has_solvers = false;            ///< the ranks may keep some that nobody uses
   WidthTable widths;
   RequestQueue queue;
   std::unique_ptr<Matrix> next;  ///< is being loaded to take its place, or could not be

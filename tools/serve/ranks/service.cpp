@@ -24,7 +24,7 @@ RankOptions rank_options(const ServiceOptions& options, const StateDirectory& st
 bool is_same(const WantedMatrix& wanted, const WantedMatrix& there) {
   const bool exchange = wanted.exchange == "auto" || wanted.exchange == there.exchange;
   return exchange && wanted.source == there.source && wanted.type == there.type && wanted.kernel == there.kernel &&
-         wanted.sort == there.sort && wanted.updatable == there.updatable;
+         wanted.sort == there.sort && wanted.updatable == there.updatable && wanted.solvable == there.solvable;
 }
 
 bool is_loading(const Matrix& matrix) {
@@ -283,18 +283,19 @@ void Service::send_load(Matrix& matrix, Loaded loaded) {
     return;
   }
   const WantedMatrix& wanted = matrix.wanted;
-  dispatcher_.command(
-      service::Load{matrix.id, wanted.source, wanted.type, wanted.exchange, wanted.kernel, wanted.sort, wanted.updatable},
-      [this, name = wanted.name, id = matrix.id, loaded = std::move(loaded)](const std::vector<service::Answer>& answers,
-                                                                             std::optional<Problem> problem) {
-        Matrix* there = find(name, id);
-        if (there != nullptr && !answers.empty()) {
-          if (problem && make_room(*there, problem->missing_bytes)) return send_load(*there, loaded);
-          if (problem && !problem->missing_bytes.empty()) problem = no_room(*problem, *there);
-          take_loaded(*there, answers, problem);
-        }
-        if (loaded) loaded(problem);
-      });
+  dispatcher_.command(service::Load{matrix.id, wanted.source, wanted.type, wanted.exchange, wanted.kernel, wanted.sort,
+                                    wanted.updatable, wanted.solvable},
+                      [this, name = wanted.name, id = matrix.id, loaded = std::move(loaded)](
+                          const std::vector<service::Answer>& answers, std::optional<Problem> problem) {
+                        Matrix* there = find(name, id);
+                        if (there != nullptr && !answers.empty()) {
+                          if (problem && !problem->missing_bytes.empty() && drop_solvers()) return send_load(*there, loaded);
+                          if (problem && make_room(*there, problem->missing_bytes)) return send_load(*there, loaded);
+                          if (problem && !problem->missing_bytes.empty()) problem = no_room(*problem, *there);
+                          take_loaded(*there, answers, problem);
+                        }
+                        if (loaded) loaded(problem);
+                      });
 }
 
 /// New values are on the ranks alone, so a matrix that has some stays.
@@ -327,6 +328,14 @@ bool Service::make_room(const Matrix& incoming, const std::vector<std::int64_t>&
   }
   if (!evicted.empty()) remember();
   return !evicted.empty();
+}
+
+/// Solvers go before matrices. False if there are none.
+bool Service::drop_solvers() {
+  bool some = false;
+  for (const auto& [name, matrix] : matrices_) some = std::exchange(matrix->has_solvers, false) || some;
+  if (some) dispatcher_.command(service::DropSolvers{}, [](const auto&, const auto&) {});
+  return some;
 }
 
 Problem Service::no_room(Problem problem, const Matrix& incoming) const {

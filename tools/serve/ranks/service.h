@@ -37,12 +37,16 @@ struct ServiceOptions {
   Merging merging = Merging::on;
 };
 
-/// Something that happened: "rank_lost", "ready" (all ranks and matrices are there), or "matrix" with its new state.
+/// Something that happened: "rank_lost", "ready" (all ranks and matrices are there), "matrix" or "job" with its new state.
 struct ServiceEvent {
   std::string type;
   std::string matrix, state, reason;
   int rank = -1;
   std::optional<ProcessEnd> end = {};  ///< of the rank's process, if it is known
+  /// Of "job": its id and owner, and how far it came.
+  std::string job = {}, owner = {};
+  std::int64_t iteration = 0;
+  double residual = 0;
 };
 
 class Service {
@@ -145,6 +149,7 @@ class Service {
   bool is_next(const Matrix& matrix) const;
   std::vector<Matrix*> evictable(const Matrix& incoming) const;
   bool make_room(const Matrix& incoming, const std::vector<std::int64_t>& missing);
+  bool drop_solvers();
   Problem no_room(Problem problem, const Matrix& incoming) const;
   void replace(std::unique_ptr<Matrix>& place);
   void take_loaded(Matrix& matrix, const std::vector<service::Answer>& answers, const std::optional<Problem>& problem);

@@ -97,7 +97,8 @@ std::vector<WantedMatrix> StateDirectory::read_matrices() const {
     for (const auto& one : json.at("matrices"))
       matrices.push_back({one.at("name"), one.at("source"), parse_type(one.at("type").get<std::string>()).value(),
                           one.at("exchange"), one.value("kernel", "auto"), one.value("sort", "auto"),
-                          one.value("updatable", false), one.value("has_new_values", false), one.value("pinned", false)});
+                          one.value("updatable", false), one.value("solvable", false), one.value("has_new_values", false),
+                          one.value("pinned", false)});
   } catch (const std::exception& error) {
     throw Error(ErrorKind::input,
                 fmt::format("{}: this is not what the service wrote ({}); remove the file to start without "
@@ -117,6 +118,7 @@ void StateDirectory::write_matrices(const std::vector<WantedMatrix>& matrices) c
                     {"kernel", one.kernel},
                     {"sort", one.sort},
                     {"updatable", one.updatable},
+                    {"solvable", one.solvable},
                     {"has_new_values", one.has_new_values},
                     {"pinned", one.pinned}});
   const fs::path file = path_ / kMatrices, temporary = path_ / ".matrices.json.tmp";

@@ -23,6 +23,7 @@ struct WantedMatrix {
   std::string kernel = "auto";    ///< as asked for
   std::string sort = "auto";      ///< of the rows of a part: "auto" as the file says, "none" or "local"
   bool updatable = false;         ///< keeps memory for new values
+  bool solvable = false;          ///< keeps what solvers need
   bool has_new_values = false;    ///< its values are no longer those of the file
   bool pinned = false;            ///< not unloaded to make room for others
   bool operator==(const WantedMatrix&) const = default;

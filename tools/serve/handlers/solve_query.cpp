@@ -1,0 +1,82 @@
+#include "tools/serve/handlers/solve_query.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "kernels/base/error.h"
+#include "tools/serve/http/names.h"
+#include "tools/serve/observe/service_json.h"
+
+namespace shardmat::serve {
+namespace {
+
+/// Reads a parameter that is no setting of solvers. Returns what is wrong with it, or nothing.
+std::string read_parameter(const std::string& key, const std::string& value, SolveQuery& query) {
+  if (key == "k") {
+    const auto columns = parse_whole(value);
+    if (!columns || *columns < 1 || *columns > 256) return "k must be a whole number from 1 to 256";
+    query.columns = *columns;
+  } else if (key == "type") {
+    query.type = value;
+  } else if (key == "b" || key == "x0") {
+    if (value.empty())
+      return key == "b" ? "b must be the id of a vector, as POST /v1/vectors gives it"
+                        : "x0 must be the id of a vector or of a job";
+    (key == "b" ? query.b : query.x0) = value;
+  } else if (key == "wait" || key == "limit") {
+    const auto seconds = parse_number(value);
+    if (!seconds || *seconds < 0 || (key == "limit" && *seconds == 0))
+      return fmt::format("{} must be a number of seconds {} 0", key, key == "wait" ? "from" : "above");
+    (key == "wait" ? query.wait_seconds : query.limit_seconds) = *seconds;
+  } else if (key == "keep") {
+    if (value != "0" && value != "1") return "keep must be 0 or 1";
+    query.keeps = value == "1";
+  } else {
+    query.priority = parse_priority(value);
+    if (!query.priority) return "priority must be high, normal or low";
+  }
+  return {};
+}
+
+constexpr std::string_view kParameters[] = {"k", "type", "b", "x0", "wait", "limit", "keep", "priority"};
+
+}  // namespace
+
+std::variant<Problem, SolveQuery> read_solve_query(const std::map<std::string, std::string>& pairs,
+                                                   std::span<const std::string> settings) {
+  SolveQuery query;
+  const auto wrong = [](std::string text) { return make_problem(400, "malformed", std::move(text)); };
+  for (const auto& [key, value] : pairs) {
+    const std::string name = key == "method" ? "solver" : key;
+    if (std::find(std::begin(kParameters), std::end(kParameters), key) != std::end(kParameters)) {
+      if (std::string text = read_parameter(key, value, query); !text.empty()) return wrong(std::move(text));
+      continue;
+    }
+    if (std::find(settings.begin(), settings.end(), name) == settings.end())
+      return wrong(fmt::format("there is no parameter \"{}\"; there are {}, method, and the settings of solvers: {}", key,
+                               fmt::join(kParameters, ", "), fmt::join(settings, ", ")));
+    if (value.empty() || value.find_first_of(" ,=") != std::string::npos)
+      return wrong(fmt::format("{} has no such value", key));
+    if (key == "method" && pairs.contains("solver")) return wrong("method and solver are one thing too much");
+    query.settings += fmt::format("{}{}={}", query.settings.empty() ? "" : " ", name, value);
+  }
+  return query;
+}
+
+std::map<std::string, std::string> pairs_of_json(std::string_view text) {
+  const auto value = parse_json(text, R"({"b": "vec-…", "method": "cg", "rtol": 1e-8})");
+  std::map<std::string, std::string> pairs;
+  for (const auto& [key, field] : value.items()) {
+    if (field.is_string()) pairs[key] = field.get<std::string>();
+    else if (field.is_boolean()) pairs[key] = field.get<bool>() ? "1" : "0";
+    else if (field.is_number()) pairs[key] = field.dump();
+    else throw Error(ErrorKind::input, fmt::format("{} must be a string, a number, true or false", key));
+  }
+  return pairs;
+}
+
+}  // namespace shardmat::serve

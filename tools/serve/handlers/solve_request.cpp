@@ -1,0 +1,284 @@
+#include "tools/serve/handlers/solve_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/base/error.h"
+#include "tools/serve/gate/gate.h"
+#include "tools/serve/handlers/arriving_body.h"
+#include "tools/serve/handlers/request_space.h"
+#include "tools/serve/handlers/solve_query.h"
+#include "tools/serve/handlers/text_job.h"
+#include "tools/serve/observe/job_json.h"
+#include "tools/serve/observe/service_json.h"
+#include "tools/serve/ranks/generation.h"
+#include "tools/serve/words/value_names.h"
+
+namespace shardmat::serve {
+namespace {
+
+constexpr const char* kJson = "application/json";
+
+/// All that a request needs. Its vectors may go while its body comes.
+struct Prepared {
+  std::shared_ptr<SolveJob> job;
+  SolveQuery query;
+  Room b_room, x_room;
+};
+
+/// The vector with this id, which may be that of a job, if it fits.
+std::variant<Problem, const Vector*> find_vector(const std::string& id, const Service& service, const Jobs& jobs,
+                                                 const Matrix& matrix, const Rights& rights) {
+  if (auto problem = Gate::check_rights(rights, Scope::vectors, "")) return std::move(*problem);
+  std::string vector_id = id;
+  if (id.starts_with("job-")) {
+    auto job = jobs.find(id, rights);
+    if (auto* problem = std::get_if<Problem>(&job)) return std::move(*problem);
+    if (!std::get<1>(job)->has_result) return make_problem(409, "no_result", fmt::format("{} has no x", id));
+    vector_id = std::get<1>(job)->result.id;
+  }
+  auto found = service.vectors().find(vector_id, rights);
+  if (auto* problem = std::get_if<Problem>(&found)) return std::move(*problem);
+  const Vector* vector = std::get<const Vector*>(found);
+  if (vector->type != matrix.wanted.type)
+    return make_problem(422, "wrong_type",
+                        fmt::format("{} is of type {}, but {} of type {}", id, type_name(vector->type), matrix.wanted.name,
+                                    type_name(matrix.wanted.type)));
+  if (vector->size != matrix.shape().rows)
+    return make_problem(
+        422, "wrong_length",
+        fmt::format("{} has {} entries, but {} has {} rows", id, vector->size, matrix.wanted.name, matrix.shape().rows));
+  return vector;
+}
+
+std::variant<Problem, const Matrix*> solvable_matrix(const Service& service, const std::string& name) {
+  const auto usable = usable_matrix(service, name);
+  if (const auto* problem = std::get_if<Problem>(&usable)) return *problem;
+  const Matrix* matrix = std::get<const Matrix*>(usable);
+  if (matrix->wanted.solvable) return matrix;
+  return make_problem(409, "not_solvable",
+                      fmt::format("{} was loaded without what solvers need of it; load it with \"solvable\": true", name));
+}
+
+/// Checks the request against what is there now, and finds its vectors and columns.
+struct Fit {
+  const Vector *b = nullptr, *x0 = nullptr;
+  std::int64_t columns = 1;
+};
+std::variant<Problem, Fit> fit(const SolveQuery& query, const Service& service, const Jobs& jobs, const Matrix& matrix,
+                               const Rights& rights) {
+  if (auto problem = check_type(query.type, matrix.wanted.type, matrix.wanted.name)) return std::move(*problem);
+  Fit all;
+  for (const auto& [id, vector] : {std::pair(&query.b, &all.b), {&query.x0, &all.x0}}) {
+    if (id->empty()) continue;
+    auto found = find_vector(*id, service, jobs, matrix, rights);
+    if (auto* problem = std::get_if<Problem>(&found)) return std::move(*problem);
+    *vector = std::get<const Vector*>(found);
+  }
+  all.columns = query.columns.value_or(all.b != nullptr ? all.b->columns : all.x0 != nullptr ? all.x0->columns : 1);
+  for (const Vector* vector : {all.b, all.x0})
+    if (vector != nullptr && vector->columns != all.columns)
+      return make_problem(422, "wrong_columns",
+                          fmt::format("{} has {} columns, but the solve {}", vector->id, vector->columns, all.columns));
+  return all;
+}
+
+/// Rooms are reserved; nothing is held yet.
+std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const std::string& name, SolveQuery query,
+                                        const SharedRights& rights, std::optional<Priority> priority) {
+  auto usable = solvable_matrix(service, name);
+  if (auto* problem = std::get_if<Problem>(&usable)) return std::move(*problem);
+  const Matrix& matrix = *std::get<const Matrix*>(usable);
+  auto fits = fit(query, service, jobs, matrix, *rights);
+  if (auto* problem = std::get_if<Problem>(&fits)) return std::move(*problem);
+  auto made = jobs.make(rights);
+  if (auto* problem = std::get_if<Problem>(&made)) return std::move(*problem);
+  Prepared prepared{std::get<1>(std::move(made)), std::move(query), nullptr, nullptr};
+  SolveJob& job = *prepared.job;
+  job.matrix = name, job.settings = prepared.query.settings, job.limit_seconds = prepared.query.limit_seconds;
+  job.columns = std::get<Fit>(fits).columns, job.type = matrix.wanted.type;
+  job.rows = static_cast<std::uint64_t>(matrix.shape().rows);
+  MultiplyRequest client;
+  if (auto problem = set_client(client, *rights, prepared.query.priority ? prepared.query.priority : priority))
+    return std::move(*problem);
+  job.client = client.client, job.priority = client.priority;
+  if (auto problem = check_arena(service, 2 * job.bytes(), "b and x need")) return std::move(*problem);
+  if (auto problem = check_token_memory(*rights, 3 * job.bytes())) return std::move(*problem);
+  job.result.charge = std::make_shared<TokenMemory::Charge>(service.token_memory(), rights, TokenMemory::Kind::vectors);
+  if (!job.result.charge->raise(job.bytes()))
+    return make_problem(507, "token_memory",
+                        fmt::format("x has {} bytes, and the vectors and requests of this token hold as many as it may have "
+                                    "(memory_bytes in the token file); delete vectors or jobs",
+                                    job.bytes()));
+  for (Room* room : {&prepared.b_room, &prepared.x_room}) {
+    auto reserved = reserve_room(service, rights, job.bytes());
+    if (auto* problem = std::get_if<Problem>(&reserved)) return std::move(*problem);
+    *room = std::get<Room>(std::move(reserved));
+  }
+  return prepared;
+}
+
+double largest_share(const SolveJob& job) {
+  double share = 0;
+  for (const service::SolvedColumn& column : job.solved())
+    if (column.norm_of_b > 0) share = std::max(share, column.true_residual / column.norm_of_b);
+  return share;
+}
+
+/// Of a job that has ended; `x` is where the ranks have written it.
+Reply answer_of(Service& service, const SolveJob& job, const std::shared_ptr<ArenaSpace::Lease>& x) {
+  Reply reply;
+  if (job.state() == JobState::done) {
+    reply.content_type = "application/octet-stream";
+    reply.bytes = service.arena().at(x->offset(), job.bytes());
+    reply.owner = x;
+    reply.fields = {
+        {"Shardmat-Shape", job.columns == 1 ? std::to_string(job.rows) : fmt::format("{},{}", job.columns, job.rows)},
+        {"Shardmat-Type", std::string(type_name(job.type))},
+        {"Shardmat-Iterations", std::to_string(job.iterations())},
+        {"Shardmat-Residual", fmt::format("{:.3e}", largest_share(job))}};
+  } else {
+    reply = problem_reply(job.problem().value_or(make_problem(409, "cancelled", "the job was cancelled")));
+  }
+  reply.fields.push_back(generation_field(job.generation));
+  reply.fields.emplace_back("Shardmat-Job", job.id);
+  return reply;
+}
+
+/// Puts the job in line, and answers when it has ended or the wait is over. If the client leaves before, the job ends, too.
+class Submission {
+ public:
+  Submission(EventLoop& loop, Service& service, Jobs& jobs) : loop_(loop), service_(service), jobs_(jobs), alarm_(loop) {}
+  ~Submission() {
+    if (waits_) waits_->cancel();
+  }
+  Submission(const Submission&) = delete;
+  Submission& operator=(const Submission&) = delete;
+
+  void start(Prepared& prepared, const SharedRights& rights, std::function<void(Reply)> done) {
+    const std::shared_ptr<SolveJob> job = prepared.job;
+    auto usable = solvable_matrix(service_, job->matrix);
+    if (auto* problem = std::get_if<Problem>(&usable)) return done(problem_reply(std::move(*problem)));
+    const Matrix& matrix = *std::get<const Matrix*>(usable);
+    auto fits = fit(prepared.query, service_, jobs_, matrix, *rights);
+    if (auto* problem = std::get_if<Problem>(&fits)) return done(problem_reply(std::move(*problem)));
+    if (static_cast<std::uint64_t>(matrix.shape().rows) != job->rows || matrix.wanted.type != job->type ||
+        std::get<Fit>(fits).columns != job->columns)
+      return done(problem_reply(409, "changed", fmt::format("{} has another shape or type now", job->matrix)));
+    for (Room* room : {&prepared.b_room, &prepared.x_room})
+      if (auto problem = hold_room(service_, *room, job->bytes(), job->bytes(), (*room)->held()))
+        return done(problem_reply(std::move(*problem)));
+    job->b = std::move(prepared.b_room), job->x = std::move(prepared.x_room);
+    const std::shared_ptr<ArenaSpace::Lease> x = job->x;
+    jobs_.add(job, std::get<Fit>(fits).b, std::get<Fit>(fits).x0);
+    if (prepared.query.wait_seconds == 0) return done(accepted(*job));
+    waits_ = job;
+    done_ = std::move(done);
+    job->when_ended([this, weak = std::weak_ptr(alive_), job, x, keeps = prepared.query.keeps] {
+      if (weak.expired()) return;
+      waits_.reset(), alarm_.cancel();
+      Reply reply = answer_of(service_, *job, x);
+      if (job->state() == JobState::done && !keeps) loop_.post([&jobs = jobs_, job] { jobs.erase(*job); });
+      if (done_) std::exchange(done_, nullptr)(std::move(reply));
+    });
+    if (!waits_) return;
+    alarm_.start(prepared.query.wait_seconds, [this] {
+      const auto goes_on = std::exchange(waits_, nullptr);
+      if (done_) std::exchange(done_, nullptr)(accepted(*goes_on));
+    });
+  }
+
+ private:
+  static Reply accepted(const SolveJob& job) {
+    Reply reply = json_reply(202, to_json(job, true));
+    reply.fields.emplace_back("Location", "/v1/jobs/" + job.id);
+    return reply;
+  }
+
+  EventLoop& loop_;
+  Service& service_;
+  Jobs& jobs_;
+  Alarm alarm_;
+  std::shared_ptr<SolveJob> waits_;  ///< null once it was answered
+  std::function<void(Reply)> done_;
+  std::shared_ptr<int> alive_ = std::make_shared<int>();
+};
+
+/// b is the body, or a vector.
+class SolveRequest final : public Job {
+ public:
+  SolveRequest(EventLoop& loop, Service& service, Jobs& jobs, Prepared prepared, SharedRights rights)
+      : prepared_(std::move(prepared)),
+        rights_(std::move(rights)),
+        submission_(loop, service, jobs),
+        body_(service, prepared_.b_room, prepared_.query.b.empty() ? prepared_.job->bytes() : 0) {}
+
+  std::span<std::byte> body() override { return body_.piece(); }
+  std::uint64_t rest() const override { return body_.rest(); }
+  void take_piece(Next next) override { next(body_.take_piece()); }
+  void start(std::function<void(Reply)> done) override { submission_.start(prepared_, rights_, std::move(done)); }
+
+ private:
+  Prepared prepared_;
+  SharedRights rights_;
+  Submission submission_;
+  ArrivingBody body_;
+};
+
+std::vector<std::string> names_of_settings(const Service& service) {
+  const auto hellos = service.ranks().hellos();
+  return hellos.empty() ? std::vector<std::string>() : hellos.front().solver_settings;
+}
+
+/// The parameters are the body.
+Accepted accept_json(EventLoop& loop, Service& service, Jobs& jobs, const Call& call, std::optional<Priority> priority) {
+  if (!call.target.query.empty())
+    return problem_reply(400, "malformed", "the parameters are in the query or in a body of JSON, not in both");
+  const auto submission = std::make_shared<Submission>(loop, service, jobs);
+  const auto prepared = std::make_shared<Prepared>();
+  return take_text(call, [&service, &jobs, submission, prepared, priority, name = call.matrix, rights = call.head.rights](
+                             std::string_view body, const std::function<void(Reply)>& done) {
+    try {
+      auto query = read_solve_query(pairs_of_json(body), names_of_settings(service));
+      if (auto* problem = std::get_if<Problem>(&query)) return done(problem_reply(std::move(*problem)));
+      if (std::get<SolveQuery>(query).b.empty())
+        return done(
+            problem_reply(400, "malformed", "b is missing: the id of a vector. Raw numbers are a body of their own"));
+      auto made = prepare(service, jobs, name, std::get<SolveQuery>(std::move(query)), rights, priority);
+      if (auto* problem = std::get_if<Problem>(&made)) return done(problem_reply(std::move(*problem)));
+      *prepared = std::get<Prepared>(std::move(made));
+      submission->start(*prepared, rights, done);
+    } catch (const Error& error) {
+      done(problem_reply(400, "malformed", error.what()));
+    }
+  });
+}
+
+}  // namespace
+
+Accepted accept_solve(EventLoop& loop, Service& service, Jobs& jobs, const Call& call) {
+  auto priority = wanted_priority(call.head);
+  if (auto* problem = std::get_if<Problem>(&priority)) return problem_reply(std::move(*problem));
+  if (auto problem = service.why_no_new_work()) return problem_reply(std::move(*problem));
+  if (call.head.field("Content-Type") == kJson) return accept_json(loop, service, jobs, call, std::get<0>(priority));
+  if (auto problem = check_content_type(call.head)) return problem_reply(std::move(*problem));
+  auto query = read_solve_query(call.target.query, names_of_settings(service));
+  if (auto* problem = std::get_if<Problem>(&query)) return problem_reply(std::move(*problem));
+  auto prepared =
+      prepare(service, jobs, call.matrix, std::get<SolveQuery>(std::move(query)), call.head.rights, std::get<0>(priority));
+  if (auto* problem = std::get_if<Problem>(&prepared)) return problem_reply(std::move(*problem));
+  Prepared& all = std::get<Prepared>(prepared);
+  const std::uint64_t wanted = all.query.b.empty() ? all.job->bytes() : 0;
+  if (call.head.content_length != wanted)
+    return problem_reply(
+        422, "wrong_length",
+        fmt::format("the body has {} bytes, but this solve takes {}{}", call.head.content_length, wanted,
+                    wanted == 0 ? ": b is a vector"
+                                : fmt::format(": b with {} column{} of {} numbers of type {}", all.job->columns,
+                                              all.job->columns == 1 ? "" : "s", all.job->rows, type_name(all.job->type))));
+  return std::make_unique<SolveRequest>(loop, service, jobs, std::move(all), call.head.rights);
+}
+
+}  // namespace shardmat::serve

@@ -1,0 +1,12 @@
+// Jobs as JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "tools/serve/ranks/solve_job.h"
+
+namespace shardmat::serve {
+
+nlohmann::ordered_json to_json(const SolveJob& job, bool with_history);
+
+}  // namespace shardmat::serve

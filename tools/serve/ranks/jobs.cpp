@@ -1,0 +1,213 @@
+#include "tools/serve/ranks/jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/base/error.h"
+#include "tools/serve/words/problem.h"
+
+namespace shardmat::serve {
+namespace {
+
+/// Of one tenant: jobs that have not ended, and those that have.
+constexpr std::ptrdiff_t kMostWaiting = 64, kMostEnded = 64;
+/// Seconds between events about the progress of a job, and until a job that waits for new values is looked at again.
+constexpr double kTellSeconds = 0.25, kLookAgainSeconds = 0.02;
+
+Problem not_there(const std::string& id) { return make_problem(404, "no_job", fmt::format("there is no job {}", id)); }
+
+/// Why the job can never begin on this matrix; nothing if it can, now or later.
+std::optional<Problem> why_never(const SolveJob& job, const Matrix* matrix) {
+  if (matrix == nullptr || matrix->state == MatrixState::unloaded)
+    return make_problem(404, "no_matrix", fmt::format("{} was unloaded before the job began", job.matrix));
+  if (matrix->state == MatrixState::failed)
+    return make_problem(409, "failed", fmt::format("{} could not be loaded: {}", job.matrix, matrix->reason));
+  if (matrix->state == MatrixState::values_lost)
+    return make_problem(410, "values_lost",
+                        fmt::format("the new values of {} were lost when the ranks were started again", job.matrix));
+  if (matrix->state != MatrixState::ready) return std::nullopt;
+  const service::Loaded& shape = matrix->shape();
+  if (static_cast<std::uint64_t>(shape.rows) == job.rows && shape.rows == shape.cols && matrix->wanted.type == job.type)
+    return std::nullopt;
+  return make_problem(409, "changed", fmt::format("{} has another shape or type now; ask for it again", job.matrix));
+}
+
+}  // namespace
+
+std::variant<Problem, std::shared_ptr<SolveJob>> Jobs::make(const std::shared_ptr<const Rights>& rights) {
+  const auto waiting = std::count_if(jobs_.begin(), jobs_.end(), [&](const auto& one) {
+    return !one.second->ended() && one.second->result.owner == rights->tenant();
+  });
+  if (waiting >= kMostWaiting)
+    return make_problem(429, "too_many_jobs", fmt::format("{} jobs wait or run; wait until some have ended", waiting), 1);
+  auto job = std::make_shared<SolveJob>(
+      loop_, SolveJob::Actions{[this](SolveJob& one) { changed(one); }, [this](SolveJob& one) { slice(one); },
+                               [this](SolveJob& one) { left_ranks(one); }});
+  try {
+    job->result.id = new_vector_id();
+  } catch (const Error& error) {
+    return make_problem(507, "no_disk", error.what());
+  }
+  job->id = "job" + job->result.id.substr(3);
+  job->number = ++last_job_;
+  job->rights = rights;
+  job->result.owner = rights->tenant();
+  return job;
+}
+
+void Jobs::add(const std::shared_ptr<SolveJob>& job, const Vector* b, const Vector* guess) {
+  job->result.matrix = job->matrix, job->result.columns = job->columns, job->result.type = job->type;
+  jobs_[job->number] = job;
+  job->arrive();
+  job->inputs = (b != nullptr ? 1 : 0) + (guess != nullptr ? 1 : 0);
+  if (guess != nullptr) job->has_guess = true;
+  changed(*job);
+  if (b != nullptr) read(job, *b, job->b->offset());
+  if (guess != nullptr) read(job, *guess, job->x->offset());
+  start_next();
+}
+
+void Jobs::read(const std::shared_ptr<SolveJob>& job, const Vector& vector, std::uint64_t offset) {
+  const auto check = [this, job]() -> std::optional<Problem> {
+    return job->ended() ? std::optional(not_there(job->id)) : service_.why_not_running();
+  };
+  const auto finished = [this, job, keep = std::pair(job->b, job->x)](const auto&, const std::optional<Problem>& problem) {
+    if (problem) return job->fail(*problem);
+    --job->inputs;
+    start_next();
+  };
+  service_.dispatcher().add(
+      {service::ReadVector{vector.number, offset}, {{Claim::Kind::vector, vector.number, false}}, check, finished});
+}
+
+std::variant<Problem, std::shared_ptr<SolveJob>> Jobs::find(const std::string& id, const Rights& rights) const {
+  for (const auto& [number, job] : jobs_)
+    if (job->id == id && job->result.is_owned_by(rights) && rights.may_use(job->matrix)) return job;
+  return not_there(id);
+}
+
+/// Of clients with jobs that are due, the one goes first whose last one began the longest ago.
+std::vector<std::shared_ptr<SolveJob>> Jobs::due() const {
+  std::vector<std::shared_ptr<SolveJob>> due;
+  for (const auto& [number, job] : jobs_)
+    if (job->is_due()) due.push_back(job);
+  const auto last_start = [&](const SolveJob& job) {
+    const auto found = last_starts_.find(job.client.name);
+    return found == last_starts_.end() ? 0 : found->second;
+  };
+  std::stable_sort(due.begin(), due.end(), [&](const auto& a, const auto& b) {
+    return std::pair(a->priority, last_start(*a)) < std::pair(b->priority, last_start(*b));
+  });
+  return due;
+}
+
+void Jobs::start_next() {
+  if (service_.why_not_running()) return;
+  for (bool again = true; again;) {
+    const auto waiting = due();
+    again = std::any_of(waiting.begin(), waiting.end(), [&](const auto& job) { return job->is_due() && start(job); });
+  }
+}
+
+/// False if it must wait, or has failed.
+bool Jobs::start(const std::shared_ptr<SolveJob>& job) {
+  Matrix* matrix = service_.find(job->matrix);
+  if (const auto problem = why_never(*job, matrix)) {
+    job->fail(*problem);
+    return false;
+  }
+  if (matrix->state != MatrixState::ready) return false;
+  if (matrix->upload != 0) {
+    later_.start(kLookAgainSeconds, [this] { start_next(); });
+    return false;
+  }
+  job->matrix_id = matrix->id, job->generation = matrix->generation;
+  for (const auto& [number, other] : jobs_)
+    if (other->state() == JobState::running && other->shares_solver_with(*job)) return false;
+  std::uint64_t vector = 0;
+  try {
+    vector = service_.numbers().next();
+  } catch (const Error& error) {
+    job->fail(make_problem(507, "no_disk", error.what()));
+    return false;
+  }
+  ++matrix->jobs;
+  last_starts_[job->client.name] = ++last_solve_;
+  job->begin(last_solve_, vector);
+  slice(*job);
+  return true;
+}
+
+void Jobs::slice(SolveJob& job) {
+  Matrix* matrix = service_.dispatcher().matrix(job.matrix_id);
+  if (matrix == nullptr) return job.fail(make_problem(404, "no_matrix", fmt::format("{} was unloaded", job.matrix)));
+  const auto& ranks = job.begun().x;
+  if (ranks.matrix_bytes != 0) matrix->has_solvers = true;
+  service_.dispatcher().add_slice(*matrix, job.shared_from_this(), job.client, job.priority);
+}
+
+void Jobs::left_ranks(SolveJob& job) {
+  if (Matrix* matrix = service_.dispatcher().matrix(job.matrix_id)) {
+    --matrix->jobs;
+    matrix->has_solvers = true;
+  }
+  loop_.post([this] { start_next(); });  // not here: the dispatcher may be at work
+}
+
+void Jobs::changed(SolveJob& job) {
+  double& told = told_[job.id];
+  if (job.state() == JobState::running && now() - told < kTellSeconds) return;
+  told = now();
+  if (job.ended()) {
+    told_.erase(job.id);
+    job.b.reset(), job.x.reset();
+    if (job.has_result) {
+      if (job.rights->is_revoked()) service_.drop_vector(job.result.number, nullptr);
+      else service_.vectors().add(job.result);
+    } else {
+      job.result.charge.reset();
+    }
+    drop_oldest(job.result.owner);
+  }
+  if (!service_.on_event) return;
+  ServiceEvent event{"job", job.matrix, state_name(job.state()), job.problem() ? job.problem()->text : ""};
+  event.job = job.id, event.owner = job.result.owner;
+  event.iteration = job.iterations(), event.residual = job.residual();
+  service_.on_event(event);
+}
+
+void Jobs::erase(const SolveJob& job) {
+  const std::uint64_t vector = job.result.number;
+  if (job.has_result) {
+    const auto& all = service_.vectors().all();
+    if (const auto found = all.find(vector); found != all.end()) {
+      if (found->second.lost) service_.vectors().erase_lost(job.result.id);
+      else service_.drop_vector(vector, nullptr);
+    }
+  }
+  jobs_.erase(job.number);
+}
+
+void Jobs::drop_oldest(const std::string& owner) {
+  std::vector<std::shared_ptr<SolveJob>> ended;
+  for (const auto& [number, job] : jobs_)
+    if (job->ended() && job->result.owner == owner) ended.push_back(job);
+  for (std::ptrdiff_t i = 0; i < std::ssize(ended) - kMostEnded; ++i) erase(*ended[static_cast<std::size_t>(i)]);
+}
+
+void Jobs::drop_unowned(const std::function<bool(const std::string& owner)>& exists) {
+  std::vector<std::shared_ptr<SolveJob>> gone;
+  for (const auto& [number, job] : jobs_)
+    if (!exists(job->result.owner)) gone.push_back(job);
+  for (const auto& job : gone) job->when_ended([this, job] { loop_.post([this, job] { erase(*job); }); });
+  for (const auto& job : gone)
+    if (!job->ended()) job->cancel();
+}
+
+void Jobs::on_event(const ServiceEvent& event) {
+  if (event.type == "ready" || event.type == "matrix") loop_.post([this] { start_next(); });
+}
+
+}  // namespace shardmat::serve
