@@ -21,6 +21,7 @@
 #include "tools/cli/report_option.h"
 #include "tools/cli/write_report.h"
 #include "tools/cli/write_text.h"
+#include "tools/client/client_jobs.h"
 #include "tools/client/client_service.h"
 #include "tools/client/client_vectors.h"
 
@@ -34,7 +35,7 @@ struct Options : ServiceAddress {
   std::int64_t rhs = 1;
   double alpha = 1, beta = 0;
   std::string kernel = "auto", exchange = "auto", sort = "auto";
-  bool force = false, updatable = false, pinned = false;
+  bool force = false, updatable = false, solvable = false, pinned = false;
 };
 
 std::string path_of(const std::string& name) { return "/v1/matrices/" + name; }
@@ -85,8 +86,8 @@ void warn(const json& answer) {
 int load(const Options& o) {
   HttpClient client = connect(o);
   const std::string body =
-      json{{"source", o.source}, {"type", o.type},           {"kernel", o.kernel}, {"exchange", o.exchange},
-           {"sort", o.sort},     {"updatable", o.updatable}, {"pinned", o.pinned}}
+      json{{"source", o.source}, {"type", o.type},           {"kernel", o.kernel},     {"exchange", o.exchange},
+           {"sort", o.sort},     {"updatable", o.updatable}, {"solvable", o.solvable}, {"pinned", o.pinned}}
           .dump();
   const HttpReply reply = ask(client, "POST", path_of(o.name) + "/load?wait=1", std::as_bytes(std::span(body)));
   const json loaded = json::parse(reply.text());
@@ -139,7 +140,7 @@ int status(const Options& o) {
 /// One line of text about an event.
 std::string text_of(const std::string& event, const json& data) {
   std::string text = event;
-  for (const char* key : {"name", "state", "reason"})
+  for (const char* key : {"name", "job", "state", "reason"})
     if (data.contains(key)) text += (key == std::string("reason") ? ": " : " ") + data[key].get<std::string>();
   if (data.contains("rank")) text += fmt::format(" (rank {})", data["rank"].get<int>());
   for (const json& matrix : data.value("matrices", json::array()))
@@ -242,7 +243,7 @@ CommandLine add_one(const CommandLine& client, const std::string& name, const st
 }  // namespace
 
 std::function<int()> add_client(const CommandLine& program) {
-  const CommandLine app = program.add_subcommand("client", "Ask a running service to load and multiply matrices");
+  const CommandLine app = program.add_subcommand("client", "Ask a running service to load, multiply and solve");
   app.require_subcommand();
   auto o = std::make_shared<Options>();
   const CommandLine load_app = add_one(app, "load", "Load a matrix from the service's library and wait for it", *o);
@@ -265,6 +266,8 @@ std::function<int()> add_client(const CommandLine& program) {
       ->check(one_of({"auto", "none", "local"}))
       ->capture_default_str();
   load_app.in(Topic::machine).add_flag("--updatable", o->updatable, "keep memory for new values (put-values)");
+  load_app.in(Topic::machine)
+      .add_flag("--solvable", o->solvable, "keep the rows in host memory, of which solvers are made (solve)");
   load_app.in(Topic::machine)
       .add_flag("--pinned", o->pinned, "keep the matrix when the service needs memory for other matrices");
   const CommandLine values_app = add_one(app, "put-values", "Give a matrix the values of a file", *o);
@@ -302,14 +305,16 @@ std::function<int()> add_client(const CommandLine& program) {
   add_json_option(status_app, o->json);
   const CommandLine watch_app =
       add_one(app, "watch", "Print what happens to ranks and matrices, a line each, until Ctrl-C", *o);
-  const std::vector<ClientCommand> vectors = add_client_vectors(app);
+  std::vector<ClientCommand> others = add_client_vectors(app);
+  for (const ClientCommand& one : add_client_jobs(app)) others.push_back(one);
   app.footer(
       "\nExamples:\n  shardmat client load bar bar.h5\n  shardmat client multiply bar x.npy y.npy\n"
       "  shardmat client put-values bar new.npy\n  shardmat client status --json\n"
+      "  shardmat client load --solvable bar bar.h5\n  shardmat client solve bar b.npy x.npy --preconditioner multigrid\n"
       "  shardmat client make-vector bar\n  shardmat client put-vector ID x.npy\n");
   return [=] {
     require_single_process("client");
-    for (const ClientCommand& one : vectors)
+    for (const ClientCommand& one : others)
       if (one.app.parsed()) return one.run();
     return load_app.parsed()       ? load(*o)
            : unload_app.parsed()   ? unload(*o)

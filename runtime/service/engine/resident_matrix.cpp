@@ -236,7 +236,6 @@ double ResidentMatrix::seconds_of(std::int64_t width) {
 std::int64_t ResidentMatrix::device_bytes() const {
   std::int64_t bytes = matrix_.device_bytes() + static_cast<std::int64_t>(y_.bytes());
   for (const auto& [width, product] : products_) bytes += product->device_bytes();
-  if (solvers_) bytes += solvers_->device_bytes();
   return bytes;
 }
 

@@ -67,7 +67,7 @@ SolveBegun Solves::begin(const Solve& command, ResidentMatrix& matrix) {
     solvers.release(use.solver);
     throw;
   }
-  begun.x.matrix_bytes = matrix.description().bytes;
+  begun.solver_bytes = solvers.device_bytes();
   begun.method = use.solver->options().solver, begun.preconditioner = use.solver->options().preconditioner;
   begun.note = use.solver->preconditioner().describe();
   running_[command.solve] = {command.matrix, command.vector, &matrix,

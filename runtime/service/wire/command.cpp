@@ -118,7 +118,7 @@ void fields(OneOf<Loaded> auto& m, auto& f) {
 void fields(OneOf<Multiplied> auto& m, auto& f) { f(m.copy_in), f(m.product), f(m.copy_out), f(m.matrix_bytes); }
 void fields(OneOf<VectorMade> auto& m, auto& f) { f(m.size), f(m.bytes), f(m.distribution), f(m.matrix_bytes); }
 void fields(OneOf<SolveBegun> auto& m, auto& f) {
-  fields(m.x, f), f(m.set_up), f(m.resident), f(m.method), f(m.preconditioner), f(m.note);
+  fields(m.x, f), f(m.solver_bytes), f(m.set_up), f(m.resident), f(m.method), f(m.preconditioner), f(m.note);
 }
 void fields(OneOf<Residual> auto& m, auto& f) { f(m.iteration), f(m.norm); }
 void fields(OneOf<SolvedColumn> auto& m, auto& f) {

@@ -248,8 +248,9 @@ struct VectorMade {
 /// The answer to Solve.
 struct SolveBegun {
   VectorMade x;
-  double set_up = 0;      ///< seconds in which the solver was made or refreshed
-  bool resident = false;  ///< the matrix had it
+  std::int64_t solver_bytes = 0;  ///< of this rank's device: all solvers of the matrix, beside Loaded::bytes
+  double set_up = 0;              ///< seconds in which the solver was made or refreshed
+  bool resident = false;          ///< the matrix had it
   std::string method, preconditioner, note;
   bool operator==(const SolveBegun&) const = default;
 };

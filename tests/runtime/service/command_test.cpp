@@ -44,7 +44,7 @@ std::vector<Answer> all_answers() {
       {4, Done{}},
       {5, Alive{}},
       {6, VectorMade{12, 96, 2, 1000}},
-      {7, SolveBegun{{12, 96, 2, 1000}, 0.5, true, "cg", "multigrid", "3 levels"}},
+      {7, SolveBegun{{12, 96, 2, 1000}, 77, 0.5, true, "cg", "multigrid", "3 levels"}},
       {8,
        Progress{
            12, 0.25, {{1, 2.5}, {2, 0.5}}, true, {{"converged_rtol", true, 2, 4, 0.5, 0.5, 1e-9}}, "cg", "jacobi", "why"}}};

@@ -67,11 +67,15 @@ json to_json(const Matrix& matrix) {
   one["batch_invariant"] = true;
   for (const service::WidthTime& width : shape.widths)
     one["widths"].push_back({{"columns", width.width}, {"seconds", width.seconds}});
-  for (const service::Loaded& rank : matrix.ranks)
+  for (std::size_t i = 0; i < matrix.ranks.size(); ++i) {
+    const service::Loaded& rank = matrix.ranks[i];
+    const std::int64_t solvers = i < matrix.solver_bytes.size() ? matrix.solver_bytes[i] : 0;
     one["ranks"].push_back({{"kernel", rank.kernel},
-                            {"device_bytes", rank.bytes},
+                            {"device_bytes", rank.bytes + solvers},
                             {"update_bytes", rank.update_bytes},
-                            {"solve_bytes", rank.solve_bytes}});
+                            {"solve_bytes", rank.solve_bytes},
+                            {"solver_bytes", solvers}});
+  }
   one["waiting"] = matrix.queue.size();
   one["jobs"] = matrix.jobs;
   if (matrix.next) one["replacement"] = to_json(*matrix.next);

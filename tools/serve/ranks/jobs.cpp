@@ -143,16 +143,12 @@ bool Jobs::start(const std::shared_ptr<SolveJob>& job) {
 void Jobs::slice(SolveJob& job) {
   Matrix* matrix = service_.dispatcher().matrix(job.matrix_id);
   if (matrix == nullptr) return job.fail(make_problem(404, "no_matrix", fmt::format("{} was unloaded", job.matrix)));
-  const auto& ranks = job.begun().x;
-  if (ranks.matrix_bytes != 0) matrix->has_solvers = true;
+  if (!job.solver_bytes.empty()) matrix->solver_bytes = std::exchange(job.solver_bytes, {});
   service_.dispatcher().add_slice(*matrix, job.shared_from_this(), job.client, job.priority);
 }
 
 void Jobs::left_ranks(SolveJob& job) {
-  if (Matrix* matrix = service_.dispatcher().matrix(job.matrix_id)) {
-    --matrix->jobs;
-    matrix->has_solvers = true;
-  }
+  if (Matrix* matrix = service_.dispatcher().matrix(job.matrix_id)) --matrix->jobs;
   loop_.post([this] { start_next(); });  // not here: the dispatcher may be at work
 }
 

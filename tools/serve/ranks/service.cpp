@@ -192,6 +192,7 @@ void Service::on_lost(const RankLoss& loss) {
     const MatrixState before = matrix->state;
     if (matrix->is_loaded()) matrix->state = MatrixState::loading;
     matrix->upload = 0;
+    matrix->solver_bytes.clear();
     lose_load(*matrix, loss);
     if (matrix->next) lose_load(*matrix->next, loss);
     if (matrix->state != before) tell(*matrix);
@@ -318,7 +319,7 @@ bool Service::make_room(const Matrix& incoming, const std::vector<std::int64_t>&
   for (Matrix* matrix : evicted) {
     matrix->state = MatrixState::unloaded;
     matrix->reason = "evicted: another matrix needed its memory";  // whose name not everybody may know
-    matrix->ranks.clear();
+    matrix->ranks.clear(), matrix->solver_bytes.clear();
     matrix->next.reset();  // one that failed
     matrix->kept = false;
     log_line(fmt::format("{} is unloaded: {} needs its memory, and lacks {}", matrix->wanted.name, incoming.wanted.name,
@@ -333,7 +334,8 @@ bool Service::make_room(const Matrix& incoming, const std::vector<std::int64_t>&
 /// Solvers go before matrices. False if there are none.
 bool Service::drop_solvers() {
   bool some = false;
-  for (const auto& [name, matrix] : matrices_) some = std::exchange(matrix->has_solvers, false) || some;
+  for (const auto& [name, matrix] : matrices_)
+    if (matrix->jobs == 0 && !std::exchange(matrix->solver_bytes, {}).empty()) some = true;
   if (some) dispatcher_.command(service::DropSolvers{}, [](const auto&, const auto&) {});
   return some;
 }

@@ -71,14 +71,20 @@ decltype(service::Command::what) SolveJob::next_command() {
 
 void SolveJob::take(const std::vector<service::Answer>& answers, const std::optional<Problem>& problem) {
   if (ended()) return;
-  if (problem) return lose(*problem);
+  if (problem) {
+    Problem named = *problem;
+    if (named.code == "bad_matrix") named.code = "bad_job";
+    return lose(named);
+  }
   if (std::holds_alternative<service::SolveBegun>(answers.front().what)) {
     begun_ = std::get<service::SolveBegun>(answers.front().what);
     has_begun_ = true;
     result.distribution = begun_.x.distribution, result.size = begun_.x.size;
-    result.bytes_of_ranks.clear();
-    for (const service::Answer& answer : answers)
-      result.bytes_of_ranks.push_back(std::get<service::SolveBegun>(answer.what).x.bytes);
+    result.bytes_of_ranks.clear(), solver_bytes.clear();
+    for (const service::Answer& answer : answers) {
+      const auto& of_rank = std::get<service::SolveBegun>(answer.what);
+      result.bytes_of_ranks.push_back(of_rank.x.bytes), solver_bytes.push_back(of_rank.solver_bytes);
+    }
   } else if (const auto* progress = std::get_if<service::Progress>(&answers.front().what)) {
     take_progress(*progress);
   } else {

@@ -81,7 +81,8 @@ class SolveJob final : public LongWork, public std::enable_shared_from_this<Solv
   int inputs = 0;  ///< vectors that are still to be read
   std::uint64_t number = 0, solve = 0;
   std::uint64_t matrix_id = 0, generation = 0;
-  Vector result;  ///< what x becomes on the ranks
+  std::vector<std::int64_t> solver_bytes;  ///< of all solvers of the matrix, by rank, when the job began
+  Vector result;                           ///< what x becomes on the ranks
   bool has_result = false;
 
   JobState state() const { return state_; }
