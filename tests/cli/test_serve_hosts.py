@@ -10,6 +10,7 @@ import numpy as np
 
 import test_serve
 import test_serve_shared
+import test_serve_solve
 import test_serve_values
 import test_serve_vectors
 from service import Service
@@ -129,6 +130,10 @@ class VectorsThatStay(AsOnOneHost, test_serve_vectors.Vectors):
 
 
 class VectorsBehindOthers(AsOnOneHost, test_serve_vectors.Beta):
+    pass
+
+
+class Answers(AsOnOneHost, test_serve_solve.Answers):
     pass
 
 

@@ -263,6 +263,8 @@ class Life(SolveTest):
         self.assertEqual(iterations, sorted(iterations))
         self.assertGreater(iterations[-1], 0)
         self.assertEqual({event["matrix"] for event in events}, {"slow"})
+        self.running(service, self.endless(service))
+        self.assertEqual(service.terminate(), OK, service.report())  # jobs end with the service
 
 
 class Losses(SolveTest):

@@ -24,6 +24,7 @@
 #include "tools/serve/observe/events.h"
 #include "tools/serve/observe/metrics.h"
 #include "tools/serve/observe/service_json.h"
+#include "tools/serve/ranks/jobs.h"
 
 namespace shardmat::serve {
 namespace {
@@ -66,7 +67,7 @@ class RequestFuzzTest : public test::MutationTest {
         metrics_(service_),
         events_(loop_, service_),
         gate_({}, {}),
-        api_({service_, metrics_, events_}, gate_) {}
+        api_({service_, metrics_, events_, jobs_, loop_}, gate_) {}
 
   /// Whatever becomes of the request, it is answered, and the answer can be logged.
   void ask(RequestHead head, const std::string& body) {
@@ -102,6 +103,7 @@ class RequestFuzzTest : public test::MutationTest {
   Service service_;
   Metrics metrics_;
   Events events_;
+  Jobs jobs_{loop_, service_};
   Gate gate_;
   Api api_;
 };

@@ -11,6 +11,7 @@
 #include "tools/serve/handlers/openapi.h"
 #include "tools/serve/observe/events.h"
 #include "tools/serve/observe/metrics.h"
+#include "tools/serve/ranks/jobs.h"
 #include "tools/serve/words/config_file.h"
 
 namespace shardmat::serve {
@@ -29,8 +30,9 @@ Operations of_routes() {
     Service service(loop, {}, state, arena);
     Metrics metrics(service);
     Events events(loop, service);
+    Jobs jobs(loop, service);
     Gate gate({}, {});
-    const Api api({service, metrics, events}, gate);
+    const Api api({service, metrics, events, jobs, loop}, gate);
     for (const Route& route : api.routes().all()) {
       EXPECT_FALSE(route.op.empty()) << route.path;
       EXPECT_TRUE(operations.emplace(route.method + " " + route.path, scope_name(route.scope)).second) << route.path;

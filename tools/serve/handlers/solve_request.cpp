@@ -152,6 +152,7 @@ class Submission {
  public:
   Submission(EventLoop& loop, Service& service, Jobs& jobs) : loop_(loop), service_(service), jobs_(jobs), alarm_(loop) {}
   ~Submission() {
+    alive_.reset(), done_ = nullptr;
     if (waits_) waits_->cancel();
   }
   Submission(const Submission&) = delete;

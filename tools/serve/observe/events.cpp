@@ -27,8 +27,8 @@ json data_of(const ServiceEvent& event) {
   if (!event.state.empty()) data["state"] = event.state;
   if (event.rank >= 0) data["rank"] = event.rank;
   if (!event.job.empty()) {
-    data["matrix"] = data["name"];
     data.erase("name");
+    data["matrix"] = event.matrix;
     data["job"] = event.job, data["iteration"] = event.iteration, data["residual"] = event.residual;
   }
   if (event.end && event.end->signal != 0) data["signal"] = event.end->signal;

@@ -105,12 +105,12 @@ void SolveJob::take_progress(const service::Progress& progress) {
 void SolveJob::finish(const service::Progress& progress) {
   solved_ = progress.columns;
   begun_.method = progress.method, begun_.preconditioner = progress.preconditioner;
-  has_result = !cancels_;
+  has_result = true;
   const bool converged =
       std::all_of(solved_.begin(), solved_.end(), [](const service::SolvedColumn& one) { return one.converged; });
   if (converged) return end(JobState::done);
   problem_ = late_ ? over_limit(limit_seconds) : make_problem(422, "not_converged", progress.explanation);
-  end(cancels_ ? JobState::cancelled : JobState::failed);
+  end(JobState::failed);
 }
 
 /// A lost rank is forgiven once: the job begins again from the last iterate that was kept.
