@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
-from support import BACKEND, OK, read_vector, write_binsparse, write_vector
+from support import BACKEND, INPUT, OK, USAGE, read_vector, write_binsparse, write_vector
 from test_serve import NAMES, ServiceTest
 
 
@@ -169,6 +169,31 @@ class Answers(SolveTest):
             answer = service.ask("POST", "/v1/matrices/grid/solve", body, Content_Type="application/json")
             self.assert_problem(answer, 400, "malformed", says)
         self.assertEqual(service.multiply("grid", b).status, 200)
+
+
+class Client(SolveTest):
+    def test_it_solves_from_a_file_to_a_file(self):
+        service = self.start("--ranks", 2)
+        state = ["--state", service.state]
+        self.succeed("client", "load", "grid", "grid.h5", "--solvable", *state)
+        b = self.b(5, columns=2)
+        write_vector(self.path("b.npy"), b.T)
+        said = self.succeed("client", "solve", "grid", "b.npy", "x.npy", "--rhs", 2, "--solver", "cg", "--preconditioner", "jacobi", "--set",
+                            "rtol=1e-10", *state).out
+        self.assertRegex(said, r"^\d+ iterations, residual \S+ of b\n$")
+        x = read_vector(self.path("x.npy"))
+        for j in range(2):
+            self.assertLessEqual(np.linalg.norm(b[j] - self.grid @ x[:, j]), 1.01e-10 * np.linalg.norm(b[j]))
+        self.assertEqual(self.succeed("client", "jobs", *state).out, "")  # it was fetched
+        self.solvable(service, "slow", "slow.h5")
+        id = self.endless(service)
+        self.running(service, id)
+        self.assertRegex(self.succeed("client", "jobs", *state).out, rf"^{id} +running +slow, iteration \d+, residual ")
+        self.succeed("client", "cancel", id, *state)
+        self.assertEqual(self.job(service, id)["state"], "cancelled")
+        self.fail_with(INPUT, "client", "cancel", "job-1", *state, says="no job job-1")
+        self.fail_with(USAGE, "client", "solve", "grid", "b.npy", "y.npy", "--set", "rtol", *state, says="rtol")
+        self.fail_with(INPUT, "client", "solve", "none", "b.npy", "y.npy", *state, says="no matrix none")
 
 
 class Life(SolveTest):
