@@ -94,6 +94,35 @@ class Vectors(TenantTest):
             client.close()
 
 
+class Jobs(TenantTest):
+    def test_a_job_exists_for_its_owner_alone(self):
+        theirs = ("bbb", "b", ALL, {})
+        service = self.start(*LISTEN, "--tokens", self.write_tokens(("aaa", "a", ALL, {"memory_bytes": 40000}), theirs,
+                                                                    ("ccc", "c", ALL, {"memory_bytes": 20000})))
+        self.loaded(service, solvable=True)
+        b = self.vector(1)[0].tobytes()  # 7800 bytes; b, x and what is kept of x have three times as many
+        solve = lambda token, query="": self.ask(service, "POST", f"/v1/matrices/bar/solve?wait=60&keep=1{query}", b, token)
+        answers = [solve("aaa") for _ in range(3)]
+        self.assertEqual([answer.status for answer in answers], [200] * 3, answers[0])
+        self.assertEqual(self.held(service, "aaa"), (3 * len(b), 0))
+        self.assert_problem(solve("aaa"), 429, "token_memory")
+        self.assert_problem(solve("ccc"), 413, "token_memory")
+        id = answers[0].headers["Shardmat-Job"]
+        for request in (("GET", f"/v1/jobs/{id}"), ("GET", f"/v1/jobs/{id}/x"), ("DELETE", f"/v1/jobs/{id}"),
+                        ("POST", f"/v1/matrices/bar/solve?x0={id}", b)):
+            self.assert_problem(self.ask(service, *request, token="bbb"), 404, "no_job", id)
+        listed = lambda token: [one["id"] for one in self.ask(service, "GET", "/v1/jobs", token=token).json["jobs"]]
+        self.assertEqual((len(listed("aaa")), listed("bbb")), (3, []))
+        self.assertEqual(self.ask(service, "GET", f"/v1/jobs/{id}/x", token="aaa").body, answers[0].body)
+        self.assertEqual(self.ask(service, "DELETE", f"/v1/jobs/{id}", token="aaa").status, 204)
+        self.assertEqual(self.held(service, "aaa"), (2 * len(b), 0))
+        self.assertEqual(len(service.get("/v1/jobs").json["jobs"]), 2)  # the owner of the service has all jobs
+        self.write_tokens(theirs)
+        service.hang_up("tokens read again")
+        self.assertEqual(service.get("/v1/jobs").json, {"jobs": []})
+        service.wait_for("the end of its vectors", lambda: service.get("/v1/vectors").json == {"vectors": []})
+
+
 class Hangup(TenantTest):
     def test_streams_requests_and_vectors_of_a_revoked_token_end(self):
         mine = ("aaa", "a", ALL, {})
