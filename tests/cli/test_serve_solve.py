@@ -178,7 +178,7 @@ class Client(SolveTest):
         self.succeed("client", "load", "grid", "grid.h5", "--solvable", *state)
         b = self.b(5, columns=2)
         write_vector(self.path("b.npy"), b.T)
-        said = self.succeed("client", "solve", "grid", "b.npy", "x.npy", "--rhs", 2, "--solver", "cg", "--preconditioner", "jacobi", "--set",
+        said = self.succeed("client", "solve", "grid", "b.npy", "x.npy", "--rhs", 2, "--solver", "cg", "--preconditioner", "jacobi", "--settings",
                             "rtol=1e-10", *state).out
         self.assertRegex(said, r"^\d+ iterations, residual \S+ of b\n$")
         x = read_vector(self.path("x.npy"))
@@ -192,7 +192,7 @@ class Client(SolveTest):
         self.succeed("client", "cancel", id, *state)
         self.assertEqual(self.job(service, id)["state"], "cancelled")
         self.fail_with(INPUT, "client", "cancel", "job-1", *state, says="no job job-1")
-        self.fail_with(USAGE, "client", "solve", "grid", "b.npy", "y.npy", "--set", "rtol", *state, says="rtol")
+        self.fail_with(USAGE, "client", "solve", "grid", "b.npy", "y.npy", "--settings", "rtol", *state, says="rtol")
         self.fail_with(INPUT, "client", "solve", "none", "b.npy", "y.npy", *state, says="no matrix none")
 
 

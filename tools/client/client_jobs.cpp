@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <sstream>
 #include <string>
 
 #include "kernels/base/error.h"
@@ -26,8 +27,7 @@ using json = nlohmann::ordered_json;
 constexpr double kWaitSeconds = 1e9;
 
 struct Options : ServiceAddress {
-  std::string id, matrix, b, x, solver = "auto", preconditioner = "auto";
-  std::vector<std::string> settings;
+  std::string id, matrix, b, x, solver = "auto", preconditioner = "auto", settings;
   std::int64_t rhs = 1;
   double limit = 0;
   bool force = false;
@@ -61,9 +61,10 @@ std::string query_of(const Options& o) {
   std::string query =
       fmt::format("k={}&wait={}&method={}&preconditioner={}", o.rhs, kWaitSeconds, o.solver, o.preconditioner);
   if (o.limit > 0) query += fmt::format("&limit={}", o.limit);
-  for (const std::string& setting : o.settings) {
-    if (setting.find('=') == std::string::npos || setting.find_first_of("&%+ #") != std::string::npos)
-      throw Error(ErrorKind::usage, fmt::format("\"{}\" is not of the form name=value", setting), "set");
+  std::istringstream settings(o.settings);
+  for (std::string setting; settings >> setting;) {
+    if (setting.find('=') == std::string::npos || setting.find_first_of("&%+#") != std::string::npos)
+      throw Error(ErrorKind::usage, fmt::format("\"{}\" is not of the form name=value", setting), "settings");
     query += "&" + setting;
   }
   return query;
@@ -147,8 +148,8 @@ std::vector<ClientCommand> add_client_jobs(const CommandLine& client) {
       ->capture_default_str()
       ->common();
   app.in(Topic::computation)
-      .add_option("--set", o->settings, "another setting of the solver, as rtol=1e-10")
-      ->type_name("NAME=VALUE");
+      .add_option("--settings", o->settings,
+                  "more settings of the solver, as \"rtol=1e-10 restart=50\": names of the options of shardmat solve");
   app.in(Topic::computation)
       .add_option("--limit", o->limit, "seconds after which the job ends, queue included (default: none)")
       ->check(positive_number());
