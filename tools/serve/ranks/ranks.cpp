@@ -176,9 +176,7 @@ void Ranks::explain_end(Rank& rank, double until) {
   if (told.later && now() < until)
     return explains_.start(kExplainCheckSeconds, [this, &rank, until] { explain_end(rank, until); });
   ended_ = nullptr;
-  RankLoss loss{rank.introduced ? rank.hello.rank : -1,
-                rank.introduced ? fmt::format("rank {} ended", rank.hello.rank) : "a rank ended while it started",
-                rank.hello.host, told.end};
+  RankLoss loss{rank.hello.rank, fmt::format("rank {} ended", rank.hello.rank), rank.hello.host, told.end};
   if (told.end && told.end->signal != 0) loss.why += " by " + told.end->text();
   else if (told.end) loss.why += " with " + told.end->text();
   loss.why += last_line();
@@ -196,13 +194,13 @@ void Ranks::introduce(Rank& rank, const Hello& hello) {
     return lose({hello.rank, "the worker program is from another build; install one build"});
   rank.hello = hello, rank.introduced = true;
   rank.answered = rank.alive = now();
-  if (hello.asks_for_invite && rank.id != 0)
+  const bool here = rank.id != 0;
+  bool hears = !here || service::send_descriptor(rank.socket, arena_.descriptor());
+  if (here && hears && hello.asks_for_invite) {
     door_ = std::make_unique<NetworkDoor>(loop_, [this](int socket) { connect(socket, 0); });
-  const bool there =
-      rank.id == 0 || (service::send_descriptor(rank.socket, arena_.descriptor()) &&
-                       (door_ == nullptr || !hello.asks_for_invite ||
-                        service::send_frame(rank.socket, service::encode(Command{0, door_->invite(arena_.bytes())}))));
-  if (!there) return lose({hello.rank, fmt::format("rank {} ended", hello.rank)});
+    hears = service::send_frame(rank.socket, service::encode(Command{0, door_->invite(arena_.bytes())}));
+  }
+  if (!hears) return lose({hello.rank, fmt::format("rank {} ended", hello.rank)});
   expected_ranks_ = static_cast<std::size_t>(std::max(1, hello.ranks));
   const auto introduced =
       std::count_if(connected_.begin(), connected_.end(), [](const auto& one) { return one->introduced; });
