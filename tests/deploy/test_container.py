@@ -67,6 +67,13 @@ class Image:
         container = self.buildah("from", "shardmat").strip()
         return self.buildah("mount", container).strip()
 
+    def remove(self):
+        """What buildah has mounted would stay otherwise, and the folder with it."""
+        for place in [line.split()[1] for line in pathlib.Path("/proc/mounts").read_text().splitlines()][::-1]:
+            if place.startswith(f"{self.folder}/"):
+                subprocess.run(["umount", place], check=False)
+        shutil.rmtree(self.folder)
+
 
 def variables():
     """What ENV of the Containerfile and a runtime set."""
@@ -308,8 +315,9 @@ def setUpModule():
         ContainerTest.image = IMAGE
         return
     folder = tempfile.mkdtemp(prefix="shardmat_image_", dir="/var/tmp")
-    unittest.addModuleCleanup(shutil.rmtree, folder, ignore_errors=True)
-    ContainerTest.image = Image(folder).build()
+    image = Image(folder)
+    unittest.addModuleCleanup(image.remove)
+    ContainerTest.image = image.build()
 
 
 if __name__ == "__main__":
