@@ -32,7 +32,7 @@ namespace {
 
 constexpr int kTag = 29, kCountTag = 30;
 constexpr std::size_t kPlaces = 2;
-/// Larger messages are divided among the ranks of the host: one core seldom fills the network.
+/// Larger messages are divided among the ranks of the host: one core seldom fills the network. Not measured on a network.
 constexpr std::int64_t kLargeMessage = 256 << 10;
 constexpr const char* kWhat = "exchange of x";
 

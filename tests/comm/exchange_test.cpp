@@ -108,6 +108,28 @@ TEST(SentPlaces, EachIsFilledOnceWithItsColumn) {
   }
 }
 
+/// Ranks that need a part of x, or all of it.
+TEST(Exchange, ARuleChoosesTheLayoutWhereResultsMustBeReproducible) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank needs no x of others";
+  constexpr std::int64_t kOfEach = 6400;  // so many that padding does not count
+  std::vector<std::int64_t> starts;
+  for (int rank = 0; rank <= world().size(); ++rank) starts.push_back(rank * kOfEach);
+  for (const bool needs_all : {false, true}) {
+    const std::int64_t begin = needs_all ? 0 : world().rank() * kOfEach, end = needs_all ? starts.back() : begin + kOfEach;
+    std::vector<std::int64_t> columns;
+    for (std::int64_t column = begin; column < end; ++column) columns.push_back(column);
+    if (!needs_all)  // and a third of what the next rank has
+      for (std::int64_t i = 0; i < kOfEach / 3; ++i) columns.push_back((begin + kOfEach + i) % starts.back());
+    ExchangeContext context{world()};
+    context.layout_by_rule = true;
+    const MappedExchange made = make_mapped_exchange("auto", context, {starts}, columns);
+    // All but this rank's own are 1/2 of x on two ranks, and 3/4 on four: a larger share is gathered.
+    const double share = needs_all ? 1.0 - 1.0 / world().size() : 0;
+    EXPECT_EQ(made.map->layout(), share > 0.75 ? ColumnLayout::gathered : ColumnLayout::compact);
+    EXPECT_NE(made.exchange->why().find("by rule"), std::string::npos) << made.exchange->why();
+  }
+}
+
 TEST(Exchange, UnknownNameIsRefusedWithTheNearest) {
   const ExchangeContext context{world()};
   const std::string message = error_of(

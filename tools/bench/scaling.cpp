@@ -110,20 +110,27 @@ int threads_of_study(const Options& options, int most_ranks, Communicator& all) 
   return all.all_reduce(threads, Reduction::max);
 }
 
+/// What products and solves of a study have in common. `products`: how many a choice of kernels is for.
+LoadOptions load_options(const Options& options, double products) {
+  LoadOptions load;
+  load.type = parse_value_type(options.type);
+  load.right_hand_sides = options.right_hand_sides;
+  load.overlap = overlap_of(options);
+  load.plan.kernel = options.kernel;
+  load.plan.products = products;
+  load.cache_directory = options.no_cache ? "" : default_cache_directory();
+  return load;
+}
+
 MultiplyOptions multiply_options(const Options& options, const ScalingCase& one) {
   MultiplyOptions m;
   m.matrix = on_ranks(one.matrix, one.ranks);
   m.backend = parse_backend_choice(options.backend);
   m.threads = options.threads;
-  m.load.type = parse_value_type(options.type);
-  m.load.right_hand_sides = options.right_hand_sides;
+  m.load = load_options(options, 1e6);  // a study is of what lasts
   m.load.column_block = options.column_block;
   require_column_block(options.right_hand_sides, options.column_block);
   m.load.exchange = one.exchange;
-  m.load.overlap = overlap_of(options);
-  m.load.plan.kernel = options.kernel;
-  m.load.plan.products = 1e6;  // a study is of what lasts
-  m.load.cache_directory = options.no_cache ? "" : default_cache_directory();
   m.iterations = options.iterations;
   m.verify = !options.no_verify;
   return m;
@@ -134,12 +141,7 @@ SolveOptions solve_options(const Options& options, const SolveCase& one) {
   s.matrix = on_ranks(one.matrix, one.ranks);
   s.backend = parse_backend_choice(options.backend);
   s.threads = options.threads;
-  s.load.type = parse_value_type(options.type);
-  s.load.right_hand_sides = options.right_hand_sides;
-  s.load.overlap = overlap_of(options);
-  s.load.plan.kernel = options.kernel;
-  s.load.plan.products = 1000;  // a solve takes hundreds of products
-  s.load.cache_directory = options.no_cache ? "" : default_cache_directory();
+  s.load = load_options(options, 1000);  // a solve takes hundreds of products
   s.solver.solver = options.solver;
   s.solver.preconditioner = one.preconditioner;
   take_settings(options.settings, s.solver);

@@ -81,11 +81,7 @@ template <class T>
 void write(const Options& o, const HttpReply& reply, std::int64_t n) {
   if (reply.body.size() != static_cast<std::size_t>(n * o.rhs) * sizeof(T))
     throw Error(ErrorKind::internal, "the service answered with an x of another size; its matrix may have been replaced");
-  const T* values = reinterpret_cast<const T*>(reply.body.data());
-  HostVector<double> rows(static_cast<std::size_t>(n * o.rhs));
-  for (std::int64_t j = 0; j < o.rhs; ++j)
-    for (std::int64_t i = 0; i < n; ++i)
-      rows[static_cast<std::size_t>(i * o.rhs + j)] = static_cast<double>(values[j * n + i]);
+  const HostVector<double> rows = rows_of<T>(std::as_bytes(std::span(reply.body)), n, o.rhs);
   VectorWriter writer(o.x, "x", n, sizeof(T) == sizeof(float), o.rhs);
   writer.append(rows.data(), n);
   writer.finish();
@@ -125,10 +121,7 @@ std::vector<ClientCommand> add_client_jobs(const CommandLine& client) {
   const auto o = std::make_shared<Options>();
   std::vector<ClientCommand> commands;
   const auto add = [&](const char* name, const char* help, int (*run)(const Options&)) {
-    const CommandLine app = client.add_subcommand(name, help);
-    add_address_options(app, *o);
-    commands.push_back({app, [o, run] { return run(*o); }});
-    return app;
+    return add_client_command(client, name, help, o, run, commands);
   };
   const CommandLine app = add("solve", "Solve A x = b, from a file to a file; Ctrl-C cancels the job", solve);
   app.add_option("name", o->matrix, "name of the matrix in the service")->required()->check(name_in_service());

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "tools/client/client_vectors.h"
+#include "tools/client/client_service.h"
 
 namespace shardmat::tools {
 

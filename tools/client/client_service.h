@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kernels/base/host_vector.h"
 #include "tools/cli/command.h"
@@ -24,6 +27,22 @@ struct ServiceAddress {
 };
 
 void add_address_options(const CommandLine& app, ServiceAddress& address);
+
+/// A command of `shardmat client`, and what it does.
+struct ClientCommand {
+  CommandLine app;
+  std::function<int()> run;
+};
+
+/// Adds a command whose options `run` gets; `O` is a ServiceAddress.
+template <class O>
+CommandLine add_client_command(const CommandLine& client, const char* name, const char* help, const std::shared_ptr<O>& o,
+                               int (*run)(const O&), std::vector<ClientCommand>& commands) {
+  const CommandLine app = client.add_subcommand(name, help);
+  add_address_options(app, *o);
+  commands.push_back({app, [o, run] { return run(*o); }});
+  return app;
+}
 
 /// What a matrix or vector may be called: part of a request's path.
 ValueCheck name_in_service();
@@ -45,6 +64,17 @@ void append_columns(std::span<const double> rows, std::int64_t columns, std::int
   for (std::int64_t j = 0; j < count; ++j)
     for (std::int64_t i = 0; i < n; ++i)
       result.push_back(static_cast<T>(rows[static_cast<std::size_t>(i * columns + first + j)]));
+}
+
+/// Row by row, from columns one after another.
+template <class T>
+HostVector<double> rows_of(std::span<const std::byte> bytes, std::int64_t n, std::int64_t columns) {
+  const T* values = reinterpret_cast<const T*>(bytes.data());
+  HostVector<double> rows(static_cast<std::size_t>(n * columns));
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < columns; ++j)
+      rows[static_cast<std::size_t>(i * columns + j)] = static_cast<double>(values[j * n + i]);
+  return rows;
 }
 
 }  // namespace shardmat::tools

@@ -92,17 +92,6 @@ int put(const Options& o) {
   return 0;
 }
 
-/// Row by row, from columns one after another.
-template <class T>
-HostVector<double> rows_of(std::span<const std::byte> bytes, std::int64_t n, std::int64_t columns) {
-  const T* values = reinterpret_cast<const T*>(bytes.data());
-  HostVector<double> rows(static_cast<std::size_t>(n * columns));
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t j = 0; j < columns; ++j)
-      rows[static_cast<std::size_t>(i * columns + j)] = static_cast<double>(values[j * n + i]);
-  return rows;
-}
-
 int get(const Options& o) {
   check_vector_suffix(o.file);
   check_vector_writable(o.file);
@@ -134,10 +123,7 @@ std::vector<ClientCommand> add_client_vectors(const CommandLine& client) {
   const auto o = std::make_shared<Options>();
   std::vector<ClientCommand> commands;
   const auto add = [&](const char* name, const char* help, int (*run)(const Options&)) {
-    const CommandLine app = client.add_subcommand(name, help);
-    add_address_options(app, *o);
-    commands.push_back({app, [o, run] { return run(*o); }});
-    return app;
+    return add_client_command(client, name, help, o, run, commands);
   };
   const auto add_id = [&](const CommandLine& app) {
     app.add_option("id", o->id, "id of the vector, as make-vector prints it")->required()->check(name_in_service());

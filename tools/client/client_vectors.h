@@ -2,17 +2,11 @@
 // delete-vector.
 #pragma once
 
-#include <functional>
 #include <vector>
 
-#include "tools/cli/command.h"
+#include "tools/client/client_service.h"
 
 namespace shardmat::tools {
-
-struct ClientCommand {
-  CommandLine app;
-  std::function<int()> run;
-};
 
 std::vector<ClientCommand> add_client_vectors(const CommandLine& client);
 

@@ -1,12 +1,10 @@
 #include "runtime/service/engine/other_hosts.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "comm/open_of_process.h"
 #include "kernels/base/parallel.h"
+#include "runtime/service/engine/shared_arena.h"
 
 namespace shardmat::service {
 namespace {
@@ -52,23 +50,8 @@ OtherHosts::OtherHosts(Communicator& ranks, const std::string& home) : ranks_(&r
 }
 
 std::optional<Arena> OtherHosts::make_memory(std::uint64_t bytes) {
-  struct Maker {
-    std::int32_t process = 0, descriptor = -1;
-  };
-  std::optional<Arena> memory;
-  if (!exist()) return memory;
-  const int first = host_ ? hosts_[*host_].ranks.front() : -1;
-  ranks_->run_agreed([&] {
-    if (first == ranks_->rank()) memory.emplace(Arena::create(bytes));
-  });
-  const std::vector<Maker> makers = ranks_->all_gather(memory ? Maker{getpid(), memory->descriptor()} : Maker());
-  ranks_->run_agreed([&] {
-    if (!host_ || memory) return;
-    const Maker& maker = makers[static_cast<std::size_t>(first)];
-    memory.emplace(Arena::map(open_of_process(maker.process, maker.descriptor)));
-  });
-  if (memory) memory->close_descriptor();  // after all have opened it
-  return memory;
+  if (!exist()) return std::nullopt;
+  return share_arena(*ranks_, host_ ? hosts_[*host_].ranks.front() : -1, bytes);
 }
 
 bool OtherHosts::takes_part(const Host& host) const {

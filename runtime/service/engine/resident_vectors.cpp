@@ -12,10 +12,15 @@
 namespace shardmat::service {
 namespace {
 
-/// The columns of a vector in the arena, one after another.
-std::vector<Place> places_from(std::uint64_t offset, std::uint64_t bytes, std::int64_t columns) {
+std::uint64_t column_bytes(const RowMap& map, const Dense& block) {
+  return static_cast<std::uint64_t>(map.size()) * size_of(block.type);
+}
+
+/// Columns in the arena, one after another.
+std::vector<Place> places_from(std::uint64_t offset, const RowMap& map, const Dense& block) {
   std::vector<Place> places;
-  for (std::int64_t j = 0; j < columns; ++j) places.push_back({0, offset + static_cast<std::uint64_t>(j) * bytes, 0});
+  for (std::int64_t j = 0; j < block.columns; ++j)
+    places.push_back({0, offset + static_cast<std::uint64_t>(j) * column_bytes(map, block), 0});
   return places;
 }
 
@@ -58,25 +63,33 @@ Dense ResidentVectors::block(const Vector& vector) const {
           context_.device()};
 }
 
+void ResidentVectors::take(std::uint64_t offset, const RowMap& map, const Dense& block, Memories& memories) {
+  const std::vector<Place> places = places_from(offset, map, block);
+  memories.fetch(places, map, block.type);
+  context_.communicator().run_agreed([&] { transfer_.reserve(block, map); });
+  std::vector<const std::byte*> columns;
+  for (const Place& place : places) columns.push_back(memories.at(place, column_bytes(map, block)).data());
+  transfer_.take(columns, map, block);
+  context_.stream().synchronize();
+}
+
+void ResidentVectors::give(const Dense& block, const RowMap& map, std::uint64_t offset, Memories& memories) {
+  const std::vector<Place> places = places_from(offset, map, block);
+  context_.communicator().run_agreed([&] { transfer_.reserve(block, map); });
+  std::vector<UnpackedColumn> columns;
+  for (const Place& place : places) columns.push_back({memories.at(place, column_bytes(map, block)).data(), 1, 0});
+  transfer_.give(block, map, columns);
+  memories.deliver(places, map, block.type);
+}
+
 void ResidentVectors::write(const WriteVector& command, Memories& memories) {
   const Vector& vector = at(command.vector);
-  const std::uint64_t bytes = static_cast<std::uint64_t>(vector.map->size()) * size_of(vector.type);
-  const std::vector<Place> places = places_from(command.offset, bytes, vector.columns);
-  memories.fetch(places, *vector.map, vector.type);
-  std::vector<const std::byte*> from;
-  for (const Place& place : places) from.push_back(memories.at(place, bytes).data());
-  transfer_.take(from, *vector.map, block(vector));
-  context_.stream().synchronize();
+  take(command.offset, *vector.map, block(vector), memories);
 }
 
 void ResidentVectors::read(const ReadVector& command, Memories& memories) {
   const Vector& vector = at(command.vector);
-  const std::uint64_t bytes = static_cast<std::uint64_t>(vector.map->size()) * size_of(vector.type);
-  const std::vector<Place> places = places_from(command.offset, bytes, vector.columns);
-  std::vector<UnpackedColumn> columns;
-  for (const Place& place : places) columns.push_back({memories.at(place, bytes).data(), 1, 0});
-  transfer_.give(block(vector), *vector.map, columns);
-  memories.deliver(places, *vector.map, vector.type);
+  give(block(vector), *vector.map, command.offset, memories);
 }
 
 }  // namespace shardmat::service

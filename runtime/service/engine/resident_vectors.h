@@ -26,13 +26,19 @@ class ResidentVectors {
 
   /// Makes a vector of zeros. Throws Error(resources) on all ranks if one of them has no memory for it.
   VectorMade make(const MakeVector& command, std::shared_ptr<const RowMap> map);
-  /// The following are not collective. A vector is complete in the arena once all ranks have returned.
+  /// A vector is complete in the arena once all ranks have returned.
   void write(const WriteVector& command, Memories& memories);
   void read(const ReadVector& command, Memories& memories);
+  /// Not collective.
   void drop(const DropVector& command) { vectors_.erase(command.vector); }
 
-  /// This rank's entries. Throws AgreedError(internal) unless vector `number` is distributed like this and has this type and
-  /// number of columns; the front end checks them before.
+  /// Between columns of the arena, one after another from `offset` on, and a block of this rank's entries of them. They wait
+  /// for it.
+  void take(std::uint64_t offset, const RowMap& map, const Dense& block, Memories& memories);
+  void give(const Dense& block, const RowMap& map, std::uint64_t offset, Memories& memories);
+
+  /// This rank's entries. Not collective. Throws AgreedError(internal) unless vector `number` is distributed like this and
+  /// has this type and number of columns; the front end checks them before.
   Dense view(std::uint64_t number, const RowMap& map, ValueType type, std::int64_t columns) const;
 
  private:

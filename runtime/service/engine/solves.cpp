@@ -1,62 +1,23 @@
 #include "runtime/service/engine/solves.h"
 
 #include <utility>
-#include <vector>
 
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "runtime/context/context_scope.h"
-#include "runtime/service/engine/column_transfer.h"
 
 namespace shardmat::service {
-namespace {
-
-std::vector<Place> places_of(const DistributedVector& vector, std::uint64_t offset) {
-  const std::uint64_t bytes = static_cast<std::uint64_t>(vector.rows()) * size_of(vector.type());
-  std::vector<Place> places;
-  for (std::int64_t j = 0; j < vector.columns(); ++j)
-    places.push_back({0, offset + static_cast<std::uint64_t>(j) * bytes, 0});
-  return places;
-}
-
-std::uint64_t column_bytes(const DistributedVector& vector) {
-  return static_cast<std::uint64_t>(vector.rows()) * size_of(vector.type());
-}
-
-}  // namespace
 
 DistributedVector Solves::vector_of(const ResidentMatrix& matrix, std::int64_t columns) const {
   return DistributedVector(matrix.y_rows(), matrix.type(), columns);
-}
-
-void Solves::read(std::uint64_t offset, const DistributedVector& vector) {
-  const std::vector<Place> places = places_of(vector, offset);
-  memories_.fetch(places, *vector.map(), vector.type());
-  Stream& stream = vector.context().stream();
-  ColumnTransfer transfer(stream);
-  vector.context().communicator().run_agreed([&] { transfer.reserve(vector.view(), *vector.map()); });
-  std::vector<const std::byte*> columns;
-  for (const Place& place : places) columns.push_back(memories_.at(place, column_bytes(vector)).data());
-  transfer.take(columns, *vector.map(), vector.view());
-  stream.synchronize();
-}
-
-void Solves::write(const DistributedVector& vector, std::uint64_t offset) {
-  const std::vector<Place> places = places_of(vector, offset);
-  ColumnTransfer transfer(vector.context().stream());
-  vector.context().communicator().run_agreed([&] { transfer.reserve(vector.view(), *vector.map()); });
-  std::vector<UnpackedColumn> columns;
-  for (const Place& place : places) columns.push_back({memories_.at(place, column_bytes(vector)).data(), 1, 0});
-  transfer.give(vector.view(), *vector.map(), columns);
-  memories_.deliver(places, *vector.map(), vector.type());
 }
 
 SolveBegun Solves::begin(const Solve& command, ResidentMatrix& matrix) {
   const ContextScope scope(matrix.context());
   ResidentSolvers& solvers = matrix.solvers();
   DistributedVector b = vector_of(matrix, command.columns), x = vector_of(matrix, command.columns);
-  read(command.b, b);
-  if (command.has_guess) read(command.guess, x);
+  vectors_.take(command.b, *b.map(), b.view(), memories_);
+  if (command.has_guess) vectors_.take(command.guess, *x.map(), x.view(), memories_);
   const Timer timer;
   const ResidentSolvers::Use use = solvers.use(command.settings, command.columns);
   SolveBegun begun;
@@ -88,9 +49,9 @@ Progress Solves::advance(const Slice& command) {
     forget(found);
     throw;
   }
-  if (command.keeps || progress.ended) write(solve.x(), command.x);
-  if (!progress.ended) return progress;
   const DistributedVector& x = solve.x();
+  if (command.keeps || progress.ended) vectors_.give(x.view(), *x.map(), command.x, memories_);
+  if (!progress.ended) return progress;
   const Dense to = vectors_.view(found->second.vector, *x.map(), x.type(), x.columns());
   Stream& stream = x.context().stream();
   copy_on_device(to.data, x.view().data, static_cast<std::size_t>(x.local_rows() * x.columns()) * size_of(x.type()), stream);

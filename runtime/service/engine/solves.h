@@ -37,8 +37,6 @@ class Solves {
     std::unique_ptr<RunningSolve> solve;
   };
   DistributedVector vector_of(const ResidentMatrix& matrix, std::int64_t columns) const;
-  void read(std::uint64_t offset, const DistributedVector& vector);
-  void write(const DistributedVector& vector, std::uint64_t offset);
   void forget(std::map<std::uint64_t, Running>::iterator solve);
 
   ResidentVectors& vectors_;
