@@ -33,7 +33,7 @@ __global__ void look_for_hinges(std::int64_t count, const std::int64_t* start, c
   for (std::int64_t k = start[i] + threadIdx.x % kLanes; k < start[i + 1]; k += kLanes) {
     const std::int64_t j = column[k];
     bool is = false;
-    if (j != i)
+    if (j != i && j < count)
       is = diagonal[i] < 0 || diagonal[j] < 0 ||
            is_hinge<S>(kFree, value + k * kEntries, value + diagonal[i] * kEntries, inverse + i * kEntries,
                        value + diagonal[j] * kEntries, inverse + j * kEntries);
@@ -42,6 +42,7 @@ __global__ void look_for_hinges(std::int64_t count, const std::int64_t* start, c
 }
 
 struct Strength {
+  std::int64_t count;  ///< of nodes; ghosts are behind them
   const std::int64_t* start;
   const std::int32_t* column;
   const double *square, *diagonal;
@@ -50,7 +51,7 @@ struct Strength {
 
   __device__ bool is_strong(std::int64_t i, std::int64_t k) const {
     const std::int64_t j = column[k];
-    if (j == i || (left_out != nullptr && left_out[k] != 0)) return false;
+    if (j == i || j >= count || (left_out != nullptr && left_out[k] != 0)) return false;
     return square[k] > 0 && square[k] >= theta * theta * diagonal[i] * diagonal[j];
   }
 };
@@ -107,8 +108,13 @@ StrongGraph strong_couplings(const BlockRows& a, const Couplings& couplings, dou
   graph.count = a.count;
   graph.start = array<std::int64_t>(a.count + 1, stream);
   graph.alone = array<char>(a.count, stream);
-  const Strength of{a.start.as<std::int64_t>(),      a.column.as<std::int32_t>(),           couplings.square.as<double>(),
-                    couplings.diagonal.as<double>(), hinges ? hinges->as<char>() : nullptr, theta};
+  const Strength of{a.count,
+                    a.start.as<std::int64_t>(),
+                    a.column.as<std::int32_t>(),
+                    couplings.square.as<double>(),
+                    couplings.diagonal.as<double>(),
+                    hinges ? hinges->as<char>() : nullptr,
+                    theta};
   const auto walk = [&](std::int32_t* node) {
     with_team(a.blocks, a.count, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
       cuda::launch(walk_couplings<kTeam>, a.count * kTeam, kThreads, stream, of, a.count, graph.start.as<std::int64_t>(),

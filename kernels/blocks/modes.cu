@@ -322,13 +322,13 @@ BlockRows tentative(const Aggregates& aggregates, const Buffer& modes, int s, in
   return t;
 }
 
-void smooth(BlockRows& of_product, const BlockRows& t, const Aggregates& aggregates, const Buffer& inverse, double omega,
+void smooth(BlockRows& of_product, const BlockRows& t, const Buffer& column_of_node, const Buffer& inverse, double omega,
             Stream& stream) {
   with_unknowns(of_product.row_size, [&]<int S>(std::integral_constant<int, S>) {
     with_team(of_product.blocks * of_product.col_size, of_product.count, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
       cuda::launch(smooth_rows<S, kTeam>, of_product.count * kTeam, kThreads, stream, of_product.count, of_product.col_size,
                    of_product.start.as<std::int64_t>(), of_product.column.as<std::int32_t>(), t.start.as<std::int64_t>(),
-                   t.value.as<double>(), aggregates.of_node.as<std::int32_t>(), inverse.as<double>(), omega,
+                   t.value.as<double>(), column_of_node.as<std::int32_t>(), inverse.as<double>(), omega,
                    of_product.value.as<double>());
     });
   });

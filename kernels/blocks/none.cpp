@@ -1,6 +1,7 @@
 // A build without CUDA.
 #include "kernels/base/error.h"
 #include "kernels/blocks/block_product.h"
+#include "kernels/blocks/parts.h"
 #include "kernels/blocks/setup.h"
 #include "kernels/random_entries.h"
 
@@ -31,9 +32,10 @@ std::int64_t HalfProduct::bytes() const { return 0; }
 
 BlockRows take_rows(const EntryRows&, int, const std::int64_t*, const std::int32_t*, Stream&) { refuse(); }
 SingleEntries single_entries(const BlockRows&, ValueType, Stream&) { refuse(); }
-void fill_fractions(ValueType, std::int64_t, void*, Stream&) { refuse(); }
+void fill_fractions(ValueType, std::int64_t, std::int64_t, void*, Stream&) { refuse(); }
 bool same_pattern(const BlockRows&, const BlockRows&, Stream&) { refuse(); }
-double asymmetry(const BlockRows&, Stream&) { refuse(); }
+AsymmetrySums asymmetry_sums(const BlockRows&, const Buffer*, Stream&) { refuse(); }
+double asymmetry(const AsymmetrySums&) { refuse(); }
 Buffer diagonal_places(const BlockRows&, Stream&) { refuse(); }
 Buffer inverse_diagonal(const BlockRows&, const Buffer&, Stream&) { refuse(); }
 Couplings coupling_norms(const BlockRows&, const Buffer&, Stream&) { refuse(); }
@@ -41,12 +43,13 @@ Buffer find_hinges(const BlockRows&, const Buffer&, const Buffer&, Stream&) { re
 StrongGraph strong_couplings(const BlockRows&, const Couplings&, double, const Buffer*, Stream&) { refuse(); }
 Aggregates make_aggregates(const StrongGraph&, Stream&) { refuse(); }
 BlockRows tentative(const Aggregates&, const Buffer&, int, int, Buffer&, Stream&) { refuse(); }
-void smooth(BlockRows&, const BlockRows&, const Aggregates&, const Buffer&, double, Stream&) { refuse(); }
+void smooth(BlockRows&, const BlockRows&, const Buffer&, const Buffer&, double, Stream&) { refuse(); }
 BlockRows product_pattern(const BlockRows&, const BlockRows&, std::int64_t, int&, Stream&) { refuse(); }
 void multiply_values(const BlockRows&, const BlockRows&, int, BlockRows&, Stream&) { refuse(); }
 BlockRows transposed(const BlockRows&, Buffer&, Stream&) { refuse(); }
 void transpose_values(const BlockRows&, const Buffer&, BlockRows&, Stream&) { refuse(); }
-void mend_diagonal(BlockRows&, const BlockRows&, const Aggregates&, const BlockRows&, const Buffer&, Stream&) { refuse(); }
+Buffer diagonal_scales(const BlockRows&, const Aggregates&, const BlockRows&, const Buffer&, Stream&) { refuse(); }
+void mend_diagonal(BlockRows&, const Buffer&, Stream&) { refuse(); }
 BlockRows dense_inverse(const BlockRows&, Stream&) { refuse(); }
 Buffer constant_modes(std::int64_t, int, Stream&) { refuse(); }
 Buffer rigid_body_modes(const Buffer&, int, std::int64_t, int, const double*, double, Stream&) { refuse(); }
@@ -56,6 +59,20 @@ Bodies find_bodies(const BlockRows&, const Couplings&, const Buffer&, int, Strea
 void body_sums(const BlockRows&, const Buffer&, const Buffer&, int, const Bodies&, std::int32_t, double*, Stream&) {
   refuse();
 }
+
+Buffer gathered(const Buffer&, std::int64_t, std::span<const std::int32_t>, Stream&) { refuse(); }
+RowsInHostMemory some_rows(const BlockRows&, std::span<const std::int32_t>, Stream&) { refuse(); }
+HostVector<char> used_columns(const BlockRows&, std::int64_t, Stream&) { refuse(); }
+Buffer renumbered(const Buffer&, std::span<const std::int32_t>, Stream&) { refuse(); }
+BlockRows stacked(const BlockRows&, std::int64_t, std::span<const std::int32_t>, const RowsInHostMemory&, std::int64_t,
+                  Stream&) {
+  refuse();
+}
+BlockRows with_gap(const BlockRows&, std::int64_t, std::int64_t, Stream&) { refuse(); }
+BlockRows identity_rows(std::span<const std::int64_t>, const HostVector<std::int32_t>&, std::int64_t, int, Stream&) {
+  refuse();
+}
+BodiesAtGhosts bodies_at_ghosts(const BlockRows&, const Couplings&, const Bodies&, Stream&) { refuse(); }
 
 }  // namespace shardmat::blocks
 

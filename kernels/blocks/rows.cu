@@ -130,10 +130,10 @@ __global__ void take_entries(std::int64_t count, int row_size, int col_size, con
 }
 
 template <class T>
-__global__ void make_fractions(std::int64_t count, T* to) {
+__global__ void make_fractions(std::int64_t first, std::int64_t count, T* to) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
-  const std::uint64_t bits = bits_of(static_cast<std::uint64_t>(i));
+  const std::uint64_t bits = bits_of(static_cast<std::uint64_t>(first + i));
   const double fraction = 0.5 + static_cast<double>(bits >> 12) * 0x1p-53;
   to[i] = static_cast<T>((bits & 1) != 0 ? fraction : -fraction);
 }
@@ -143,20 +143,24 @@ __device__ unsigned signs_of(std::uint64_t unknown) { return static_cast<unsigne
 
 constexpr int kPairs = 8, kSumBlocks = 1024;
 
-/// x·A·y − y·A·x of each pair, then the square of the norm: a part for each thread block. A team a row.
+/// x·A·y − y·A·x of each pair, then the square of the norm: a part for each thread block. A team a row. `number`: of the
+/// nodes of the columns among those of all ranks; null: the same.
 template <int kTeam>
-__global__ void __launch_bounds__(kThreads) add_differences(std::int64_t count, int size, const std::int64_t* start,
-                                                            const std::int32_t* column, const double* value, double* parts) {
+__global__ void __launch_bounds__(kThreads)
+    add_differences(std::int64_t count, int size, const std::int64_t* start, const std::int32_t* column, const double* value,
+                    const std::int64_t* number, double* parts) {
   double sums[kPairs + 1] = {};
   const int lane = static_cast<int>(threadIdx.x) % kTeam, entries = size * size;
   const std::int64_t teams = static_cast<std::int64_t>(gridDim.x) * (kThreads / kTeam);
+  const auto name = [number](std::int64_t node) {
+    return static_cast<std::uint64_t>(number == nullptr ? node : number[node]);
+  };
   for (std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kTeam; i < count; i += teams) {
     const std::int64_t begin = start[i] * entries, end = start[i + 1] * entries;
     for (std::int64_t at = begin + lane; at < end; at += kTeam) {
       const std::int64_t k = at / entries;
       const int e = static_cast<int>(at - k * entries), r = e / size, c = e - r * size;
-      const unsigned row = signs_of(static_cast<std::uint64_t>(i) * size + r),
-                     col = signs_of(static_cast<std::uint64_t>(column[k]) * size + c);
+      const unsigned row = signs_of(name(i) * size + r), col = signs_of(name(column[k]) * size + c);
       const double v = value[at];
       const unsigned xy = row ^ (col >> kPairs), yx = (row >> kPairs) ^ col;  // a 1: the product of the signs is negative
       for (int p = 0; p < kPairs; ++p) sums[p] += ((xy >> p & 1) != 0 ? -v : v) - ((yx >> p & 1) != 0 ? -v : v);
@@ -167,9 +171,9 @@ __global__ void __launch_bounds__(kThreads) add_differences(std::int64_t count, 
 }
 
 /// One warp an aggregate: the terms that diagonal entries of its coarse node are sums of.
-__global__ void diagonal_scales(std::int64_t count, const std::int64_t* start, const std::int32_t* member,
-                                const std::int64_t* t_start, const double* t, int s, int m, const std::int64_t* diagonal,
-                                const double* a, double* scale) {
+__global__ void find_scales(std::int64_t count, const std::int64_t* start, const std::int32_t* member,
+                            const std::int64_t* t_start, const double* t, int s, int m, const std::int64_t* diagonal,
+                            const double* a, double* scale) {
   const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
   if (i >= count) return;
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
@@ -247,10 +251,10 @@ SingleEntries single_entries(const BlockRows& a, ValueType type, Stream& stream)
   return out;
 }
 
-void fill_fractions(ValueType type, std::int64_t count, void* to, Stream& stream) {
+void fill_fractions(ValueType type, std::int64_t first, std::int64_t count, void* to, Stream& stream) {
   dispatch(type, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
-    cuda::launch(make_fractions<T>, count, kThreads, stream, count, static_cast<T*>(to));
+    cuda::launch(make_fractions<T>, count, kThreads, stream, first, count, static_cast<T*>(to));
   });
 }
 
@@ -267,15 +271,21 @@ bool same_pattern(const BlockRows& a, const BlockRows& b, Stream& stream) {
   return found == 0;
 }
 
-double asymmetry(const BlockRows& a, Stream& stream) {
+AsymmetrySums asymmetry_sums(const BlockRows& a, const Buffer* numbers, Stream& stream) {
   constexpr int kSums = kPairs + 1;
+  static_assert(std::tuple_size_v<AsymmetrySums> == kSums);
   const Buffer parts = array<double>(kSumBlocks * kSums, stream);
   with_team(a.blocks * a.block_entries(), a.count, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
     cuda::launch_blocks(add_differences<kTeam>, kSumBlocks, kThreads, 0, stream, a.count, a.row_size,
-                        a.start.as<std::int64_t>(), a.column.as<std::int32_t>(), a.value.as<double>(), parts.as<double>());
+                        a.start.as<std::int64_t>(), a.column.as<std::int32_t>(), a.value.as<double>(),
+                        numbers == nullptr ? nullptr : numbers->as<std::int64_t>(), parts.as<double>());
   });
-  double sums[kSums] = {};
-  sum_parts(parts, kSumBlocks, kSums, sums, stream);
+  AsymmetrySums sums{};
+  sum_parts(parts, kSumBlocks, kSums, sums.data(), stream);
+  return sums;
+}
+
+double asymmetry(const AsymmetrySums& sums) {
   double squares = 0;
   for (int p = 0; p < kPairs; ++p) squares += sums[p] * sums[p] / kPairs;
   return sums[kPairs] > 0 ? std::sqrt(squares / sums[kPairs]) : 0;
@@ -326,15 +336,19 @@ void transpose_values(const BlockRows& a, const Buffer& block_of, BlockRows& out
                a.row_size, a.col_size, out.value.as<double>());
 }
 
-void mend_diagonal(BlockRows& coarse, const BlockRows& t, const Aggregates& aggregates, const BlockRows& a,
-                   const Buffer& diagonal, Stream& stream) {
+Buffer diagonal_scales(const BlockRows& t, const Aggregates& aggregates, const BlockRows& a, const Buffer& diagonal,
+                       Stream& stream) {
   const int m = t.col_size;
-  const Buffer scale = array<double>(coarse.count * m, stream);
-  cuda::launch(diagonal_scales, coarse.count * kLanes, kThreads, stream, coarse.count, aggregates.start.as<std::int64_t>(),
-               aggregates.member.as<std::int32_t>(), t.start.as<std::int64_t>(), t.value.as<double>(), t.row_size, m,
-               diagonal.as<std::int64_t>(), a.value.as<double>(), scale.as<double>());
+  Buffer scale = array<double>(aggregates.count * m, stream);
+  cuda::launch(find_scales, aggregates.count * kLanes, kThreads, stream, aggregates.count,
+               aggregates.start.as<std::int64_t>(), aggregates.member.as<std::int32_t>(), t.start.as<std::int64_t>(),
+               t.value.as<double>(), t.row_size, m, diagonal.as<std::int64_t>(), a.value.as<double>(), scale.as<double>());
+  return scale;
+}
+
+void mend_diagonal(BlockRows& coarse, const Buffer& scale, Stream& stream) {
   cuda::launch(mend, coarse.count, kThreads, stream, coarse.count, coarse.start.as<std::int64_t>(),
-               coarse.column.as<std::int32_t>(), scale.as<double>(), m, coarse.value.as<double>());
+               coarse.column.as<std::int32_t>(), scale.as<double>(), coarse.row_size, coarse.value.as<double>());
   stream.synchronize();
 }
 

@@ -1,9 +1,11 @@
 // Passes of the set-up of multigrid on a GPU; runtime/solvers/multigrid has their twins in host memory, which say what each
-// computes. Matrices have no rows on other ranks.
+// computes. Rows are those of one rank; columns of other ranks' nodes, its ghosts, are numbered behind its own, and nothing
+// is coupled strongly with them.
 //
 // Threads: as Stream. All functions wait for the stream where they return sizes, and work in its order.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -35,14 +37,17 @@ struct SingleEntries {
 };
 SingleEntries single_entries(const BlockRows& a, ValueType type, Stream& stream);
 
-/// Random entries ±[½, 1) of f32 or f64, always the same.
-void fill_fractions(ValueType type, std::int64_t count, void* to, Stream& stream);
+/// The entries from `first` on of a vector of random ones, ±[½, 1) in f32 or f64, which is always the same.
+void fill_fractions(ValueType type, std::int64_t first, std::int64_t count, void* to, Stream& stream);
 
 /// Whether both have blocks in the same places.
 bool same_pattern(const BlockRows& a, const BlockRows& b, Stream& stream);
 
-/// As multigrid::asymmetry().
-double asymmetry(const BlockRows& a, Stream& stream);
+/// As multigrid::asymmetry(), from the sums of all ranks. `numbers`: std::int64_t, of the nodes of the columns among those
+/// of all ranks; null: this rank has all.
+using AsymmetrySums = std::array<double, 9>;
+AsymmetrySums asymmetry_sums(const BlockRows& a, const Buffer* numbers, Stream& stream);
+double asymmetry(const AsymmetrySums& sums);
 
 /// std::int64_t a row: its block on the diagonal, or -1.
 Buffer diagonal_places(const BlockRows& a, Stream& stream);
@@ -82,8 +87,8 @@ Aggregates make_aggregates(const StrongGraph& graph, Stream& stream);
 
 /// As multigrid::tentative(). `modes`: double, s·m values a node; `coarse`: becomes m·m values an aggregate.
 BlockRows tentative(const Aggregates& aggregates, const Buffer& modes, int s, int m, Buffer& coarse, Stream& stream);
-/// A·T becomes P = T − omega·D⁻¹·A·T, as multigrid::smoothed().
-void smooth(BlockRows& of_product, const BlockRows& t, const Aggregates& aggregates, const Buffer& inverse, double omega,
+/// A·T becomes P = T − omega·D⁻¹·A·T, as multigrid::smoothed(). `column_of_node`: the column of each row of T, -1: none.
+void smooth(BlockRows& of_product, const BlockRows& t, const Buffer& column_of_node, const Buffer& inverse, double omega,
             Stream& stream);
 
 /// The pattern of A·B, without columns if it has more than `most` blocks. `longest`: becomes the length of the longest row.
@@ -97,9 +102,11 @@ BlockRows transposed(const BlockRows& a, Buffer& block_of, Stream& stream);
 /// New values of Aᵀ.
 void transpose_values(const BlockRows& a, const Buffer& block_of, BlockRows& out, Stream& stream);
 
-/// As multigrid::mend_diagonal().
-void mend_diagonal(BlockRows& coarse, const BlockRows& t, const Aggregates& aggregates, const BlockRows& a,
-                   const Buffer& diagonal, Stream& stream);
+/// As multigrid::mend_diagonal(), with the terms that diagonal entries are sums of: double, a value for each unknown of an
+/// aggregate.
+Buffer diagonal_scales(const BlockRows& t, const Aggregates& aggregates, const BlockRows& a, const Buffer& diagonal,
+                       Stream& stream);
+void mend_diagonal(BlockRows& coarse, const Buffer& scale, Stream& stream);
 
 /// A⁻¹, as multigrid::dense_inverse() of a symmetric matrix without free modes.
 BlockRows dense_inverse(const BlockRows& a, Stream& stream);

@@ -265,29 +265,31 @@ Spectrum estimate_spectrum(const SpectrumParts& parts, int steps, std::string_vi
   return run_lanczos(on, parts.rows->size(), parts.type, steps);
 }
 
-double estimate_largest(std::int64_t rows, ValueType type, const std::function<void(void* r)>& begin,
-                        const std::function<void(const void* x, void* y)>& multiply,
-                        const std::function<void(const void* r, void* z)>& precondition, int steps, std::string_view setting,
-                        Stream& stream) {
-  if (rows == 0) return 1;
+double estimate_largest(const LargestParts& parts, int steps, std::string_view setting, Stream& stream) {
+  if (parts.all == 0) return 1;
+  const std::int64_t rows = parts.own;
+  const ValueType type = parts.type;
   const auto bytes = static_cast<std::size_t>(rows) * size_of(type);
   const Device device = stream.device();
   require_memory(device, 4 * static_cast<std::int64_t>(bytes), "the vectors of an estimate of eigenvalues");
   const Buffer r(device, bytes), z(device, bytes), p(device, bytes), q(device, bytes), sums(device, 2 * sizeof(double));
   DotProducts dots(device);
   const auto dot = [&](const Buffer& a, const Buffer& b) {
-    dots.compute(type, rows, a.data(), b.data(), sums.as<double>(), stream);
     double value = 0;
-    copy_to_host(&value, sums.data(), sizeof value, stream);
-    return value;
+    parts.wait();
+    if (rows > 0) {
+      dots.compute(type, rows, a.data(), b.data(), sums.as<double>(), stream);
+      copy_to_host(&value, sums.data(), sizeof value, stream);
+    }
+    return parts.sum(value);
   };
   const auto add = [&](double a, const Buffer& x, double b, const Buffer& y) {
     combine(type, rows, 1, {a}, x.data(), {b}, y.data(), stream);
   };
-  begin(r.data());
+  parts.begin(r.data());
   LanczosParts on;
-  on.multiply = [&] { multiply(p.data(), q.data()); };
-  on.precondition = [&] { precondition(r.data(), z.data()); };
+  on.multiply = [&] { parts.multiply(p.data(), q.data()); };
+  on.precondition = [&] { parts.precondition(r.data(), z.data()); };
   on.pq = [&] { return dot(p, q); };
   on.pp = [&] { return dot(p, p); };
   on.rz = [&] { return dot(r, z); };
@@ -295,7 +297,7 @@ double estimate_largest(std::int64_t rows, ValueType type, const std::function<v
   on.reduce = [&](double alpha) { add(-alpha, q, 1, r); };
   on.turn = [&](double beta) { add(1, z, beta, p); };
   on.require = [&](double value, const char* what) { require_positive(value, what, setting); };
-  return run_lanczos(on, rows, type, steps).largest;
+  return run_lanczos(on, parts.all, type, steps).largest;
 }
 
 Spectrum estimate_spectrum(const Product& product, const Preconditioner& preconditioner, int steps, std::string_view setting,

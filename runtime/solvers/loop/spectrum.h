@@ -74,12 +74,16 @@ struct SpectrumParts {
 /// Error(usage) where it finds that they are not; the error names `setting`, which is "solver" or "preconditioner".
 /// Collective; the same on all ranks.
 Spectrum estimate_spectrum(const SpectrumParts& parts, int steps, std::string_view setting, Stream& stream);
-/// The same on a device that has all rows, for the largest one alone, and from the r that begin() writes: no row map is
-/// needed. `multiply` and `precondition` take vectors of `type` with `rows` entries. Not collective.
-double estimate_largest(std::int64_t rows, ValueType type, const std::function<void(void* r)>& begin,
-                        const std::function<void(const void* x, void* y)>& multiply,
-                        const std::function<void(const void* r, void* z)>& precondition, int steps, std::string_view setting,
-                        Stream& stream);
+/// The same for the largest one alone, and from the r that begin() writes: no row map is needed. Vectors are of `type`.
+struct LargestParts {
+  std::int64_t all = 0, own = 0;  ///< entries of a vector, of all ranks and of this one
+  ValueType type = ValueType::f64;
+  std::function<void(void* r)> begin;
+  std::function<void(const void*x, void*y)> multiply, precondition;
+  std::function<double(double mine)> sum;  ///< over the ranks
+  std::function<void()> wait;              ///< for the stream
+};
+double estimate_largest(const LargestParts& parts, int steps, std::string_view setting, Stream& stream);
 /// The same for a product. Overwrites its x().
 Spectrum estimate_spectrum(const Product& product, const Preconditioner& preconditioner, int steps, std::string_view setting,
                            Stream& stream);

@@ -1,8 +1,11 @@
-// The set-up on a GPU, of all levels (kernels/blocks).
+// The set-up on GPUs, of all levels (kernels/blocks).
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "comm/communicator.h"
@@ -11,6 +14,7 @@
 #include "kernels/blocks/setup.h"
 #include "kernels/formats/upload.h"
 #include "runtime/context/context.h"
+#include "runtime/solvers/multigrid/coarse.h"
 #include "runtime/solvers/multigrid/free_modes.h"
 #include "runtime/solvers/multigrid/hierarchy.h"
 #include "runtime/solvers/multigrid/near_null_space.h"
@@ -29,110 +33,253 @@ constexpr std::int64_t kMostNodesForBodies = 100'000;
 /// Smaller matrices are set up in host memory.
 constexpr std::int64_t kLeastOnDevice = 5000;
 
-/// The device cannot go on; the host can. Why, for the report.
-struct LeaveDevice {
-  std::string why;
-};
-
 template <class T, class Values>
 Buffer uploaded(const Values& from, std::int64_t count, Stream& stream) {
   return upload<T>(count, stream, [&](std::int64_t k) { return static_cast<T>(from[static_cast<std::size_t>(k)]); });
 }
 
-/// The rows of the matrix by nodes.
-BlockRows rows_on_device(DistributedMatrix& matrix, int size, Stream& stream) {
-  const CsrView csr = matrix.host_rows(stream);
+/// The nodes of the matrix with this rank's ghosts, and of each column the place of its unknown among them, -1 for none.
+/// Collective.
+std::shared_ptr<const Nodes> nodes_of(const DistributedMatrix& matrix, int size, HostVector<std::int64_t>& place) {
+  Communicator& ranks = matrix.context().communicator();
   const RowMap& map = *matrix.y_rows();
-  Buffer row_of, source_of;
-  if (!map.in_source_order()) {
-    const HostVector<std::int64_t> rows = map.rows_by_place(), sources = rows_of_columns(matrix);
-    row_of = uploaded<std::int64_t>(rows, std::ssize(rows), stream);
-    source_of = uploaded<std::int32_t>(sources, std::ssize(sources), stream);
+  if (ranks.size() == 1) {
+    if (!map.in_source_order()) place = rows_of_columns(matrix);
+    return nodes_of_one_rank(map.local_rows() / size, ranks);
   }
-  require_memory(stream.device(), 8 * (csr.rows + 1) + 12 * csr.nnz(), "the rows of multigrid's finest level");
-  const std::int64_t begin = csr.row_ptr[0];
-  const Buffer row_ptr =
-      upload<std::int64_t>(csr.rows + 1, stream, [&](std::int64_t i) { return csr.row_ptr[at(i)] - begin; });
-  const Buffer column = csr.col_idx.visit([&](auto from) { return uploaded<std::int32_t>(from, csr.nnz(), stream); });
-  const Buffer value = csr.values.visit([&](auto from) { return uploaded<double>(from, csr.nnz(), stream); });
-  return blocks::take_rows({csr.rows, csr.nnz(), row_ptr.as<std::int64_t>(), column.as<std::int32_t>(), value.as<double>()},
-                           size, row_of.bytes() > 0 ? row_of.as<std::int64_t>() : nullptr,
-                           source_of.bytes() > 0 ? source_of.as<std::int32_t>() : nullptr, stream);
+  place = rows_of_columns(matrix);
+  std::vector<std::int64_t> starts;
+  for (const std::int64_t start : map.starts()) starts.push_back(start / size);
+  Lists columns;
+  for (const std::int64_t row : place)
+    if (row >= 0) columns.id.push_back(row / size);
+  auto nodes = std::make_shared<const Nodes>(starts, ghosts_in(columns, starts, ranks), ranks);
+  parallel_ranges(std::ssize(place), 1 << 12, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t j = begin; j < end; ++j)
+      if (std::int64_t& row = place[at(j)]; row >= 0) row = nodes->local(row / size) * std::int64_t{size} + row % size;
+  });
+  return nodes;
 }
 
-/// A copy without values.
-BlockRows pattern_of(const BlockRows& a, Stream& stream) {
-  BlockRows out;
-  out.row_size = a.row_size, out.col_size = a.col_size;
-  out.count = a.count, out.cols = a.cols, out.blocks = a.blocks;
-  for (const auto& [from, to] : {std::pair{&a.start, &out.start}, std::pair{&a.column, &out.column}}) {
-    *to = Buffer(stream.device(), from->bytes());
-    copy_on_device(to->data(), from->data(), from->bytes(), stream);
-  }
+/// The rows of the matrix by nodes. Collective.
+DeviceMatrix rows_on_device(DistributedMatrix& matrix, int size, Stream& stream) {
+  HostVector<std::int64_t> sources;
+  DeviceMatrix out;
+  out.nodes = nodes_of(matrix, size, sources);
+  on_each_device(matrix.context().communicator(), [&] {
+    const CsrView csr = matrix.host_rows(stream);
+    const RowMap& map = *matrix.y_rows();
+    Buffer row_of, source_of;
+    if (!map.in_source_order()) {
+      const HostVector<std::int64_t> rows = map.rows_by_place();
+      row_of = uploaded<std::int64_t>(rows, std::ssize(rows), stream);
+    }
+    if (!sources.empty()) source_of = uploaded<std::int32_t>(sources, std::ssize(sources), stream);
+    require_memory(stream.device(), 8 * (csr.rows + 1) + 12 * csr.nnz(), "the rows of multigrid's finest level");
+    const std::int64_t begin = csr.row_ptr[0];
+    const Buffer row_ptr =
+        upload<std::int64_t>(csr.rows + 1, stream, [&](std::int64_t i) { return csr.row_ptr[at(i)] - begin; });
+    const Buffer column = csr.col_idx.visit([&](auto from) { return uploaded<std::int32_t>(from, csr.nnz(), stream); });
+    const Buffer value = csr.values.visit([&](auto from) { return uploaded<double>(from, csr.nnz(), stream); });
+    out.rows =
+        blocks::take_rows({csr.rows, csr.nnz(), row_ptr.as<std::int64_t>(), column.as<std::int32_t>(), value.as<double>()},
+                          size, row_of.bytes() > 0 ? row_of.as<std::int64_t>() : nullptr,
+                          source_of.bytes() > 0 ? source_of.as<std::int32_t>() : nullptr, stream);
+    out.rows.cols = out.nodes->local_count();
+  });
   return out;
 }
 
-template <class T>
-HostVector<T> downloaded(const Buffer& from, Stream& stream) {
-  HostVector<T> to(from.bytes() / sizeof(T));
-  copy_to_host(to.data(), from.data(), from.bytes(), stream);
-  return to;
+/// Collective.
+double asymmetry(const DeviceMatrix& a, Stream& stream) {
+  Communicator& ranks = a.nodes->ranks();
+  blocks::AsymmetrySums sums{};
+  on_each_device(ranks, [&] {
+    Buffer numbers;
+    if (ranks.size() > 1)
+      numbers = upload<std::int64_t>(a.nodes->local_count(), stream, [&](std::int64_t j) { return a.nodes->global(j); });
+    sums = blocks::asymmetry_sums(a.rows, ranks.size() > 1 ? &numbers : nullptr, stream);
+  });
+  ranks.all_reduce(std::span<double>(sums), Reduction::sum);
+  return blocks::asymmetry(sums);
 }
 
-/// The modes of the finest level, and why these. REQUIRES: no vectors are given.
-DeviceModes find_modes(const BlockRows& a, const MultigridOptions& options, Communicator& ranks, Stream& stream) {
-  const int s = a.row_size;
-  const auto nodes = nodes_of_one_rank(a.count, ranks);
-  WantedModes wanted = wanted_modes(*nodes, s, options);
+/// The modes of a matrix's columns: `own` themselves on one rank. Collective.
+class ModesOfColumns {
+ public:
+  ModesOfColumns(const DeviceMatrix& a, const DeviceModes& modes, Stream& stream) : own_(modes.value) {
+    if (a.nodes->ranks().size() > 1)
+      all_ = with_ghost_values(*a.nodes, modes.value, std::int64_t{a.rows.row_size} * modes.count, stream);
+    else is_alone_ = true;
+  }
+  const Buffer& get() const { return is_alone_ ? own_ : all_; }
+
+ private:
+  const Buffer& own_;
+  Buffer all_;
+  bool is_alone_ = false;
+};
+
+/// The modes of the finest level, and why these. Collective. REQUIRES: no vectors are given.
+DeviceModes find_modes(const DeviceMatrix& a, const MultigridOptions& options, Stream& stream) {
+  const int s = a.rows.row_size;
+  Communicator& ranks = a.nodes->ranks();
+  WantedModes wanted = wanted_modes(*a.nodes, s, options);
   if (wanted.kind == WantedModes::rigid) {  // why_not_on_device(): of nodes along the global axes
     const NodeCoordinates& coordinates = *options.coordinates;
-    const Centre centre = centre_of(coordinates, *nodes);
-    const Buffer on_device = uploaded<double>(coordinates.of_own, std::ssize(coordinates.of_own), stream);
-    DeviceModes found{
-        coordinates.dimensions == 2 ? 3 : 6,
-        blocks::rigid_body_modes(on_device, coordinates.dimensions, a.count, s, centre.at.data(), centre.reach, stream),
-        wanted.why};
-    blocks::clear_alone(a, found.value, found.count, stream);
+    const Centre centre = centre_of(coordinates, *a.nodes);
+    DeviceModes found{coordinates.dimensions == 2 ? 3 : 6, {}, wanted.why};
+    on_each_device(ranks, [&] {
+      const Buffer on_device = uploaded<double>(coordinates.of_own, std::ssize(coordinates.of_own), stream);
+      found.value = blocks::rigid_body_modes(on_device, coordinates.dimensions, a.rows.count, s, centre.at.data(),
+                                             centre.reach, stream);
+      blocks::clear_alone(a.rows, found.value, found.count, stream);
+    });
     if (options.near_null_space == "rigid") return found;
-    const std::int64_t step = std::max<std::int64_t>(1, a.count / kSampledNodes);
-    const blocks::RowCounts counts = blocks::count_small_rows(a, found.value, found.count, step, kSmallInRow, stream);
-    const double share = counts.coupled == 0 ? 0 : static_cast<double>(counts.small) / static_cast<double>(counts.coupled);
-    const std::optional<std::string> unfit = unfit_rigid_modes(share, s);
+    const ModesOfColumns of_columns(a, found, stream);
+    double counts[2] = {};
+    on_each_device(ranks, [&] {
+      const std::int64_t step = std::max<std::int64_t>(1, a.rows.count / kSampledNodes);
+      const blocks::RowCounts of_rows =
+          blocks::count_small_rows(a.rows, of_columns.get(), found.count, step, kSmallInRow, stream);
+      counts[0] = static_cast<double>(of_rows.small), counts[1] = static_cast<double>(of_rows.coupled);
+    });
+    ranks.all_reduce(std::span<double>(counts), Reduction::sum);
+    const std::optional<std::string> unfit = unfit_rigid_modes(counts[1] == 0 ? 0 : counts[0] / counts[1], s);
     if (!unfit) return found;
     wanted.why = *unfit;
   }
-  DeviceModes found{s, blocks::constant_modes(a.count, s, stream), wanted.why};
-  blocks::clear_alone(a, found.value, found.count, stream);
+  DeviceModes found{s, {}, wanted.why};
+  on_each_device(ranks, [&] {
+    found.value = blocks::constant_modes(a.rows.count, s, stream);
+    blocks::clear_alone(a.rows, found.value, found.count, stream);
+  });
   return found;
 }
 
-/// Throws LeaveDevice if a body may be free to move: the host finds out how. Of any level: bodies and what they resist stay
-/// on the way down, since P maps the coarse modes to modes, but for what A resists.
-void require_held_bodies(const BlockRows& a, const DeviceModes& modes, Stream& stream) {
-  const Buffer diagonal = blocks::diagonal_places(a, stream);
-  const blocks::Couplings couplings = blocks::coupling_norms(a, diagonal, stream);
-  const blocks::Bodies bodies = blocks::find_bodies(a, couplings, modes.value, modes.count, stream);
-  if (bodies.count > blocks::Bodies::kListed) throw LeaveDevice{"the system falls into many bodies"};
-  std::vector<double> sums(at(2 * modes.count * modes.count + 1));
-  for (const std::int32_t body : bodies.listed) {
-    blocks::body_sums(a, diagonal, modes.value, modes.count, bodies, body, sums.data(), stream);
-    if (may_move_freely(sums.data(), modes.count, sums.back())) throw LeaveDevice{"a body may be free to move"};
+/// Which bodies of the ranks are parts of one. A body has the number kListed · rank + its place in the list of its rank.
+/// Collective.
+std::vector<double> join_bodies(const DeviceMatrix& a, const blocks::Couplings& couplings, const blocks::Bodies& bodies,
+                                Stream& stream) {
+  Communicator& ranks = a.nodes->ranks();
+  constexpr double kNone = -1;
+  const double first = static_cast<double>(blocks::Bodies::kListed) * ranks.rank();
+  const auto number = [&](std::int32_t body) {
+    const auto found = std::lower_bound(bodies.listed.begin(), bodies.listed.end(), body);
+    return body < 0 ? kNone : first + static_cast<double>(found - bodies.listed.begin());
+  };
+  HostVector<double> of_node(at(a.rows.count));
+  blocks::BodiesAtGhosts here;
+  on_each_device(ranks, [&] {
+    HostVector<std::int32_t> body(at(a.rows.count));
+    if (!body.empty()) copy_to_host(body.data(), bodies.of_node.data(), bodies.of_node.bytes(), stream);
+    std::transform(body.begin(), body.end(), of_node.begin(), number);
+    here = blocks::bodies_at_ghosts(a.rows, couplings, bodies, stream);
+  });
+  const HostVector<double> there = a.nodes->fetch<double>(of_node, 1);
+  std::vector<double> joined(at(std::int64_t{blocks::Bodies::kListed} * ranks.size()));
+  std::iota(joined.begin(), joined.end(), 0.0);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t g = 0; g < there.size(); ++g) {
+      if (here.most[g] < 0 || there[g] == kNone) continue;
+      double* const parts[] = {&joined[static_cast<std::size_t>(number(here.least[g]))],
+                               &joined[static_cast<std::size_t>(number(here.most[g]))],
+                               &joined[static_cast<std::size_t>(there[g])]};
+      const double least = std::min({*parts[0], *parts[1], *parts[2]});
+      for (double* const part : parts)
+        if (*part != least) *part = least, changed = true;
+    }
+    const std::vector<double> before = joined;
+    ranks.all_reduce(std::span<double>(joined), Reduction::min);
+    changed = ranks.all_reduce(changed || before != joined ? 1 : 0, Reduction::max) == 1;
   }
+  return joined;
+}
+
+/// Throws LeaveDevice if a body may be free to move: the host finds out how. Of any level: bodies and what they resist stay
+/// on the way down, since P maps the coarse modes to modes, but for what A resists. Collective.
+void require_held_bodies(const DeviceMatrix& a, const DeviceModes& modes, Stream& stream) {
+  Communicator& ranks = a.nodes->ranks();
+  const ModesOfColumns of_columns(a, modes, stream);
+  Buffer diagonal;
+  blocks::Couplings couplings;
+  blocks::Bodies bodies;
+  on_each_device(ranks, [&] {
+    diagonal = blocks::diagonal_places(a.rows, stream);
+    couplings = blocks::coupling_norms(a.rows, diagonal, stream);
+    bodies = blocks::find_bodies(a.rows, couplings, modes.value, modes.count, stream);
+    if (bodies.count > blocks::Bodies::kListed) throw LeaveDevice{"the system falls into many bodies"};
+  });
+  const std::vector<double> joined = join_bodies(a, couplings, bodies, stream);
+  const std::int64_t values = 2 * modes.count * modes.count;
+  std::vector<double> sums(joined.size() * at(values)), largest(joined.size()), is_there(joined.size());
+  on_each_device(ranks, [&] {
+    std::vector<double> mine(at(values + 1));
+    for (std::size_t n = 0; n < bodies.listed.size(); ++n) {
+      blocks::body_sums(a.rows, diagonal, of_columns.get(), modes.count, bodies, bodies.listed[n], mine.data(), stream);
+      const auto to = static_cast<std::size_t>(joined[at(std::int64_t{blocks::Bodies::kListed} * ranks.rank()) + n]);
+      for (std::int64_t e = 0; e < values; ++e) sums[to * at(values) + at(e)] += mine[at(e)];
+      largest[to] = std::max(largest[to], mine.back()), is_there[to] = 1;
+    }
+  });
+  ranks.all_reduce(std::span<double>(sums), Reduction::sum);
+  ranks.all_reduce(std::span<double>(largest), Reduction::max);
+  ranks.all_reduce(std::span<double>(is_there), Reduction::max);
+  for (std::size_t body = 0; body < joined.size(); ++body)
+    if (is_there[body] > 0 && may_move_freely(sums.data() + body * at(values), modes.count, largest[body]))
+      throw LeaveDevice{"a body may be free to move"};
+}
+
+/// Of all ranks, stored zeros of blocks included. Collective.
+double nonzeros(const DeviceMatrix& a) {
+  return a.nodes->ranks().all_reduce(static_cast<double>(a.rows.blocks * a.rows.block_entries()), Reduction::sum);
+}
+
+/// The inverse of the last level's matrix; `cols` becomes its columns. Collective.
+BlockRows inverse_of(const DeviceMatrix& a, std::shared_ptr<const Nodes>& cols, Stream& stream) {
+  Communicator& ranks = a.nodes->ranks();
+  BlockRows inverse;
+  if (ranks.size() == 1) {
+    cols = a.nodes;
+    return blocks::dense_inverse(a.rows, stream);
+  }
+  cols = all_nodes(*a.nodes);
+  const GhostRows all = with_ghost_rows(a.rows, *a.nodes, *cols, stream, cols);
+  on_each_device(ranks, [&] {
+    const std::int64_t own = a.rows.count, n = cols->local_count();
+    std::vector<std::int32_t> same(at(n));
+    std::iota(same.begin(), same.end(), 0);
+    inverse = own == 0 ? blocks::stacked(a.rows, 0, same, {}, n, stream)
+                       : blocks::stacked(blocks::dense_inverse(all.rows, stream), own, same, {}, n, stream);
+  });
+  return inverse;
 }
 
 }  // namespace
 
 std::string Hierarchy::why_not_on_device(const HeldRows* held) const {
-  if (context_.communicator().size() > 1) return "there are several ranks";
-  if (columns_ > 1 && is_half(options_.inner)) return "there are several right-hand sides";
-  if (held != nullptr && !held->rows().empty()) return "penalty rows are held";
-  if (mid_edges_.any) return "nodes in the middle of edges are left out";
-  if (options_.near_null_space == "adaptive") return "cycles find vectors";
-  if (options_.near_null_vectors) return "vectors are given";
-  if (options_.coordinates && (options_.coordinates->has_axes() || !options_.coordinates->unknowns.empty()))
-    return "unknowns of a node are along axes of its own, or in another order";
-  if (options_.smoother != "auto" && !find_smoother(options_.smoother).takes_blocks)
-    return "the smoother needs the rows of each level";
+  Communicator& ranks = context_.communicator();
+  const auto why = [&]() -> std::string {
+    if (is_half(options_.inner) && ranks.size() > 1) return "there are several ranks";
+    if (columns_ > 1 && is_half(options_.inner)) return "there are several right-hand sides";
+    if (held != nullptr && !held->rows().empty()) return "penalty rows are held";
+    if (mid_edges_.any) return "nodes in the middle of edges are left out";
+    if (options_.near_null_space == "adaptive") return "cycles find vectors";
+    if (options_.near_null_vectors) return "vectors are given";
+    if (options_.coordinates && (options_.coordinates->has_axes() || !options_.coordinates->unknowns.empty()))
+      return "unknowns of a node are along axes of its own, or in another order";
+    if (options_.smoother != "auto" && !find_smoother(options_.smoother).takes_blocks)
+      return "the smoother needs the rows of each level";
+    return {};
+  };
+  try {
+    on_each_device(ranks, [&] {
+      if (std::string mine = why(); !mine.empty()) throw LeaveDevice{std::move(mine)};
+    });
+  } catch (const LeaveDevice& leave) {
+    return leave.why;
+  }
   return {};
 }
 
@@ -153,31 +300,31 @@ bool Hierarchy::build_on_device(DistributedMatrix& matrix, const HeldRows* held)
   if (context_.device().backend != Backend::cuda) return false;
   report_.why_on_host = why_not_on_device(held);
   if (!report_.why_on_host.empty()) return false;
-  if (matrix.rows() <= std::max(kLeastOnDevice, options_.coarse_size)) return give_up("the matrix is small");
+  if (map_->size() <= std::max(kLeastOnDevice, options_.coarse_size)) return give_up("the matrix is small");
   try {
-    BlockRows a = rows_on_device(matrix, size_, stream);
+    DeviceMatrix a = rows_on_device(matrix, size_, stream);
     took_on_device("rows");
-    take_kind(blocks::asymmetry(a, stream));
+    take_kind(asymmetry(a, stream));
     if (!symmetric_) return give_up("the matrix is not symmetric");
-    DeviceModes modes = find_modes(a, options_, context_.communicator(), stream);
+    DeviceModes modes = find_modes(a, options_, stream);
     took_on_device("near null space");
     report_.modes = modes.why;
     report_.set_up_on_gpu = true;
     null_vectors_ = {};
     null_vectors_.constants = size_ == 1 && modes.count == 1;
-    BlockRows pattern;
+    DeviceMatrix pattern;
     Growth growth;
-    growth.first = static_cast<double>(a.blocks * a.block_entries());
+    growth.first = nonzeros(a);
     growth.most = most_complexity(size_, modes.count);
     for (bool looked = false;;) {
       const auto look = [&] {
         if (!std::exchange(looked, true)) require_held_bodies(a, modes, stream);
         took_on_device("near null space");
       };
-      if (a.count <= kMostNodesForBodies) look();
-      std::optional<BlockRows> next = add_level_on_device(a, modes, growth);
+      if (a.nodes->all() <= kMostNodesForBodies) look();
+      std::optional<DeviceMatrix> next = add_level_on_device(a, modes, growth);
       if (!next) look();
-      if (levels_.size() == 1) pattern = std::move(a), pattern.value = {};
+      if (levels_.size() == 1) pattern = std::move(a), pattern.rows.value = {};
       if (!next) break;
       a = std::move(*next);
     }
@@ -186,170 +333,148 @@ bool Hierarchy::build_on_device(DistributedMatrix& matrix, const HeldRows* held)
     return true;
   } catch (const LeaveDevice& leave) {
     return give_up(leave.why);
-  } catch (const blocks::TooWide&) {
-    return give_up("a row of a level has too many blocks");
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::resources) throw;
-    return give_up("device memory does not suffice");
   }
 }
 
-std::optional<BlockRows> Hierarchy::add_level_on_device(const BlockRows& a, DeviceModes& modes, Growth& growth) {
+std::optional<DeviceMatrix> Hierarchy::add_level_on_device(const DeviceMatrix& a, DeviceModes& modes, Growth& growth) {
   Stream& stream = context_.stream();
-  const bool has_square_modes = !levels_.empty() && modes.count == a.row_size;
-  levels_.push_back(
-      std::make_unique<Level>(a, context_, options_.inner, columns_, has_square_modes ? &modes.value : nullptr));
+  Communicator& ranks = context_.communicator();
+  const bool has_square_modes = !levels_.empty() && modes.count == a.rows.row_size;
+  levels_.push_back(std::make_unique<Level>(a.rows, a.nodes, context_, options_.inner, columns_,
+                                            has_square_modes ? &modes.value : nullptr));
   Level& here = *levels_.back();
-  const auto nonzeros = static_cast<double>(a.blocks * a.block_entries());
-  growth.all += nonzeros;
-  const std::int64_t unknowns = a.count * a.row_size;
-  report_.levels.push_back({unknowns, static_cast<std::int64_t>(nonzeros), 0, unknowns <= options_.coarse_size, 1});
+  const double here_nonzeros = nonzeros(a);
+  growth.all += here_nonzeros;
+  const std::int64_t unknowns = a.nodes->all() * a.rows.row_size;
+  report_.levels.push_back(
+      {unknowns, static_cast<std::int64_t>(here_nonzeros), 0, unknowns <= options_.coarse_size, a.nodes->owners()});
   took_on_device("stored matrices");
   if (unknowns <= options_.coarse_size) {
-    here.set_inverse(blocks::dense_inverse(a, stream));
+    std::shared_ptr<const Nodes> cols;
+    const BlockRows inverse = inverse_of(a, cols, stream);
+    here.set_inverse(inverse, *cols);
     took_on_device("inverse");
     return std::nullopt;
   }
-  const Buffer diagonal = blocks::diagonal_places(a, stream), inverse = blocks::inverse_diagonal(a, diagonal, stream);
-  const blocks::Couplings couplings = blocks::coupling_norms(a, diagonal, stream);
+  Buffer diagonal, inverse;
+  blocks::Couplings couplings;
+  on_each_device(ranks, [&] {
+    diagonal = blocks::diagonal_places(a.rows, stream), inverse = blocks::inverse_diagonal(a.rows, diagonal, stream);
+    couplings = blocks::coupling_norms(a.rows, diagonal, stream);
+  });
   const double radius = here.find_radius(inverse, kLanczosSteps, stream);
   report_.levels.back().radius = radius;
   here.set_smoother(*smoother_, options_.smoother_degree, inverse, radius);
   took_on_device("smoothers");
   if (std::ssize(levels_) >= options_.levels) return std::nullopt;
-  std::optional<BlockRows> next = coarsen_on_device(a, diagonal, inverse, couplings, radius, modes, growth);
+  std::optional<DeviceMatrix> next = coarsen_on_device(a, diagonal, inverse, couplings, radius, modes, growth);
   if (!next) return next;
   // Two visits of a level may take as long as one of the first level.
-  if (levels_.size() > 1 && cycle_ != "V" && 2 * growth.visits * nonzeros <= growth.first)
+  if (levels_.size() > 1 && cycle_ != "V" && 2 * growth.visits * here_nonzeros <= growth.first)
     here.set_second_visit(combination()), growth.visits *= 2;
-  here.set_transfer(on_device_.back().p, on_device_.back().transposed_p);
+  here.set_transfer(on_device_.back());
   took_on_device("stored matrices");
   return next;
 }
 
-std::optional<BlockRows> Hierarchy::coarsen_on_device(const BlockRows& a, const Buffer& diagonal, const Buffer& inverse,
-                                                      const blocks::Couplings& couplings, double radius, DeviceModes& modes,
-                                                      const Growth& growth) {
+std::optional<DeviceMatrix> Hierarchy::coarsen_on_device(const DeviceMatrix& a, const Buffer& diagonal,
+                                                         const Buffer& inverse, const blocks::Couplings& couplings,
+                                                         double radius, DeviceModes& modes, const Growth& growth) {
   Stream& stream = context_.stream();
+  Communicator& ranks = context_.communicator();
   const int m = modes.count;
   const double left = growth.most * growth.first - growth.all;
-  bool heed_hinges = a.row_size > 1, was_too_dense = false;
-  const Buffer hinges = heed_hinges ? blocks::find_hinges(a, diagonal, inverse, stream) : Buffer();
+  bool heed_hinges = a.rows.row_size > 1, was_too_dense = false;
+  Buffer hinges;
+  if (heed_hinges) on_each_device(ranks, [&] { hinges = blocks::find_hinges(a.rows, diagonal, inverse, stream); });
   const double first = first_strength();
   for (double strength = first;; strength = next_strength(strength)) {
     if (strength == 0 && heed_hinges) heed_hinges = false, strength = first;
     else if (strength == 0 && was_too_dense) throw LeaveDevice{"aggregates must reach farther"};
     const bool last = strength == 0;
-    const blocks::StrongGraph strong =
-        blocks::strong_couplings(a, couplings, strength, heed_hinges ? &hinges : nullptr, stream);
-    blocks::Aggregates aggregates = blocks::make_aggregates(strong, stream);
+    blocks::Aggregates aggregates;
+    on_each_device(ranks, [&] {
+      const blocks::StrongGraph strong =
+          blocks::strong_couplings(a.rows, couplings, strength, heed_hinges ? &hinges : nullptr, stream);
+      aggregates = blocks::make_aggregates(strong, stream);
+    });
     took_on_device("aggregates");
-    if (aggregates.count == 0) return std::nullopt;
-    const auto count = static_cast<double>(aggregates.count), taken = static_cast<double>(aggregates.taken);
-    const bool too_many = count * m > kLeastCoarsening * taken * a.row_size;
-    if ((too_many || 2 * aggregates.single > aggregates.taken) && !last) continue;
+    double counts[] = {static_cast<double>(aggregates.count), static_cast<double>(aggregates.single),
+                       static_cast<double>(aggregates.taken)};
+    ranks.all_reduce(std::span<double>(counts), Reduction::sum);
+    const auto [count, single, taken] = counts;
+    if (count == 0) return std::nullopt;
+    const bool too_many = count * m > kLeastCoarsening * taken * a.rows.row_size;
+    if ((too_many || 2 * single > taken) && !last) continue;
     if (too_many) return std::nullopt;
-    DeviceCoarsening way;
-    Buffer next_modes;
-    way.t = blocks::tentative(aggregates, modes.value, a.row_size, m, next_modes, stream);
-    int longest = 0;
-    const std::int64_t any = std::numeric_limits<std::int64_t>::max();
-    way.p = blocks::product_pattern(a, way.t, any, longest, stream);
-    blocks::multiply_values(a, way.t, longest, way.p, stream);
-    blocks::smooth(way.p, way.t, aggregates, inverse, kDamping / radius, stream);
-    way.longest_p = longest;
-    way.transposed_p = blocks::transposed(way.p, way.block_of, stream);
+    DeviceCoarsening way(a, std::move(aggregates), modes, least_nodes(m), stream);
+    way.smooth(a, inverse, kDamping / radius, stream);
     took_on_device("prolongations");
-    way.ap = blocks::product_pattern(a, way.p, any, way.longest_ap, stream);
-    const std::int64_t most = last ? any : static_cast<std::int64_t>(std::max(0.0, left / (m * m)));
-    BlockRows next = blocks::product_pattern(way.transposed_p, way.ap, most, way.longest_next, stream);
-    if (next.blocks > most) {
+    std::optional<DeviceMatrix> next =
+        way.multiply(a, diagonal, last ? std::numeric_limits<double>::infinity() : std::max(0.0, left / (m * m)), stream);
+    took_on_device("coarse matrices");
+    if (!next) {
       was_too_dense = true;
-      took_on_device("coarse matrices");
       continue;
     }
-    way.aggregates = std::move(aggregates);
-    way.next = pattern_of(next, stream);
-    way.multiply(a, diagonal, next, stream);
-    took_on_device("coarse matrices");
-    modes.value = std::move(next_modes);
+    modes.value = way.take_coarse_modes();
     on_device_.push_back(std::move(way));
     return next;
   }
 }
 
-void DeviceCoarsening::multiply(const BlockRows& a, const Buffer& diagonal, BlockRows& to, Stream& stream) {
-  blocks::multiply_values(a, p, longest_ap, ap, stream);
-  blocks::multiply_values(transposed_p, ap, longest_next, to, stream);
-  blocks::mend_diagonal(to, t, aggregates, a, diagonal, stream);
-  ap.value = {};
-}
-
-std::int64_t DeviceCoarsening::device_bytes() const {
-  std::int64_t bytes = static_cast<std::int64_t>(block_of.bytes());
-  for (const BlockRows* const rows : {&t, &p, &transposed_p, &ap, &next})
-    bytes += static_cast<std::int64_t>(rows->start.bytes() + rows->column.bytes() + rows->value.bytes());
-  for (const Buffer* const one : {&aggregates.of_node, &aggregates.start, &aggregates.member})
-    bytes += static_cast<std::int64_t>(one->bytes());
-  return bytes;
-}
-
 bool Hierarchy::refresh_on_device(DistributedMatrix& matrix, const HeldRows* held) {
   Stream& stream = context_.stream();
+  Communicator& ranks = context_.communicator();
   if (!report_.set_up_on_gpu || !why_not_on_device(held).empty() || options_.refresh == "anew") return false;
-  BlockRows a = rows_on_device(matrix, size_, stream);
-  took_on_device("rows");
-  if (!blocks::same_pattern(a, device_pattern_, stream) || blocks::asymmetry(a, stream) > kMostAsymmetry) return false;
-  for (std::size_t l = 0;; ++l) {
-    Level& here = *levels_[l];
-    here.update(a);
-    took_on_device("stored matrices");
-    if (here.is_solved()) {
-      here.update_inverse(blocks::dense_inverse(a, stream));
-      took_on_device("inverse");
-      return true;
-    }
-    const Buffer diagonal = blocks::diagonal_places(a, stream), inverse = blocks::inverse_diagonal(a, diagonal, stream);
-    // As refresh() does in host memory.
-    const bool keeps = options_.refresh == "keep";
-    double& radius = report_.levels[l].radius;
-    radius = std::max(keeps ? radius : 0, here.find_radius(inverse, keeps ? kStepsOfRefresh : kLanczosSteps, stream));
-    here.update_smoother(inverse, radius);
-    took_on_device("smoothers");
-    if (l == on_device_.size()) return true;
-    DeviceCoarsening& way = on_device_[l];
-    if (!keeps) {
-      blocks::multiply_values(a, way.t, way.longest_p, way.p, stream);
-      blocks::smooth(way.p, way.t, way.aggregates, inverse, kDamping / radius, stream);
-      way.copy_of_p.reset();
-      blocks::transpose_values(way.p, way.block_of, way.transposed_p, stream);
-      took_on_device("prolongations");
-      here.update_transfer(way.p, way.transposed_p);
+  try {
+    DeviceMatrix a = rows_on_device(matrix, size_, stream);
+    took_on_device("rows");
+    int same = 0;
+    on_each_device(ranks, [&] {
+      same =
+          a.nodes->ghosts() == device_pattern_.nodes->ghosts() && blocks::same_pattern(a.rows, device_pattern_.rows, stream);
+    });
+    if (ranks.all_reduce(same, Reduction::min) == 0 || asymmetry(a, stream) > kMostAsymmetry) return false;
+    for (std::size_t l = 0;; ++l) {
+      Level& here = *levels_[l];
+      on_each_device(ranks, [&] { here.update(a.rows); });
       took_on_device("stored matrices");
+      if (here.is_solved()) {
+        std::shared_ptr<const Nodes> cols;
+        const BlockRows inverse = inverse_of(a, cols, stream);
+        on_each_device(ranks, [&] { here.update_inverse(inverse); });
+        took_on_device("inverse");
+        return true;
+      }
+      Buffer diagonal, inverse;
+      on_each_device(ranks, [&] {
+        diagonal = blocks::diagonal_places(a.rows, stream), inverse = blocks::inverse_diagonal(a.rows, diagonal, stream);
+      });
+      // As refresh() does in host memory.
+      const bool keeps = options_.refresh == "keep";
+      double& radius = report_.levels[l].radius;
+      radius = std::max(keeps ? radius : 0, here.find_radius(inverse, keeps ? kStepsOfRefresh : kLanczosSteps, stream));
+      on_each_device(ranks, [&] { here.update_smoother(inverse, radius); });
+      took_on_device("smoothers");
+      if (l == on_device_.size()) return true;
+      DeviceCoarsening& way = on_device_[l];
+      if (!keeps) {
+        way.smooth(a, inverse, kDamping / radius, stream);
+        took_on_device("prolongations");
+        on_each_device(ranks, [&] { here.update_transfer(way); });
+        took_on_device("stored matrices");
+      }
+      a = way.multiply_again(a, diagonal, stream);
+      took_on_device("coarse matrices");
     }
-    BlockRows next = pattern_of(way.next, stream);
-    way.multiply(a, diagonal, next, stream);
-    took_on_device("coarse matrices");
-    a = std::move(next);
+  } catch (const LeaveDevice&) {
+    return false;  // everything is made anew
   }
 }
 
 const NodeRows& Hierarchy::prolongation(std::int64_t level) const {
-  if (!report_.set_up_on_gpu) return coarsenings_[at(level)].p;
-  std::optional<NodeRows>& copy = on_device_[at(level)].copy_of_p;
-  if (!copy) {
-    const BlockRows& p = on_device_[at(level)].p;
-    Communicator& ranks = context_.communicator();
-    Stream& stream = context_.stream();
-    copy = NodeRows{p.row_size,
-                    p.col_size,
-                    nodes_of_one_rank(p.count, ranks),
-                    nodes_of_one_rank(p.cols, ranks),
-                    downloaded<std::int64_t>(p.start, stream),
-                    downloaded<std::int32_t>(p.column, stream),
-                    downloaded<double>(p.value, stream)};
-  }
-  return *copy;
+  return report_.set_up_on_gpu ? on_device_[at(level)].copy_of_p(context_.stream()) : coarsenings_[at(level)].p;
 }
 
 }  // namespace shardmat::multigrid

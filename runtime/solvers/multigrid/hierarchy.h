@@ -2,7 +2,7 @@
 //
 // P. Vaněk, J. Mandel, M. Brezina, Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
 // problems, Computing 56 (1996). For matrices that are far from symmetric, P is not smoothed, and aggregates are small
-// (pairwise.h): smoothing by A would couple against the wind. Set-up in f64 in host memory, or on a GPU that has all rows;
+// (pairwise.h): smoothing by A would couple against the wind. Set-up in f64 in host memory or on GPUs;
 // the cycle runs on the device, in the type of the options.
 //
 // Threads: as DistributedMatrix. Everything is collective.
@@ -77,16 +77,16 @@ class Hierarchy {
   void finish(const Growth& growth);
   double first_strength() const;
 
-  // The set-up on a GPU (device_setup.cpp).
-  /// Empty: the device can have the levels.
+  // The set-up on GPUs (device_setup.cpp).
+  /// Empty: the devices can have the levels. Collective.
   std::string why_not_on_device(const HeldRows* held) const;
   /// False: nothing was made, and report_.why_on_host says why.
   bool build_on_device(DistributedMatrix& matrix, const HeldRows* held);
   /// The next level's matrix; nothing if there is none.
-  std::optional<blocks::BlockRows> add_level_on_device(const blocks::BlockRows& a, DeviceModes& modes, Growth& growth);
-  std::optional<blocks::BlockRows> coarsen_on_device(const blocks::BlockRows& a, const Buffer& diagonal,
-                                                     const Buffer& inverse, const blocks::Couplings& couplings,
-                                                     double radius, DeviceModes& modes, const Growth& growth);
+  std::optional<DeviceMatrix> add_level_on_device(const DeviceMatrix& a, DeviceModes& modes, Growth& growth);
+  std::optional<DeviceMatrix> coarsen_on_device(const DeviceMatrix& a, const Buffer& diagonal, const Buffer& inverse,
+                                                const blocks::Couplings& couplings, double radius, DeviceModes& modes,
+                                                const Growth& growth);
   /// False: the values cannot be taken so.
   bool refresh_on_device(DistributedMatrix& matrix, const HeldRows* held);
   void took_on_device(const char* part);
@@ -127,7 +127,7 @@ class Hierarchy {
   NodeRows first_pattern_;  ///< of the first level
   // Of one on a GPU:
   std::vector<DeviceCoarsening> on_device_;
-  blocks::BlockRows device_pattern_;  ///< of the first level
+  DeviceMatrix device_pattern_;  ///< of the first level
   MidEdges mid_edges_;
   std::shared_ptr<const RowMap> map_;  ///< of the matrix's rows
   Buffer rows_;                        ///< of the matrix, in the order of the nodes; empty: they lie so

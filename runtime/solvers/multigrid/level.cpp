@@ -38,11 +38,12 @@ Level::Level(const NodeRows& a, Context& context, ValueType type, int columns)
   make_vectors(columns);
 }
 
-Level::Level(const blocks::BlockRows& a, Context& context, ValueType type, int columns, const Buffer* modes)
+Level::Level(const blocks::BlockRows& a, std::shared_ptr<const Nodes> nodes, Context& context, ValueType type, int columns,
+             const Buffer* modes)
     : context_(context),
       type_(sum_type(type)),
       size_(a.row_size),
-      nodes_(nodes_of_one_rank(a.count, context.communicator())),
+      nodes_(std::move(nodes)),
       a_(a, *nodes_, true, context, type, columns, modes) {
   make_vectors(columns);
 }
@@ -81,17 +82,26 @@ double Level::find_radius(const HostVector<double>& inverse, int steps, Stream& 
 }
 
 double Level::find_radius(const Buffer& inverse, int steps, Stream& stream) const {
-  BlockSteps jacobi(smoother_inputs(1));
-  jacobi.put(inverse, stream);
-  const Buffer scratch(context_.device(), at(a_.x_bytes()));
-  const std::int64_t entries = nodes_->own() * size_ * passes_->columns();  // all columns are one vector here
-  return kAbove * estimate_largest(
-                      entries, type_, [&](void* r) { blocks::fill_fractions(type_, entries, r, stream); },
-                      [&](const void* x, void* y) { a_.multiply(1, x, 0, y, stream); },
-                      [&](const void* r, void* z) {
-                        jacobi.step(r, scratch.data(), z, {1, 0}, krylov::Before::nothing, stream);
-                      },
-                      steps, "preconditioner", stream);
+  Communicator& ranks = context_.communicator();
+  std::optional<BlockSteps> jacobi;
+  Buffer scratch;
+  ranks.run_agreed([&] {
+    jacobi.emplace(smoother_inputs(1));
+    jacobi->put(inverse, stream);
+    scratch = Buffer(context_.device(), at(a_.x_bytes()));
+  });
+  const std::int64_t of_node = std::int64_t{size_} * passes_->columns(),  // all columns are one vector here
+      entries = nodes_->own() * of_node;
+  LargestParts parts;
+  parts.all = nodes_->all() * of_node, parts.own = entries, parts.type = type_;
+  parts.begin = [&](void* r) { blocks::fill_fractions(type_, nodes_->first() * of_node, entries, r, stream); };
+  parts.multiply = [&](const void* x, void* y) { a_.multiply(1, x, 0, y, stream); };
+  parts.precondition = [&](const void* r, void* z) {
+    jacobi->step(r, scratch.data(), z, {1, 0}, krylov::Before::nothing, stream);
+  };
+  parts.sum = [&](double mine) { return ranks.all_reduce(mine, Reduction::sum); };
+  parts.wait = [&] { a_.wait(stream); };
+  return kAbove * estimate_largest(parts, steps, "preconditioner", stream);
 }
 
 void Level::set_smoother(const SmootherEntry& entry, int degree, const Buffer& inverse, double radius) {
@@ -101,15 +111,15 @@ void Level::set_smoother(const SmootherEntry& entry, int degree, const Buffer& i
   });
 }
 
-void Level::set_transfer(const blocks::BlockRows& p, const blocks::BlockRows& transposed_p) {
+void Level::set_transfer(const DeviceCoarsening& way) {
   const int columns = passes_->columns();
-  from_coarse_.emplace(p, *nodes_of_one_rank(p.cols, context_.communicator()), false, context_, type_, columns);
-  to_coarse_.emplace(transposed_p, *nodes_, context_, type_, columns);
+  from_coarse_.emplace(way.p(), *way.p_cols(), false, context_, type_, columns);
+  to_coarse_.emplace(way.transposed_p(), *nodes_, *way.p_cols(), context_, type_, columns);
 }
 
-void Level::update_transfer(const blocks::BlockRows& p, const blocks::BlockRows& transposed_p) {
-  from_coarse_->update(p, context_.stream());
-  to_coarse_->update(transposed_p, context_.stream());
+void Level::update_transfer(const DeviceCoarsening& way) {
+  from_coarse_->update(way.p(), context_.stream());
+  to_coarse_->update(way.transposed_p(), context_.stream());
 }
 
 void Level::set_smoother(const SmootherEntry& entry, int degree, const NodeRows& a, const HostVector<double>& inverse,

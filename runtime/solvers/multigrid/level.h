@@ -8,6 +8,7 @@
 
 #include "runtime/context/context.h"
 #include "runtime/maps/row_map.h"
+#include "runtime/solvers/multigrid/device_coarsening.h"
 #include "runtime/solvers/multigrid/node_rows.h"
 #include "runtime/solvers/multigrid/operator.h"
 #include "runtime/solvers/multigrid/restriction.h"
@@ -24,8 +25,9 @@ class Level {
   /// Stores `a` in `type`, for `columns` right-hand sides.
   Level(const NodeRows& a, Context& context, ValueType type, int columns);
 
-  /// The same on a GPU that has all rows. In f16 the product with `modes` stays exact (blocks::BlockProduct).
-  Level(const blocks::BlockRows& a, Context& context, ValueType type, int columns, const Buffer* modes);
+  /// The same with the rows on GPUs. In f16 the product with `modes` stays exact (blocks::BlockProduct).
+  Level(const blocks::BlockRows& a, std::shared_ptr<const Nodes> nodes, Context& context, ValueType type, int columns,
+        const Buffer* modes);
 
   /// 1.05 times the largest eigenvalue of D⁻¹·A by Lanczos steps, which estimate it from below. `inverse`:
   /// inverse_diagonal() of this level's matrix. REQUIRES: that is symmetric.
@@ -38,24 +40,24 @@ class Level {
   void set_smoother(const SmootherEntry& entry, int degree, const Buffer& inverse, double radius);
   /// The ways to the next level and back; `columns`: by_column(p).
   void set_transfer(const NodeRows& p, const ByColumn& columns);
-  void set_transfer(const blocks::BlockRows& p, const blocks::BlockRows& transposed_p);
+  void set_transfer(const DeviceCoarsening& way);
   /// The inverse of this level's matrix (dense_inverse()): it is the last one, and solved exactly.
   void set_inverse(const NodeRows& inverse);
-  void set_inverse(const blocks::BlockRows& inverse) {
-    inverse_.emplace(inverse, *nodes_, false, context_, type_, passes_->columns());
+  void set_inverse(const blocks::BlockRows& inverse, const Nodes& cols) {
+    inverse_.emplace(inverse, cols, false, context_, type_, passes_->columns());
   }
   /// It is visited twice in a cycle.
   void set_second_visit(Combination combination);
 
   bool is_solved() const { return inverse_.has_value(); }
 
-  /// New values on the same patterns. update_smoother() and update_transfer() are collective.
+  /// New values on the same patterns. Those of NodeRows are collective for smoothers and transfers, others are not.
   void update(const NodeRows& a);
   void update(const blocks::BlockRows& a) { a_.update(a, context_.stream()); }
   void update_smoother(const NodeRows& a, const HostVector<double>& inverse, double radius);
   void update_smoother(const Buffer& inverse, double radius) { smoother_->take(inverse, radius, context_.stream()); }
   void update_transfer(const NodeRows& p, const ByColumn& columns);
-  void update_transfer(const blocks::BlockRows& p, const blocks::BlockRows& transposed_p);
+  void update_transfer(const DeviceCoarsening& way);
   void update_inverse(const NodeRows& inverse);
   void update_inverse(const blocks::BlockRows& inverse) { inverse_->update(inverse, context_.stream()); }
 

@@ -16,17 +16,6 @@ namespace {
 
 constexpr std::int64_t kWorkOfSorting = 8;  ///< a column, in values
 
-/// The columns of `lists` that this rank does not have, ascending.
-HostVector<std::int64_t> ghosts_in(const Lists& lists, const std::vector<std::int64_t>& starts, const Communicator& ranks) {
-  const std::int64_t first = starts[at(ranks.rank())], end = starts[at(ranks.rank()) + 1];
-  HostVector<std::int64_t> ghosts;
-  for (const std::int64_t id : lists.id)
-    if (id < first || id >= end) ghosts.push_back(id);
-  std::sort(ghosts.begin(), ghosts.end());
-  ghosts.erase(std::unique(ghosts.begin(), ghosts.end()), ghosts.end());
-  return ghosts;
-}
-
 /// The rows of `lists` with the numbers of `cols`; equal columns are added.
 NodeRows numbered(const Lists& lists, int row_size, int col_size, std::shared_ptr<const Nodes> rows,
                   std::shared_ptr<const Nodes> cols) {
@@ -78,19 +67,6 @@ void add_row_to(Lists& lists, const NodeRows& m, std::int64_t i) {
   lists.start.push_back(std::ssize(lists.id));
 }
 
-/// The local numbers that the nodes of `before` have in `after`, or 0: not among its ghosts.
-HostVector<std::int32_t> renumbered(const Nodes& before, const Nodes& after) {
-  HostVector<std::int32_t> number(at(before.local_count()));
-  std::iota(number.begin(), number.begin() + before.own(), 0);
-  const HostVector<std::int64_t>& ghosts = after.ghosts();
-  for (std::int64_t g = before.own(); g < before.local_count(); ++g) {
-    const auto found = std::lower_bound(ghosts.begin(), ghosts.end(), before.global(g));
-    const bool is_there = found != ghosts.end() && *found == before.global(g);
-    number[at(g)] = is_there ? static_cast<std::int32_t>(after.own() + (found - ghosts.begin())) : 0;
-  }
-  return number;
-}
-
 }  // namespace
 
 std::int64_t NodeRows::find(std::int64_t i, std::int32_t wanted) const {
@@ -124,7 +100,7 @@ WithGhostRows::WithGhostRows(const NodeRows& m, const std::shared_ptr<const Node
   std::set_union(before.begin(), before.end(), more.begin(), more.end(), std::back_inserter(ghosts));
   cols_ = std::make_shared<const Nodes>(starts, std::move(ghosts), ranks);
   of_ghosts_ = numbered(come, m.row_size, m.col_size, nodes, cols_);
-  number_ = renumbered(*m.cols, *cols_);
+  number_ = numbers_in(*m.cols, *cols_);
 }
 
 NodeRows brought_home(NodeRows m, bool square) {
@@ -150,7 +126,7 @@ NodeRows brought_home(NodeRows m, bool square) {
   const HostVector<std::int64_t> more = ghosts_in(come, starts, ranks);
   std::set_union(still.begin(), still.end(), more.begin(), more.end(), std::back_inserter(ghosts));
   const auto cols = std::make_shared<const Nodes>(starts, std::move(ghosts), ranks);
-  const HostVector<std::int32_t> number = renumbered(*m.cols, *cols);
+  const HostVector<std::int32_t> number = numbers_in(*m.cols, *cols);
   // What came of each row.
   HostVector<std::int64_t> first(at(own + 1), 0), which(rows.wanted().size());
   for (const std::int32_t node : rows.wanted()) ++first[at(node) + 1];

@@ -100,6 +100,28 @@ std::shared_ptr<const Nodes> moved_nodes(std::int64_t own, std::int64_t least, C
   return std::make_shared<const Nodes>(std::move(starts), std::move(away), ranks);
 }
 
+HostVector<std::int64_t> ghosts_in(const Lists& lists, const std::vector<std::int64_t>& starts, const Communicator& ranks) {
+  const std::int64_t first = starts[at(ranks.rank())], end = starts[at(ranks.rank()) + 1];
+  HostVector<std::int64_t> ghosts;
+  for (const std::int64_t id : lists.id)
+    if (id < first || id >= end) ghosts.push_back(id);
+  std::sort(ghosts.begin(), ghosts.end());
+  ghosts.erase(std::unique(ghosts.begin(), ghosts.end()), ghosts.end());
+  return ghosts;
+}
+
+HostVector<std::int32_t> numbers_in(const Nodes& before, const Nodes& after) {
+  HostVector<std::int32_t> number(at(before.local_count()));
+  std::iota(number.begin(), number.begin() + before.own(), 0);
+  const HostVector<std::int64_t>& ghosts = after.ghosts();
+  for (std::int64_t g = before.own(); g < before.local_count(); ++g) {
+    const auto found = std::lower_bound(ghosts.begin(), ghosts.end(), before.global(g));
+    const bool is_there = found != ghosts.end() && *found == before.global(g);
+    number[at(g)] = is_there ? static_cast<std::int32_t>(after.own() + (found - ghosts.begin())) : 0;
+  }
+  return number;
+}
+
 Nodes::Nodes(std::vector<std::int64_t> starts, HostVector<std::int64_t> ghosts, Communicator& ranks)
     : starts_(std::move(starts)), ghosts_(std::move(ghosts)), ranks_(&ranks), rank_(static_cast<std::size_t>(ranks.rank())) {
   if (ranks.size() == 1) return;
@@ -144,10 +166,15 @@ void Nodes::fetch_bytes(const void* own, void* ghosts, std::size_t item_bytes) c
   for (std::size_t i = 0; i < wanted_.size(); ++i)
     std::memcpy(packed.data() + i * item_bytes, static_cast<const std::byte*>(own) + at(wanted_[i]) * item_bytes,
                 item_bytes);
+  fetch_wanted(packed.data(), ghosts, item_bytes);
+}
+
+void Nodes::fetch_wanted(const void* of_wanted, void* ghosts, std::size_t item_bytes) const {
   std::vector<Outgoing> sends;
   std::vector<Incoming> receives;
   for (const Neighbour& n : neighbours_) {
-    sends.push_back({n.rank, packed.data() + at(n.first_wanted) * item_bytes, at(n.wanted) * item_bytes});
+    sends.push_back(
+        {n.rank, static_cast<const std::byte*>(of_wanted) + at(n.first_wanted) * item_bytes, at(n.wanted) * item_bytes});
     receives.push_back(
         {n.rank, static_cast<std::byte*>(ghosts) + at(n.first_ghost) * item_bytes, at(n.ghosts) * item_bytes});
   }

@@ -55,6 +55,8 @@ class Nodes {
     fetch_bytes(of_own.data(), of_ghosts.data(), static_cast<std::size_t>(each) * sizeof(T));
     return of_ghosts;
   }
+  /// As fetch() for items of so many bytes; `of_wanted`: those of wanted(). Collective.
+  void fetch_wanted(const void* of_wanted, void* ghosts, std::size_t item_bytes) const;
   /// The lists of the ghosts; `of_wanted`: those of wanted(). Collective.
   Lists fetch(const Lists& of_wanted) const;
   /// Sends the lists of the ghosts to their ranks. Returns what came: a list for each of wanted(). Collective.
@@ -83,6 +85,12 @@ class Nodes {
   std::vector<Neighbour> neighbours_;
   std::vector<std::int32_t> wanted_;  ///< own nodes, by neighbour
 };
+
+/// The items of `lists` that are nodes of other ranks, ascending.
+HostVector<std::int64_t> ghosts_in(const Lists& lists, const std::vector<std::int64_t>& starts, const Communicator& ranks);
+
+/// The local numbers that the nodes of `before` have in `after`, or 0: not among its ghosts.
+HostVector<std::int32_t> numbers_in(const Nodes& before, const Nodes& after);
 
 /// Where the nodes of each rank begin, if this rank has `own`. Collective.
 std::vector<std::int64_t> starts_of(std::int64_t own, Communicator& ranks);

@@ -11,6 +11,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "kernels/blocks/parts.h"
 #include "kernels/blocks/setup.h"
 #include "kernels/choose/registry.h"
 #include "kernels/choose/spmm_registry.h"
@@ -271,6 +272,12 @@ const Kernel& packed_kernel(const Storage& storage) {
   return found != kernels().end() ? *found : kernel_on(kernels(), storage);
 }
 
+/// Whether a product can leave the exchange out. On GPUs all ranks call it, or none. Collective.
+bool nothing_moves(const Nodes& nodes, Device device) {
+  const int here = nodes.stays_here() ? 1 : 0;
+  return (device.backend == Backend::host ? here : nodes.ranks().all_reduce(here, Reduction::min)) == 1;
+}
+
 }  // namespace
 
 Operator::Operator(const NodeRows& rows, Context& context, ValueType type, int columns)
@@ -282,14 +289,9 @@ Operator::Operator(const NodeRows& rows, Context& context, ValueType type, int c
   MappedExchange moving = make_mapped_exchange("halo", context.exchange_context(type, std::int64_t{rows.col_size} * columns),
                                                {nodes.starts(), {}}, nodes.ghosts());
   exchange_ = std::move(moving.exchange);
+  stays_here_ = nothing_moves(nodes, context.device());
   ranks.run_agreed([&] {
-    own_ = static_cast<std::int32_t>(nodes.own());
-    stays_here_ = nodes.stays_here() && (ranks.size() == 1 || context.device().backend == Backend::host);
-    if (!nodes.ghosts().empty()) {  // they lie in ascending order
-      std::int64_t first[] = {nodes.ghosts().front()};
-      moving.map->renumber(first);
-      ghost_shift_ = static_cast<std::int32_t>(first[0] - own_);
-    }
+    find_places(nodes, *moving.map);
     const auto to = [this](std::int32_t j) { return place(j); };
     x_bytes_ = nodes.own() * rows.col_size * columns * static_cast<std::int64_t>(size_of(type));
     const std::int64_t cols = moving.map->length() * rows.col_size;
@@ -322,21 +324,38 @@ void Operator::plan_several(Stream& stream) {
 Operator::Operator(const blocks::BlockRows& rows, const Nodes& cols, bool square, Context& context, ValueType type,
                    int columns, const Buffer* modes)
     : columns_(columns), type_(sum_type(type)), rows_(rows.count * rows.row_size) {
-  exchange_ = std::move(make_mapped_exchange("halo", context.exchange_context(type_, std::int64_t{rows.col_size} * columns),
-                                             {cols.starts(), {}}, cols.ghosts())
-                            .exchange);
-  context.communicator().run_agreed([&] {
-    own_ = static_cast<std::int32_t>(cols.own());
-    stays_here_ = true;
+  Communicator& ranks = context.communicator();
+  Stream& stream = context.stream();
+  MappedExchange moving = make_mapped_exchange(
+      "halo", context.exchange_context(type_, std::int64_t{rows.col_size} * columns), {cols.starts(), {}}, cols.ghosts());
+  exchange_ = std::move(moving.exchange);
+  stays_here_ = nothing_moves(cols, context.device());
+  ranks.run_agreed([&] {
+    find_places(cols, *moving.map);
     x_bytes_ = cols.own() * rows.col_size * columns * static_cast<std::int64_t>(size_of(type_));
-    if (columns > 1) {
-      // The packed format has no blocks of 5.
-      const int block = stored_block(rows);
-      storage_ = packed(rows, block == 5 ? 1 : block, type_, context.stream());
-      return plan_several(context.stream());
-    }
-    keep(rows, square, context, square ? type : type_, modes);
+    with_places(rows, stream, [&](const blocks::BlockRows& placed) {
+      if (columns == 1) return keep(placed, square, context, square ? type : type_, modes);
+      // The packed format has no blocks of 5, and none that are wider than the matrix.
+      const int block = placed.cols == 0 ? 1 : stored_block(placed);
+      storage_ = packed(placed, block == 5 ? 1 : block, type_, stream);
+      plan_several(stream);
+    });
   });
+  moving.map->forget_columns();
+}
+
+void Operator::find_places(const Nodes& nodes, ColumnMap& map) {
+  own_ = static_cast<std::int32_t>(nodes.own());
+  if (nodes.ghosts().empty()) return;
+  std::int64_t first[] = {nodes.ghosts().front()};  // they lie in ascending order
+  map.renumber(first);
+  ghost_shift_ = static_cast<std::int32_t>(first[0] - own_);
+}
+
+template <class Use>
+void Operator::with_places(const blocks::BlockRows& rows, Stream& stream, const Use& use) const {
+  if (ghost_shift_ == 0) use(rows);
+  else use(blocks::with_gap(rows, own_, ghost_shift_, stream));
 }
 
 void Operator::keep(const blocks::BlockRows& rows, bool square, Context& context, ValueType type, const Buffer* modes) {
@@ -355,9 +374,11 @@ void Operator::keep(const blocks::BlockRows& rows, bool square, Context& context
 
 void Operator::update(const blocks::BlockRows& rows, Stream& stream) {
   if (on_gpu_) return on_gpu_->update(rows, stream);
-  ConversionInput input(csr_of(rows, storage_->type, stream), stream);
-  update_packed(*storage_, input);
-  stream.synchronize();
+  with_places(rows, stream, [&](const blocks::BlockRows& placed) {
+    ConversionInput input(csr_of(placed, storage_->type, stream), stream);
+    update_packed(*storage_, input);
+    stream.synchronize();
+  });
 }
 
 void Operator::update(const NodeRows& rows, Stream& stream) {

@@ -22,9 +22,9 @@ class Operator {
   /// For `columns` right-hand sides in `type`. Collective; the same error on all ranks.
   Operator(const NodeRows& rows, Context& context, ValueType type, int columns);
 
-  /// Of rows on a GPU that has all of them. `cols`: the nodes of the columns; `square`: those of
-  /// the rows, too. In f16 a square matrix keeps its product with `modes` (blocks::BlockProduct), and others are in f32.
-  /// REQUIRES: in f16, one column.
+  /// Of rows on GPUs. `cols`: the nodes of the columns; `square`: those of the rows, too. Collective; the same error on all
+  /// ranks. In f16 a square matrix keeps its product with `modes` (blocks::BlockProduct), and others are in f32.
+  /// REQUIRES: in f16, one column and one rank.
   Operator(const blocks::BlockRows& rows, const Nodes& cols, bool square, Context& context, ValueType type, int columns,
            const Buffer* modes = nullptr);
 
@@ -62,6 +62,10 @@ class Operator {
   void run(double alpha, const void* x, double beta, void* y, Stream& stream) const;
   /// Of node j of the columns among the nodes of x: own ones, a gap, ghosts.
   std::int32_t place(std::int32_t j) const { return j < own_ ? j : j + ghost_shift_; }
+  void find_places(const Nodes& nodes, ColumnMap& map);
+  /// Calls use() with the rows, whose columns are places of x.
+  template <class Use>
+  void with_places(const blocks::BlockRows& rows, Stream& stream, const Use& use) const;
 
   std::int64_t matrix_bytes() const;
 
@@ -70,7 +74,7 @@ class Operator {
   std::int64_t rows_;
   std::int64_t x_bytes_ = 0;
   std::unique_ptr<Exchange> exchange_;
-  bool stays_here_ = false;  ///< nothing moves from or to this rank
+  bool stays_here_ = false;  ///< products leave the exchange out
   std::int32_t own_ = 0, ghost_shift_ = 0;
   std::shared_ptr<Storage> storage_;
   std::unique_ptr<Plan> one_;

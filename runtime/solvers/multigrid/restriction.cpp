@@ -12,14 +12,13 @@ std::vector<std::int64_t> times(std::vector<std::int64_t> starts, std::int64_t s
   return starts;
 }
 
-/// Adds the parts of all ranks, which have one for each unknown of their columns of P. Collective.
-NodeRows sums_of_parts(const NodeRows& p, const ByColumn& by_columns) {
-  const Nodes& coarse = *p.cols;
+/// Adds the parts of all ranks, which have one for each unknown of their columns of P. `start`: of the blocks of each
+/// column, `size`: unknowns of a column. Collective.
+NodeRows sums_of_parts(const Nodes& coarse, std::int64_t size, const HostVector<std::int64_t>& start) {
   Communicator& ranks = coarse.ranks();
-  const std::int64_t size = p.col_size;
   const std::vector<std::int64_t> starts = starts_of(coarse.local_count(), ranks);
   const std::int64_t first = starts[at(ranks.rank())];
-  const auto has_part = [&](std::int64_t node) { return by_columns.start[at(node)] < by_columns.start[at(node) + 1]; };
+  const auto has_part = [&](std::int64_t node) { return start[at(node)] < start[at(node) + 1]; };
   Lists of_ghosts;
   for (std::int64_t g = coarse.own(); g < coarse.local_count(); ++g) {
     if (has_part(g)) of_ghosts.id.push_back(first + g);
@@ -48,7 +47,17 @@ NodeRows sums_of_parts(const NodeRows& p, const ByColumn& by_columns) {
 
 Restriction::Restriction(const NodeRows& p, const ByColumn& by_columns, Context& context, ValueType type, int columns)
     : here_(transposed(p, by_columns), context, type, columns) {
-  if (context.communicator().size() > 1) sums_.emplace(sums_of_parts(p, by_columns), context, type, columns);
+  if (context.communicator().size() > 1)
+    sums_.emplace(sums_of_parts(*p.cols, p.col_size, by_columns.start), context, type, columns);
+}
+
+Restriction::Restriction(const blocks::BlockRows& transposed_p, const Nodes& fine, const Nodes& coarse, Context& context,
+                         ValueType type, int columns)
+    : here_(transposed_p, Nodes(fine.starts(), {}, fine.ranks()), false, context, type, columns) {
+  if (context.communicator().size() == 1) return;
+  HostVector<std::int64_t> start(at(transposed_p.count + 1));
+  copy_to_host(start.data(), transposed_p.start.data(), transposed_p.start.bytes(), context.stream());
+  sums_.emplace(sums_of_parts(coarse, transposed_p.row_size, start), context, type, columns);
 }
 
 void Restriction::update(const NodeRows& p, const ByColumn& by_columns, Stream& stream) {

@@ -16,9 +16,9 @@ class Restriction {
   /// `by_columns`: by_column(p). Collective; the same error on all ranks.
   Restriction(const NodeRows& p, const ByColumn& by_columns, Context& context, ValueType type, int columns);
 
-  /// Of Pᵀ on a GPU that has all rows; `fine`: the nodes of its columns.
-  Restriction(const blocks::BlockRows& transposed_p, const Nodes& fine, Context& context, ValueType type, int columns)
-      : here_(transposed_p, fine, false, context, type, columns) {}
+  /// Of this rank's rows of P on a GPU, transposed; `fine`: the nodes of these rows, `coarse`: those of P's columns.
+  Restriction(const blocks::BlockRows& transposed_p, const Nodes& fine, const Nodes& coarse, Context& context,
+              ValueType type, int columns);
 
   void update(const blocks::BlockRows& transposed_p, Stream& stream) { here_.update(transposed_p, stream); }
   /// New values on the same pattern. Collective.

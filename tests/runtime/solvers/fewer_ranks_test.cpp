@@ -63,10 +63,10 @@ struct Solved {
   HostVector<double> x[2];
 };
 
-Solved solved(const std::string& specification, const char* cycle, std::int64_t rank_size) {
-  LoadOptions load = test::options_for(kHost64, LocalSort::none);
+Solved solved(const Case& c, const std::string& specification, const char* cycle, std::int64_t rank_size) {
+  LoadOptions load = test::options_for(c, LocalSort::none);
   load.values = Values::updatable;
-  Context& context = context_of(kHost64);
+  Context& context = context_of(c);
   Stream& stream = context.stream();
   const MatrixSource source = open_matrix(specification, world());
   DistributedMatrix matrix(source, context, load);
@@ -101,21 +101,22 @@ void expect_same(const HostVector<double>& found, const HostVector<double>& expe
   EXPECT_LE(off, 1e-6 * largest);
 }
 
-TEST(FewerRanks, SolveAsAllRanks) {
-  for (const auto& [specification, cycle] :
-       {std::pair{"elasticity:n=8,uniform,clamp=0.05", "V"}, std::pair{"poisson27:n=14,uniform", "K"},
-        std::pair{"elasticity:mesh=" SHARDMAT_TEST_DATA "/box.h5,degree=2,clamp=0.05", "auto"},
-        std::pair{"convection_diffusion:nx=40,ny=30,nz=1,peclet=100,wind=rotating", "auto"},
-        std::pair{"convection_diffusion:nx=40,ny=30,nz=1,peclet=100,wind=rotating", "W"}}) {
+struct System {
+  const char *specification, *cycle;
+};
+
+void solve_as_all_ranks(const Case& c, const std::vector<System>& systems) {
+  for (const auto& [specification, cycle] : systems) {
     SCOPED_TRACE(std::string(specification) + " " + cycle);
-    const Solved stay = solved(specification, cycle, 0);
+    const Solved stay = solved(c, specification, cycle, 0);
     ASSERT_GE(stay.report.levels.size(), 3U);
+    EXPECT_EQ(stay.report.set_up_on_gpu, c.backend == BackendChoice::cuda) << stay.report.why_on_host;
     if (std::string(specification).find("mesh=") == std::string::npos) {  // its corners are the first nodes
       EXPECT_EQ(stay.report.levels[1].ranks, world().size());
     }
     for (const std::int64_t rank_size : {std::int64_t{200}, kEverything}) {
       SCOPED_TRACE(rank_size);
-      const Solved moved = solved(specification, cycle, rank_size);
+      const Solved moved = solved(c, specification, cycle, rank_size);
       const std::vector<LevelReport>& levels = moved.report.levels;
       EXPECT_EQ(levels[0].ranks, world().size());
       EXPECT_EQ(levels[1].unknowns, stay.report.levels[1].unknowns);
@@ -135,11 +136,26 @@ TEST(FewerRanks, SolveAsAllRanks) {
   }
 }
 
-/// The last rank has all rows but a few, the first one none.
-TEST(FewerRanks, MayHaveNoRowOfTheMatrix) {
-  const std::string specification = "elasticity:n=7,uniform,clamp=0.05";
+TEST(FewerRanks, SolveAsAllRanks) {
+  solve_as_all_ranks(kHost64, {{"elasticity:n=8,uniform,clamp=0.05", "V"},
+                               {"poisson27:n=14,uniform", "K"},
+                               {"elasticity:mesh=" SHARDMAT_TEST_DATA "/box.h5,degree=2,clamp=0.05", "auto"},
+                               {"convection_diffusion:nx=40,ny=30,nz=1,peclet=100,wind=rotating", "auto"},
+                               {"convection_diffusion:nx=40,ny=30,nz=1,peclet=100,wind=rotating", "W"}});
+}
+TEST(MultiGpuFewerRanks, SolveAsAllRanks) {
+  const auto check = [](const Case& c) {
+    solve_as_all_ranks(c, {{"elasticity:n=14,uniform,clamp=0.05", "V"}, {"poisson27:n=20,uniform", "K"}});
+  };
+  on_gpus(check, kCuda64);
+}
+
+/// The last rank has all rows but a few, the first one none. On GPUs, larger matrices are set up there.
+void may_have_no_row_of_the_matrix(const Case& c) {
+  const bool on_gpu = c.backend == BackendChoice::cuda;
+  const std::string specification = on_gpu ? "elasticity:n=13,uniform,clamp=0.05" : "elasticity:n=7,uniform,clamp=0.05";
   const HostCsr whole = test::whole_matrix(specification);
-  Context& context = context_of(kHost64);
+  Context& context = context_of(c);
   Stream& stream = context.stream();
   HostVector<double> first;
   for (const bool empty : {false, true}) {
@@ -160,7 +176,9 @@ TEST(FewerRanks, MayHaveNoRowOfTheMatrix) {
       SolverOptions options = multigrid_options("V");
       options.preconditioning.multigrid.rank_size = rank_size;
       Solver solver(matrix, options);
-      EXPECT_EQ(solver.preconditioner().multigrid()->levels[0].ranks, empty && ranks > 1 ? ranks - 1 : ranks);
+      const MultigridReport& report = *solver.preconditioner().multigrid();
+      EXPECT_EQ(report.levels[0].ranks, empty && ranks > 1 ? ranks - 1 : ranks);
+      EXPECT_EQ(report.set_up_on_gpu, on_gpu) << report.why_on_host;
       x.fill(0, stream);
       EXPECT_TRUE(solver.solve(b, x).converged());
       const HostVector<double> all = gathered(x, stream);
@@ -169,6 +187,8 @@ TEST(FewerRanks, MayHaveNoRowOfTheMatrix) {
     }
   }
 }
+TEST(FewerRanks, MayHaveNoRowOfTheMatrix) { may_have_no_row_of_the_matrix(kHost64); }
+TEST(MultiGpuFewerRanks, MayHaveNoRowOfTheMatrix) { on_gpus(may_have_no_row_of_the_matrix, kCuda64); }
 
 }  // namespace
 }  // namespace shardmat
