@@ -10,6 +10,7 @@
 #include <optional>
 #include <system_error>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
@@ -111,6 +112,21 @@ std::vector<std::int64_t> by_index(std::span<const std::int64_t> indices) {
   std::vector<std::int64_t> order(indices.size());
   std::iota(order.begin(), order.end(), std::int64_t{0});
   if (std::is_sorted(indices.begin(), indices.end())) return order;
+  const auto [least, most] = std::minmax_element(indices.begin(), indices.end());
+  const std::int64_t first = *least, count = *most - first + 1;
+  if (count <= 2 * std::ssize(indices)) {  // most rows of a range, as a rank has them: each goes to its place
+    constexpr std::int64_t kNone = -1;
+    std::vector<std::int64_t> position(static_cast<std::size_t>(count), kNone);
+    bool differ = true;
+    for (std::size_t i = 0; i < indices.size(); ++i)
+      differ =
+          std::exchange(position[static_cast<std::size_t>(indices[i] - first)], static_cast<std::int64_t>(i)) == kNone &&
+          differ;
+    if (differ) {
+      std::copy_if(position.begin(), position.end(), order.begin(), [](std::int64_t i) { return i != kNone; });
+      return order;
+    }
+  }
   std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
     return indices[static_cast<std::size_t>(a)] < indices[static_cast<std::size_t>(b)];
   });

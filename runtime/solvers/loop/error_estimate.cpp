@@ -9,6 +9,7 @@
 #include "comm/exchange/sum_over_ranks.h"
 #include "kernels/base/error.h"
 #include "kernels/krylov/residual.h"
+#include "kernels/vector.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/vector_operations.h"
 #include "runtime/solvers/loop/random_entries.h"
@@ -30,16 +31,24 @@ double MatrixNorm::operator()(Stream& stream) {
   const ValueType type = sum_type(matrix.type());
   const std::int64_t columns = product_.columns();
   DistributedVector x(matrix, VectorLayout::rows, type, columns), y(matrix, VectorLayout::rows, type, columns);
-  VectorSums sums(matrix.context(), columns);
+  Communicator& ranks = matrix.context().communicator();
+  std::optional<DotProducts> dots;
   Buffer on_device;
-  matrix.context().communicator().run_agreed(
-      [&] { on_device = Buffer(matrix.context().device(), static_cast<std::size_t>(columns) * sizeof(double)); });
+  ranks.run_agreed([&] {
+    dots.emplace(matrix.context().device());
+    on_device = Buffer(matrix.context().device(), 2 * sizeof(double));
+  });
+  // All columns are alike, so all entries of a vector have as many times the square of one. A sum over the ranks on the
+  // device would take longer to set up than all products here.
   const auto norm_of = [&](const DistributedVector& vector) {
-    sums.norm(vector, on_device.as<double>(), stream);
+    const std::int64_t entries = vector.local_rows() * columns;
+    double square = 0;
     product_.wait(stream);
-    double value = 0;  // all columns are alike
-    copy_to_host(&value, on_device.data(), sizeof value, stream);
-    return value;
+    if (entries > 0) {
+      dots->compute(type, entries, vector.view().data, vector.view().data, on_device.as<double>(), stream);
+      copy_to_host(&square, on_device.data(), sizeof square, stream);
+    }
+    return std::sqrt(ranks.all_reduce(square, Reduction::sum) / static_cast<double>(columns));
   };
   fill_random(x, 3, Entries::signs, stream);
   product_.clear_held(x.view(), stream);

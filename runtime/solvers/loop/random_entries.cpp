@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "comm/communicator.h"
 #include "kernels/base/parallel.h"
 #include "kernels/random_entries.h"
 #include "partition/generators/counter_random.h"
+#include "runtime/context/context.h"
 #include "runtime/matrix/vectors.h"
 
 namespace shardmat {
@@ -14,10 +16,12 @@ void fill_random(DistributedVector& vector, std::uint64_t seed, Entries entries,
   const std::int64_t columns = vector.columns();
   const CounterRandom random(seed, 0);
   const RowMap& map = *vector.map();
-  const bool consecutive = map.in_source_order() && vector.own_rows() == vector.local_rows();
-  if (stream.device().backend == Backend::cuda && consecutive && vector.local_rows() > 0 && !is_half(vector.type()))
-    return fill_random_entries(vector.type(), random.key(), map.ids().front(), vector.local_rows(), columns,
-                               entries == Entries::fractions, vector.view().data, stream);
+  const auto rank = static_cast<std::size_t>(vector.context().communicator().rank());
+  const std::int64_t first = map.starts()[rank], rows = vector.local_rows();
+  if (stream.device().backend == Backend::cuda && map.starts()[rank + 1] - first == rows && rows > 0 &&
+      !is_half(vector.type()))
+    return fill_random_entries(vector.type(), random.key(), first, rows, columns, entries == Entries::fractions,
+                               vector.view().data, stream);
   HostVector<double> values(static_cast<std::size_t>(vector.local_rows() * columns));
   const auto& ids = vector.ids();
   parallel_ranges(vector.local_rows(), 1 << 12, [&](std::int64_t begin, std::int64_t end) {

@@ -1,4 +1,5 @@
-// Vectors of random entries that depend on the original row alone: the same for any number of ranks.
+// Vectors of random entries that depend on the original row alone: the same for any number of ranks. On GPUs they depend on
+// the place of the row instead, for where rows go is not known there.
 #pragma once
 
 #include <cstdint>
