@@ -153,6 +153,11 @@ void ExchangeContext::require_room(std::int64_t entries, const std::string& what
                  width == 1 ? what : fmt::format("{} of {} right-hand sides (fewer at once take less)", what, width));
 }
 
+std::string why_no_exchange(std::string_view name, const ExchangeContext& context) {
+  const auto entry = std::find_if(exchanges().begin(), exchanges().end(), [&](const auto& one) { return one.name == name; });
+  return entry == exchanges().end() || context.communicator.size() == 1 ? std::string() : entry->why_not(context);
+}
+
 MappedExchange make_mapped_exchange(std::string_view name, const ExchangeContext& context, const XParts& parts,
                                     const ColumnView& columns) {
   if (std::ssize(parts.starts) - 1 != context.communicator.size())

@@ -137,6 +137,9 @@ struct MappedExchange {
   std::unique_ptr<Exchange> exchange;
 };
 
+/// Why the exchange of this name cannot be had; empty if it can, or if there is one rank. Not collective.
+std::string why_no_exchange(std::string_view name, const ExchangeContext& context);
+
 /// Makes a map for `columns` (as in make_column_map()) and an exchange that moves their entries. `name` is "auto" or in the
 /// list. With one rank, the result is the exchange for one rank, whatever the name. "auto" measures the promising exchanges
 /// and takes the fastest; if only one is promising, takes it. The time of an exchange that overlaps with a product counts

@@ -222,6 +222,7 @@ NcclCommunicator::~NcclCommunicator() {
   if (impl.communicator.broken() || std::uncaught_exceptions() > impl.exceptions_at_start) return;  // ~Impl aborts
   try {
     free_retired();
+    impl.free_shared();
   } catch (const std::exception&) {  // the communicator is broken now, and says so at its next use
     return;
   }

@@ -41,7 +41,8 @@ class NcclCommunicator {
   /// Uninitialised memory for collectives. It is a symmetric window if kernels can reach NCCL's windows (2.28 and newer) and
   /// all GPUs can reach each other; else plain device memory. Creation is collective, with the same size on every rank, and
   /// throws the same Error(resources) on all ranks if there is not enough memory. Destruction is not collective: ranks may
-  /// destroy memory in any order, and free_retired() frees the memory that all ranks have destroyed.
+  /// destroy memory in any order, and free_retired() frees the memory that all ranks have destroyed. Small memory is a piece
+  /// of a window that many share: a window of its own takes some 20 ms.
   class Memory {
    public:
     Memory(NcclCommunicator& owner, std::size_t bytes);
@@ -53,6 +54,8 @@ class NcclCommunicator {
     bool symmetric() const { return window_ != nullptr; }
     /// ncclWindow_t as a void pointer; null if not symmetric.
     void* window() const { return window_; }
+    /// Where it begins in the window, in bytes; the same on all ranks.
+    std::size_t offset() const { return offset_; }
     /// Why it is not symmetric; empty if it is.
     const std::string& why_no_window() const { return why_no_window_; }
 
@@ -62,6 +65,7 @@ class NcclCommunicator {
     std::uint64_t number_ = 0;  ///< counts creations
     void* data_ = nullptr;
     void* window_ = nullptr;
+    std::size_t offset_ = 0;
     Buffer plain_;
     std::string why_no_window_;
   };

@@ -13,9 +13,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "comm/nccl/nccl_communicator.h"
 #include "comm/nccl/nccl_library.h"
@@ -49,17 +51,36 @@ struct NcclCommunicator::Impl {
   /// Aborts NCCL without the other ranks. Gives up after a short time, because aborting can hang, too.
   void abort() noexcept;
 
+  /// Memory that NCCL has made.
+  struct Made {
+    void* data = nullptr;
+    void* window = nullptr;  ///< ncclWindow_t; null if not symmetric
+    std::string why_no_window;
+  };
+  Made make_memory(std::size_t bytes);
+  /// Collective.
+  void free_memory(const Made& made);
+
   /// Memory for collectives. Its key in `blocks` counts creations, which is the same on all ranks.
   struct Block {
-    void* data;
-    void* window;          ///< ncclWindow_t; null if not symmetric
-    bool retired = false;  ///< this rank has destroyed it
+    Made made;                      ///< empty for a piece
+    std::optional<std::size_t> in;  ///< a piece: of this shared window …
+    std::size_t offset = 0;         ///< … where it begins there
+    bool retired = false;           ///< this rank has destroyed it
   };
+  /// Small memory lies in these; they stay until the end. All ranks take the same pieces.
+  struct Shared {
+    Made made;
+    std::map<std::size_t, std::size_t> taken;  ///< bytes by offset
+  };
+  Block take_piece(std::size_t bytes);
+  void free_shared();
 
   Communicator& communicator;
   Device device;
   ncclComm_t comm = nullptr;
   std::map<std::uint64_t, Block> blocks;
+  std::vector<Shared> shared;
   std::uint64_t next_block = 0;
   int exceptions_at_start = 0;
   std::set<Signature> connected;

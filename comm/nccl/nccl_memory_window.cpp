@@ -12,6 +12,8 @@ namespace shardmat {
 namespace {
 
 constexpr std::size_t kGranularity = std::size_t{2} << 20;  ///< of memory that other devices can map
+/// Of a window that small memory shares, and the most of a piece of it.
+constexpr std::size_t kSharedBytes = std::size_t{64} << 20, kMostOfPiece = std::size_t{8} << 20, kAlignment = 512;
 
 /// A window lies in the device's memory, as kernels read it. Where ranks cannot have one, NCCL says success and gives
 /// something of its own on the host.
@@ -23,49 +25,92 @@ bool is_window(ncclWindow_t handle) {
 
 }  // namespace
 
-NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : owner_(owner), bytes_(bytes) {
-  Impl& impl = *owner.impl_;
-  owner.free_retired();
-  const DeviceGuard guard(impl.device);
+NcclCommunicator::Impl::Made NcclCommunicator::Impl::make_memory(std::size_t bytes) {
+  Made made;
+  const DeviceGuard guard(device);
   const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + kGranularity - 1) / kGranularity * kGranularity;
   try {
-    impl.communicator.run_agreed([&] {
-      require_memory(impl.device, static_cast<std::int64_t>(rounded), "memory shared between GPUs");
-      const ncclResult_t result = nccl().MemAlloc(&data_, rounded);
+    communicator.run_agreed([&] {
+      require_memory(device, static_cast<std::int64_t>(rounded), "memory shared between GPUs");
+      const ncclResult_t result = nccl().MemAlloc(&made.data, rounded);
       if (result != ncclSuccess)
         throw Error(ErrorKind::resources,
                     fmt::format("cannot allocate {} on GPU {}: {}", human_bytes(static_cast<double>(rounded)),
-                                impl.device.ordinal, nccl_error_text(result, impl.comm)));
+                                device.ordinal, nccl_error_text(result, comm)));
     });
   } catch (const Error&) {
-    if (data_ != nullptr) nccl().MemFree(data_);
+    if (made.data != nullptr) nccl().MemFree(made.data);
     throw;
   }
-  number_ = impl.next_block++;
-  impl.blocks[number_] = {data_, nullptr};
-  why_no_window_ = impl.why_no_windows;
-  if (!why_no_window_.empty()) return;
+  made.why_no_window = why_no_windows;
+  if (!made.why_no_window.empty()) return made;
   const auto window = std::make_shared<ncclWindow_t>(nullptr);
-  const ncclResult_t result = impl.guarded(
-      [window, rounded, comm = impl.comm, data = data_] {
+  const ncclResult_t result = guarded(
+      [window, rounded, comm = comm, data = made.data] {
         return nccl().CommWindowRegister(comm, data, rounded, window.get(), NCCL_WIN_COLL_SYMMETRIC);
       },
       "registering memory (NCCL)");
   // Between hosts a window would be one for the GPUs of each host, and other algorithms would use it to copy between those:
   // then ncclCommAbort() of NCCL 2.28 crashes if one of them is lost.
-  const int reached = impl.gpus_reached(), all = impl.communicator.size();
-  if (result != ncclSuccess) why_no_window_ = nccl_error_text(result, impl.comm);
+  const int reached = gpus_reached(), all = communicator.size();
+  if (result != ncclSuccess) made.why_no_window = nccl_error_text(result, comm);
   else if (reached < all)
-    why_no_window_ = fmt::format("of {} GPUs only {} can reach each other's memory directly", all, reached);
-  else if (!is_window(*window)) why_no_window_ = "NCCL has no symmetric windows here (NCCL_WIN_ENABLE, NCCL_CUMEM_ENABLE)";
+    made.why_no_window = fmt::format("of {} GPUs only {} can reach each other's memory directly", all, reached);
+  else if (!is_window(*window))
+    made.why_no_window = "NCCL has no symmetric windows here (NCCL_WIN_ENABLE, NCCL_CUMEM_ENABLE)";
   // A window is of use only if every rank has one.
-  if (impl.communicator.all_reduce(why_no_window_.empty() ? 1 : 0, Reduction::min) == 1) {
-    window_ = impl.blocks[number_].window = *window;
-    return;
+  if (communicator.all_reduce(made.why_no_window.empty() ? 1 : 0, Reduction::min) == 1) {
+    made.window = *window;
+    return made;
   }
-  if (why_no_window_.empty()) why_no_window_ = "another rank has no symmetric window";
+  if (made.why_no_window.empty()) made.why_no_window = "another rank has no symmetric window";
   if (result == ncclSuccess && *window != nullptr)
-    impl.guarded([comm = impl.comm, window] { return nccl().CommWindowDeregister(comm, *window); }, "freeing memory (NCCL)");
+    guarded([comm = comm, window] { return nccl().CommWindowDeregister(comm, *window); }, "freeing memory (NCCL)");
+  return made;
+}
+
+void NcclCommunicator::Impl::free_memory(const Made& made) {
+  if (made.window != nullptr)
+    guarded(
+        [comm = comm, window = static_cast<ncclWindow_t>(made.window)] { return nccl().CommWindowDeregister(comm, window); },
+        "freeing memory (NCCL)");
+  nccl().MemFree(made.data);
+}
+
+NcclCommunicator::Impl::Block NcclCommunicator::Impl::take_piece(std::size_t bytes) {
+  const std::size_t needed = (std::max<std::size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  for (std::size_t in = 0;; ++in) {
+    if (in == shared.size()) shared.push_back({make_memory(kSharedBytes), {}});
+    std::size_t end = 0;  // of the piece before
+    for (const auto& [offset, taken] : shared[in].taken) {
+      if (offset - end >= needed) break;
+      end = offset + taken;
+    }
+    if (kSharedBytes - end < needed) continue;
+    shared[in].taken[end] = needed;
+    return {{}, in, end};
+  }
+}
+
+void NcclCommunicator::Impl::free_shared() {
+  if (shared.empty()) return;
+  const DeviceGuard guard(device);
+  guarded([] { return cudaDeviceSynchronize() == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError; },
+          "waiting for the GPU");
+  for (const Shared& one : shared) free_memory(one.made);
+  shared.clear();
+}
+
+NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : owner_(owner), bytes_(bytes) {
+  Impl& impl = *owner.impl_;
+  owner.free_retired();
+  const Impl::Block block = bytes <= kMostOfPiece ? impl.take_piece(bytes) : Impl::Block{impl.make_memory(bytes), {}};
+  const Impl::Made& made = block.in ? impl.shared[*block.in].made : block.made;
+  number_ = impl.next_block++;
+  impl.blocks[number_] = block;
+  offset_ = block.offset;
+  data_ = static_cast<char*>(made.data) + offset_;
+  window_ = made.window, why_no_window_ = made.why_no_window;
 }
 
 NcclCommunicator::Memory::~Memory() {
@@ -91,11 +136,8 @@ void NcclCommunicator::free_retired() {
       ++block;
       continue;
     }
-    if (block->second.window != nullptr)
-      impl.guarded([comm = impl.comm, window = static_cast<ncclWindow_t>(
-                                          block->second.window)] { return nccl().CommWindowDeregister(comm, window); },
-                   "freeing memory (NCCL)");
-    nccl().MemFree(block->second.data);
+    if (block->second.in) impl.shared[*block->second.in].taken.erase(block->second.offset);
+    else impl.free_memory(block->second.made);
     block = impl.blocks.erase(block);
   }
 }

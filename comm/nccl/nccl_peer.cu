@@ -21,13 +21,14 @@ constexpr unsigned kLost = ~0u;  // in place of a count of meetings: a rank did 
 
 struct Ranks {
   int rank, count;
-  ncclWindow_t written;       ///< by other ranks: [block][rank]
+  ncclWindow_t written;  ///< by other ranks, from `offset` on: [block][rank]
+  std::size_t offset;
   unsigned* times;            ///< this rank's own count of the meetings of each block
   const volatile int* ended;  ///< 1: nobody is coming
 };
 
 __device__ unsigned* arrived_at(const Ranks& ranks, int at, int who) {
-  return static_cast<unsigned*>(ncclGetLsaPointer(ranks.written, 0, at)) + blockIdx.x * ranks.count + who;
+  return static_cast<unsigned*>(ncclGetLsaPointer(ranks.written, ranks.offset, at)) + blockIdx.x * ranks.count + who;
 }
 
 /// The number of the meeting after this one; they start again some day.
@@ -65,8 +66,9 @@ __device__ bool wait_for_others(const Ranks& ranks, unsigned meeting) {
 /// scattered entries go over it packed.
 template <class Word>
 __global__ void __launch_bounds__(kThreads)
-    push_entries(Ranks ranks, ncclWindow_t to, int words, std::int64_t count, const std::int32_t* __restrict__ places,
-                 const std::uint8_t* __restrict__ receivers, const std::int64_t* __restrict__ shifts, const Word* from) {
+    push_entries(Ranks ranks, ncclWindow_t to, std::size_t offset, int words, std::int64_t count,
+                 const std::int32_t* __restrict__ places, const std::uint8_t* __restrict__ receivers,
+                 const std::int64_t* __restrict__ shifts, const Word* from) {
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kThreads, at = blockIdx.x * kThreads + threadIdx.x;
   const std::int64_t step = stride / words;
   const int step_words = static_cast<int>(stride % words);
@@ -82,7 +84,7 @@ __global__ void __launch_bounds__(kThreads)
       const std::int64_t real = min(entry, count - 1);  // without a branch, so that the look-ups do not wait for each other
       const int receiver = receivers[real];
       source[u] = from + static_cast<std::int64_t>(places[real]) * words + word;
-      Word* there = static_cast<Word*>(ncclGetLsaPointer(to, 0, receiver)) + (real + shifts[receiver]) * words + word;
+      Word* there = static_cast<Word*>(ncclGetLsaPointer(to, offset, receiver)) + (real + shifts[receiver]) * words + word;
       target[u] = entry < count ? there : nullptr;
       entry += step, word += step_words;
       if (word >= words) word -= words, ++entry;
@@ -137,9 +139,9 @@ __global__ void __launch_bounds__(kSumThreads) sum_values(PeerBoard board, doubl
   if (thread == 0) *board.rounds = round;
 }
 
-__global__ void look_up_slots(ncclWindow_t window, int ranks, std::uint64_t** slots) {
+__global__ void look_up_slots(ncclWindow_t window, std::size_t offset, int ranks, std::uint64_t** slots) {
   for (int r = static_cast<int>(threadIdx.x); r < ranks; r += static_cast<int>(blockDim.x))
-    slots[r] = static_cast<std::uint64_t*>(ncclGetLsaPointer(window, 0, r));
+    slots[r] = static_cast<std::uint64_t*>(ncclGetLsaPointer(window, offset, r));
 }
 
 }  // namespace
@@ -185,7 +187,7 @@ NcclCommunicator::Board::Board(NcclCommunicator& owner, int values)
     const int ranks = impl.communicator.size();
     pointers_ = Buffer(impl.device, static_cast<std::size_t>(ranks) * sizeof(std::uint64_t*));
     Stream stream(impl.device);
-    cuda::launch_blocks(look_up_slots, 1, 32, 0, stream, static_cast<ncclWindow_t>(slots_.window()), ranks,
+    cuda::launch_blocks(look_up_slots, 1, 32, 0, stream, static_cast<ncclWindow_t>(slots_.window()), slots_.offset(), ranks,
                         pointers_.as<std::uint64_t*>());
     stream.synchronize();
     view_ = {impl.communicator.rank(), ranks, values, pointers_.as<std::uint64_t*>(), rounds_.as<unsigned>(), impl.ended};
@@ -201,13 +203,17 @@ void NcclCommunicator::sum(const Board& board, double* values, Stream& stream) {
 }
 
 void NcclCommunicator::push(const Push& push, Stream& stream) {
-  const Ranks ranks{impl_->communicator.rank(), impl_->communicator.size(),
-                    static_cast<ncclWindow_t>(push.meeting->arrived_.window()), push.meeting->meetings_.as<unsigned>(),
+  const Ranks ranks{impl_->communicator.rank(),
+                    impl_->communicator.size(),
+                    static_cast<ncclWindow_t>(push.meeting->arrived_.window()),
+                    push.meeting->arrived_.offset(),
+                    push.meeting->meetings_.as<unsigned>(),
                     impl_->ended};
   const auto launch = [&]<class Word>(Word) {
     cuda::launch_grid_early(push_entries<Word>, push.meeting->blocks(), 1, dim3(kThreads), 0, stream, ranks,
-                            static_cast<ncclWindow_t>(push.x->window()), static_cast<int>(push.entry_bytes / sizeof(Word)),
-                            push.count, push.places, push.receivers, push.shifts, static_cast<const Word*>(push.x->data()));
+                            static_cast<ncclWindow_t>(push.x->window()), push.x->offset(),
+                            static_cast<int>(push.entry_bytes / sizeof(Word)), push.count, push.places, push.receivers,
+                            push.shifts, static_cast<const Word*>(push.x->data()));
   };
   impl_->launch(
       stream,

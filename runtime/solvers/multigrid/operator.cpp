@@ -278,6 +278,13 @@ bool nothing_moves(const Nodes& nodes, Device device) {
   return (device.backend == Backend::host ? here : nodes.ranks().all_reduce(here, Reduction::min)) == 1;
 }
 
+/// An exchange of the nodes of x. Where kernels reach the memory of other GPUs, these write there: on two H200 that takes
+/// 7 µs, and 11 by NCCL. Collective.
+MappedExchange exchange_of(const Nodes& nodes, bool stays_here, const ExchangeContext& context) {
+  const bool peer = !stays_here && why_no_exchange("peer", context).empty();
+  return make_mapped_exchange(peer ? "peer" : "halo", context, {nodes.starts(), {}}, nodes.ghosts());
+}
+
 }  // namespace
 
 Operator::Operator(const NodeRows& rows, Context& context, ValueType type, int columns)
@@ -286,10 +293,10 @@ Operator::Operator(const NodeRows& rows, Context& context, ValueType type, int c
   Stream& stream = context.stream();
   const Nodes& nodes = *rows.cols;
   // An entry that moves is all values of a node.
-  MappedExchange moving = make_mapped_exchange("halo", context.exchange_context(type, std::int64_t{rows.col_size} * columns),
-                                               {nodes.starts(), {}}, nodes.ghosts());
-  exchange_ = std::move(moving.exchange);
   stays_here_ = nothing_moves(nodes, context.device());
+  MappedExchange moving =
+      exchange_of(nodes, stays_here_, context.exchange_context(type, std::int64_t{rows.col_size} * columns));
+  exchange_ = std::move(moving.exchange);
   ranks.run_agreed([&] {
     find_places(nodes, *moving.map);
     const auto to = [this](std::int32_t j) { return place(j); };
@@ -326,10 +333,10 @@ Operator::Operator(const blocks::BlockRows& rows, const Nodes& cols, bool square
     : columns_(columns), type_(sum_type(type)), rows_(rows.count * rows.row_size) {
   Communicator& ranks = context.communicator();
   Stream& stream = context.stream();
-  MappedExchange moving = make_mapped_exchange(
-      "halo", context.exchange_context(type_, std::int64_t{rows.col_size} * columns), {cols.starts(), {}}, cols.ghosts());
-  exchange_ = std::move(moving.exchange);
   stays_here_ = nothing_moves(cols, context.device());
+  MappedExchange moving =
+      exchange_of(cols, stays_here_, context.exchange_context(type_, std::int64_t{rows.col_size} * columns));
+  exchange_ = std::move(moving.exchange);
   ranks.run_agreed([&] {
     find_places(cols, *moving.map);
     x_bytes_ = cols.own() * rows.col_size * columns * static_cast<std::int64_t>(size_of(type_));
