@@ -28,6 +28,7 @@
 #include "tools/serve/http/http_server.h"
 #include "tools/serve/observe/access_log.h"
 #include "tools/serve/observe/events.h"
+#include "tools/serve/observe/live.h"
 #include "tools/serve/observe/metrics.h"
 #include "tools/serve/observe/supervisor.h"
 #include "tools/serve/ranks/jobs.h"
@@ -100,19 +101,20 @@ int run(const ServeOptions& o) {
   Metrics metrics(service);
   Events events(loop, service);
   Jobs jobs(loop, service);
+  Live live(loop, service, jobs);
   service.on_event = [&](const ServiceEvent& event) {
     metrics.add(event), events.publish(event), jobs.on_event(event);
     if (event.type == "ready") supervisor.ready();
     if (event.type == "rank_lost") supervisor.status(event.reason + "; the ranks are being started again");
   };
-  service.dispatcher().on_product = [&](const FinishedProduct& product) { metrics.add(product); };
+  service.dispatcher().on_product = [&](const FinishedProduct& product) { metrics.add(product), live.add(product); };
   const auto access_log = o.access_log.empty() ? nullptr : std::make_unique<AccessLog>(o.access_log);
   if (access_log) metrics.lost_access_lines = [&] { return access_log->lost_lines(); };
   const auto record = [&](const RequestRecord& request) {
-    metrics.add(request);
+    metrics.add(request), live.add(request);
     if (access_log) access_log->write(request);
   };
-  Api api(Parts{service, metrics, events, jobs, loop}, doors.gate());
+  Api api(Parts{service, metrics, events, jobs, loop, doors.gate(), live});
   HttpServer server(
       loop, http_limits(o), [&](RequestHead& head) { return api.route(head); }, Api::check_again, record);
   bool draining = false, second = false;

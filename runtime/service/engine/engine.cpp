@@ -53,7 +53,7 @@ std::filesystem::path directory_on_other_host(const std::string& control) {
   return directory;
 }
 
-Hello hello_of(const Context& context) {
+Hello hello_of(Context& context) {
   Hello hello;
   hello.rank = context.communicator().rank(), hello.ranks = context.communicator().size();
   const RankPlace& place = context.placement().ranks[static_cast<std::size_t>(hello.rank)];
@@ -62,6 +62,8 @@ Hello hello_of(const Context& context) {
   hello.cpus = names_of_usable_cores();
   for (const SolverSetting& setting : solver_settings()) hello.solver_settings.push_back(setting.name);
   hello.loads_in_background = BackgroundLoad::is_possible(context);
+  hello.memory_bytes = available_memory(context.device());
+  hello.copy_bandwidth = context.copy_bandwidth();
   return hello;
 }
 

@@ -244,10 +244,13 @@ Loaded ResidentMatrix::description() const {
   loaded.rows = matrix_.rows(), loaded.cols = matrix_.cols(), loaded.nnz = matrix_.nnz();
   loaded.bytes = device_bytes();
   for (const RowPlan& plan : products_.begin()->second->row_plans())
-    if (const std::string kernel = plan.kernel_and_tunables(); loaded.kernel != kernel)
+    if (const std::string kernel = plan.kernel_and_tunables(); loaded.kernel != kernel) {
       loaded.kernel += (loaded.kernel.empty() ? "" : "; ") + kernel;
+      loaded.why += (loaded.why.empty() ? "" : "; ") + plan.why();
+    }
   loaded.exchange = products_.begin()->second->exchange().name();
   loaded.widths = widths_;
+  for (WidthTime& one : loaded.widths) one.bytes = products_.at(one.width)->compulsory_bytes(0);
   loaded.update_bytes = matrix_.map_bytes();
   loaded.solve_bytes = solvers_ ? matrix_.host_bytes() : 0;
   loaded.x_distribution = x_rows_->number(), loaded.y_distribution = y_rows_->number();

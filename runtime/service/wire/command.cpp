@@ -109,11 +109,12 @@ void fields(OneOf<Quit> auto&, auto&) {}
 void fields(OneOf<Hello> auto& m, auto& f) {
   f(m.version), f(m.rank), f(m.ranks), f(m.host), f(m.device), f(m.loads_in_background), f(m.threads), f(m.cpus);
   f(m.asks_for_invite), f(m.elsewhere), f(m.secret), f(m.solver_settings);
+  f(m.copy_bandwidth), f(m.memory_bytes);
 }
-void fields(OneOf<WidthTime> auto& m, auto& f) { f(m.width), f(m.seconds); }
+void fields(OneOf<WidthTime> auto& m, auto& f) { f(m.width), f(m.seconds), f(m.bytes); }
 void fields(OneOf<Loaded> auto& m, auto& f) {
   f(m.rows), f(m.cols), f(m.nnz), f(m.bytes), f(m.update_bytes), f(m.solve_bytes), f(m.kernel), f(m.exchange), f(m.widths);
-  f(m.x_distribution), f(m.y_distribution);
+  f(m.why), f(m.x_distribution), f(m.y_distribution);
 }
 void fields(OneOf<Multiplied> auto& m, auto& f) { f(m.copy_in), f(m.product), f(m.copy_out), f(m.matrix_bytes); }
 void fields(OneOf<VectorMade> auto& m, auto& f) { f(m.size), f(m.bytes), f(m.distribution), f(m.matrix_bytes); }

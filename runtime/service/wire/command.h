@@ -21,7 +21,7 @@
 namespace shardmat::service {
 
 /// Front end and ranks come from one build; this catches a mix of two.
-constexpr std::uint32_t kProtocolVersion = 8;
+constexpr std::uint32_t kProtocolVersion = 9;
 
 /// Loads a matrix from the library. `matrix` is the number by which later commands name it. The answer is Loaded; of a Load
 /// in the background it is Done, and Adopt has to follow.
@@ -208,13 +208,17 @@ struct Hello {
   bool elsewhere = false;                    ///< on another host than the front end
   std::string secret;                        ///< Invite::secret, if elsewhere
   std::vector<std::string> solver_settings;  ///< names that Solve::settings may have
+  double copy_bandwidth = 0;      ///< bytes a second of a copy on its device while all ranks copy; 0: not measured
+  std::int64_t memory_bytes = 0;  ///< of its device that were free when it started
   bool operator==(const Hello&) const = default;
 };
 
-/// Seconds of one product of `width` columns with its copies, on the slowest rank.
+/// Seconds of one product of `width` columns with its copies, on the slowest rank, and the least bytes that it moves on this
+/// rank.
 struct WidthTime {
   std::int64_t width = 1;
   double seconds = 0;
+  std::int64_t bytes = 0;
   bool operator==(const WidthTime&) const = default;
 };
 
@@ -224,6 +228,7 @@ struct Loaded {
   std::int64_t update_bytes = 0;  ///< of them: what keeps the matrix updatable
   std::int64_t solve_bytes = 0;   ///< rows in host memory that keep it solvable, beside what products take
   std::string kernel, exchange;   ///< of this rank
+  std::string why;                ///< this kernel, in one line
   std::vector<WidthTime> widths;  ///< by width; the same on all ranks
   /// How x and y are distributed. Vectors with equal numbers are distributed alike; the same on all ranks.
   std::uint64_t x_distribution = 0, y_distribution = 0;

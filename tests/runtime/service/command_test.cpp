@@ -34,10 +34,11 @@ std::vector<Command> all_commands() {
 std::vector<Answer> all_answers() {
   Loaded loaded;
   loaded.rows = 3, loaded.cols = std::int64_t{1} << 40, loaded.nnz = 5, loaded.bytes = 9;
-  loaded.kernel = "csr_host", loaded.exchange = "none", loaded.widths = {{1, 1e-6}, {2, 1.5e-6}};
+  loaded.kernel = "csr_host", loaded.exchange = "none", loaded.widths = {{1, 1e-6, 100}, {2, 1.5e-6, 150}};
+  loaded.why = "measured";
   loaded.update_bytes = 20, loaded.solve_bytes = 30, loaded.x_distribution = 1, loaded.y_distribution = 2;
   return {
-      {0, Hello{kProtocolVersion, 1, 2, "host", "CPU", true, 4, "0-3", true, true, "secret", {"rtol"}}},
+      {0, Hello{kProtocolVersion, 1, 2, "host", "CPU", true, 4, "0-3", true, true, "secret", {"rtol"}, 1e10, 1 << 30}},
       {1, loaded},
       {2, Multiplied{1, 2, 3, 4}},
       {3, Failed{ErrorKind::resources, "no room", 5}},

@@ -10,6 +10,7 @@
 #include "tools/serve/handlers/api.h"
 #include "tools/serve/handlers/openapi.h"
 #include "tools/serve/observe/events.h"
+#include "tools/serve/observe/live.h"
 #include "tools/serve/observe/metrics.h"
 #include "tools/serve/ranks/jobs.h"
 #include "tools/serve/words/config_file.h"
@@ -32,7 +33,8 @@ Operations of_routes() {
     Events events(loop, service);
     Jobs jobs(loop, service);
     Gate gate({}, {});
-    const Api api({service, metrics, events, jobs, loop}, gate);
+    Live live(loop, service, jobs);
+    const Api api({service, metrics, events, jobs, loop, gate, live});
     for (const Route& route : api.routes().all()) {
       EXPECT_FALSE(route.op.empty()) << route.path;
       EXPECT_TRUE(operations.emplace(route.method + " " + route.path, scope_name(route.scope)).second) << route.path;

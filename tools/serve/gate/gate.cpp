@@ -21,6 +21,12 @@ std::string_view bearer(std::string_view field) {
   return field.substr(kScheme.size());
 }
 
+/// A browser goes where a name's address leads, and a foreign page can have its own name lead here, even to a Unix socket
+/// behind a forwarded port. Other programs on the Unix socket may call the service as they like.
+bool is_browser(const RequestHead& head) {
+  return head.field("User-Agent").substr(0, 8) == "Mozilla/" || !head.field("Sec-Fetch-Site").empty();
+}
+
 Reply unauthorised(std::string text, const char* challenge) {
   Reply reply = problem_reply(401, "unauthorized", std::move(text));
   reply.fields.emplace_back("WWW-Authenticate", challenge);
@@ -46,20 +52,28 @@ Gate::Gate(Options options, TokenTable tokens)
 }
 
 std::optional<Problem> Gate::check_source(const RequestHead& head) const {
-  if (!head.peer.is_unix) {
-    const std::string host = host_of(head.field("Host"));
-    const auto is_ours = [&](const std::string& own) { return is_same(own, host); };
-    if (host.empty() ||
-        (!is_ours(head.peer.own_address) && std::none_of(options_.hosts.begin(), options_.hosts.end(), is_ours)))
-      return make_problem(421, "wrong_host",
-                          "this service is not called by this Host; the option --host-name of shardmat serve adds names");
-  }
+  if ((!head.peer.is_unix || is_browser(head)) && !is_own_host(head))
+    return make_problem(421, "wrong_host",
+                        "this service is not called by this Host; the option --host-name of shardmat serve adds names");
   const std::string& origin = head.field("Origin");
-  if (origin.empty() || is_good_origin(origin)) return std::nullopt;
+  if (origin.empty() || is_good_origin(origin) || is_own_origin(head)) return std::nullopt;
   const bool is_preflight = head.method == "OPTIONS" && !head.field("Access-Control-Request-Method").empty();
   if (!changes_something(head.method) && !is_preflight) return std::nullopt;
   return make_problem(403, "wrong_origin",
                       "web pages of this Origin may change nothing here; the option --origin of shardmat serve allows one");
+}
+
+bool Gate::is_own_host(const RequestHead& head) const {
+  const std::string host = host_of(head.field("Host"));
+  const auto is_ours = [&](const std::string& own) { return is_same(own, host); };
+  return !host.empty() &&
+         (is_ours(head.peer.own_address) || std::any_of(options_.hosts.begin(), options_.hosts.end(), is_ours));
+}
+
+/// True for requests of the service's own page.
+bool Gate::is_own_origin(const RequestHead& head) const {
+  return is_own_host(head) &&
+         is_same(head.field("Origin"), (head.peer.has_tls ? "https://" : "http://") + head.field("Host"));
 }
 
 bool Gate::is_good_origin(const std::string& origin) const {
@@ -93,7 +107,7 @@ Reply Gate::options_reply(const RequestHead& head) {
   return reply;
 }
 
-std::optional<Reply> Gate::identify(RequestHead& head) const {
+std::optional<Reply> Gate::identify(RequestHead& head, double now) {
   if (head.peer.is_unix) {
     head.rights = unix_;
     return std::nullopt;
@@ -103,12 +117,40 @@ std::optional<Reply> Gate::identify(RequestHead& head) const {
     return std::nullopt;
   }
   const std::string& field = head.field("Authorization");
+  if (const auto session = field.empty() ? sessions_.find(head.field("Cookie"), now) : nullptr) {
+    const bool is_ours = is_own_origin(head) || is_good_origin(head.field("Origin"));
+    if (changes_something(head.method) && (!is_ours || head.field(kPageField).empty()))
+      return problem_reply(
+          403, "not_from_page",
+          fmt::format("with a cookie only the service's own page changes something: its requests have the field "
+                      "{} and its Origin; give a token instead: Authorization: Bearer TOKEN",
+                      kPageField));
+    head.rights = session->rights;
+    head.session = session;
+    return std::nullopt;
+  }
   if (field.empty()) return unauthorised("a token is needed: Authorization: Bearer TOKEN", "Bearer realm=\"shardmat\"");
   if (const Token* token = tokens_.find(bearer(field))) {
     head.rights = token->rights;
     return std::nullopt;
   }
   return unauthorised("there is no such token", "Bearer realm=\"shardmat\", error=\"invalid_token\"");
+}
+
+std::optional<std::string> Gate::log_in(const RequestHead& head, std::string_view secret, double now) {
+  const Token* token = tokens_.find(secret);
+  if (token == nullptr) return std::nullopt;
+  return cookie(head, sessions_.open(token->rights, now), Sessions::kSeconds);
+}
+
+std::string Gate::log_out(const RequestHead& head) {
+  sessions_.close(head.field("Cookie"));
+  return cookie(head, "", 0);
+}
+
+std::string Gate::cookie(const RequestHead& head, const std::string& value, int seconds) const {
+  return fmt::format("{}={}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{}", sessions_.cookie_name(), value, seconds,
+                     head.peer.has_tls ? "; Secure" : "");
 }
 
 void Gate::set_tokens(TokenTable tokens) {

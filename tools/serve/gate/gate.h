@@ -1,7 +1,8 @@
 // Decides who a client is and whether it may do what it asks for, by the header of its request.
 //
 // On the Unix socket everyone is the owner: only this user can open it. Everywhere else a client needs a token, and its
-// request must be addressed to this service and, if it changes something, not come from a foreign web page.
+// request must be addressed to this service and, if it changes something, not come from a foreign web page. The cookie of a
+// session (sessions.h) does for the token; what changes something by it must come from the service's own page.
 //
 // Threads: the thread of the event loop.
 #pragma once
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/serve/gate/sessions.h"
 #include "tools/serve/gate/tokens.h"
 #include "tools/serve/http/http_message.h"
 #include "tools/serve/http/routes.h"
@@ -21,6 +23,9 @@ namespace shardmat::serve {
 
 /// The name in a Host field, without its port; empty for a malformed one.
 std::string host_of(std::string_view field);
+
+/// The field that requests of the service's page have; a foreign page cannot send it.
+constexpr const char* kPageField = "X-Shardmat-Page";
 
 class Gate {
  public:
@@ -42,8 +47,12 @@ class Gate {
   std::vector<std::pair<std::string, std::string>> fields_for_pages(const RequestHead& head) const;
   /// The answer to OPTIONS, by which browsers ask what a page may do.
   static Reply options_reply(const RequestHead& head);
-  /// Finds out who the client is, for head.rights; or 401.
-  std::optional<Reply> identify(RequestHead& head) const;
+  /// Finds out who the client is, for head.rights; or 401, or 403 for a page that is not ours.
+  std::optional<Reply> identify(RequestHead& head, double now);
+  /// Opens a session for the owner of the token, and returns the field Set-Cookie; nothing if there is no such token.
+  std::optional<std::string> log_in(const RequestHead& head, std::string_view secret, double now);
+  /// Closes the session of the request, if it has one, and returns the field that removes its cookie.
+  std::string log_out(const RequestHead& head);
   /// 401 for a token that was one.
   static Reply revoked();
   /// Why the client may not use the route with the matrix.
@@ -56,10 +65,14 @@ class Gate {
     Quota requests, bytes;
   };
 
+  bool is_own_host(const RequestHead& head) const;
   bool is_good_origin(const std::string& origin) const;
+  bool is_own_origin(const RequestHead& head) const;
+  std::string cookie(const RequestHead& head, const std::string& value, int seconds) const;
 
   Options options_;
   TokenTable tokens_;
+  Sessions sessions_;
   std::map<std::string, Quotas> quotas_;  ///< by the name of the token
   std::shared_ptr<const Rights> unix_, anyone_;
 };

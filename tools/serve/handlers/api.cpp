@@ -4,7 +4,7 @@
 
 namespace shardmat::serve {
 
-Api::Api(const Parts& parts, Gate& gate) : gate_(gate) {
+Api::Api(const Parts& parts) : gate_(parts.gate) {
   for (const auto add : kRouteGroups) add(routes_, parts);
 }
 
@@ -18,7 +18,9 @@ Accepted Api::route(RequestHead& head) {
   auto* match = std::get_if<Routes::Match>(&found);
   if (match != nullptr) head.op = match->route->op, head.matrix = match->call.matrix, head.scope = match->route->scope;
   if (match == nullptr || match->route->scope != Scope::none) {
-    if (auto refusal = gate_.identify(head)) return std::move(*refusal);
+    if (auto refusal = gate_.identify(head, now())) return std::move(*refusal);
+  } else if (match->route->asks_who) {
+    static_cast<void>(gate_.identify(head, now()));  // whoever it is gets an answer
   }
   if (match == nullptr) return std::move(std::get<Reply>(found));
   if (match->route->scope != Scope::none) {

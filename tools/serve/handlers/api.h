@@ -11,7 +11,7 @@ namespace shardmat::serve {
 
 class Api {
  public:
-  Api(const Parts& parts, Gate& gate);
+  explicit Api(const Parts& parts);
 
   const Routes& routes() const { return routes_; }
   /// The Router of the server. Jobs must not outlive this object.

@@ -6,9 +6,11 @@
 
 namespace shardmat::serve {
 
-class Metrics;
 class Events;
+class Gate;
 class Jobs;
+class Live;
+class Metrics;
 
 /// What routes work with. It outlives them and their jobs.
 struct Parts {
@@ -17,6 +19,8 @@ struct Parts {
   Events& events;
   Jobs& jobs;
   EventLoop& loop;
+  Gate& gate;
+  Live& live;
 };
 
 void add_health_routes(Routes& routes, const Parts& parts);
@@ -24,11 +28,12 @@ void add_job_routes(Routes& routes, const Parts& parts);
 void add_matrix_routes(Routes& routes, const Parts& parts);
 void add_memory_routes(Routes& routes, const Parts& parts);
 void add_observe_routes(Routes& routes, const Parts& parts);
+void add_page_routes(Routes& routes, const Parts& parts);
 void add_v2_routes(Routes& routes, const Parts& parts);
 void add_vector_routes(Routes& routes, const Parts& parts);
 
 constexpr void (*kRouteGroups[])(Routes&, const Parts&) = {add_health_routes, add_job_routes,     add_matrix_routes,
-                                                           add_memory_routes, add_observe_routes, add_v2_routes,
-                                                           add_vector_routes};
+                                                           add_memory_routes, add_observe_routes, add_page_routes,
+                                                           add_v2_routes,     add_vector_routes};
 
 }  // namespace shardmat::serve

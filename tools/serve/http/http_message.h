@@ -21,6 +21,7 @@
 namespace shardmat::serve {
 
 class ClientMemory;
+struct Session;
 
 /// What a connection of the Unix socket keeps from one request to the next.
 struct ConnectionState {
@@ -38,6 +39,7 @@ struct RequestHead {
 
   std::shared_ptr<ConnectionState> connection;  ///< null except on a Unix socket
   std::shared_ptr<const Rights> rights;         ///< set by the router once it knows the client
+  std::shared_ptr<const Session> session;       ///< by whose cookie it knows the client; null if it was otherwise
   std::string op, matrix;                       ///< set by the router once it knows the path; for statistics
   Scope scope = Scope::none;                    ///< that the path needs; set by the router
 

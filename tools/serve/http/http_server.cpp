@@ -48,6 +48,7 @@ struct HttpServer::Door {
   bool accept_all(const std::shared_ptr<HttpShared>& shared) {
     Peer peer;
     for (int socket = 0; (socket = listener.accept(peer)) >= 0;) {
+      peer.has_tls = tls != nullptr;
       const bool counted = shared->count.add(peer);
       if (counted || shared->for_health.size() < 2 * kHealthConnections) {
         serve_connection(socket, peer, shared, tls, !counted);

@@ -15,6 +15,7 @@ struct Peer {
   bool is_unix = true;
   bool is_loopback = false;
   std::string own_address = {};  ///< of this side, as it stands in a URL: "127.0.0.1", "[::1]"
+  bool has_tls = false;
 };
 
 struct TcpAddress {

@@ -37,8 +37,9 @@ std::string header_of(const Reply& reply, std::size_t bytes, const std::string& 
   const auto add = [&](const auto&... parts) { (text.append(parts), ...); };
   add("HTTP/1.1 ", std::to_string(reply.status), " ", std::string_view(reason.data(), reason.size()));
   add("\r\nDate: ", date_now(), "\r\nX-Request-Id: ", request_id, "\r\n");
-  if (reply.status != 204) add("Content-Type: ", reply.content_type, "\r\nX-Content-Type-Options: nosniff\r\n");
-  if (reply.status != 204 && !reply.stream) add("Content-Length: ", std::to_string(bytes), "\r\n");
+  const bool has_body = reply.status != 204 && reply.status != 304;
+  if (has_body) add("Content-Type: ", reply.content_type, "\r\nX-Content-Type-Options: nosniff\r\n");
+  if (has_body && !reply.stream) add("Content-Length: ", std::to_string(bytes), "\r\n");
   for (const auto& [name, value] : reply.fields) add(name, ": ", value, "\r\n");
   if (*connection != '\0') add("Connection: ", connection, "\r\n");
   add("\r\n");

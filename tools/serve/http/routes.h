@@ -36,6 +36,7 @@ struct Route {
   std::string op;  ///< what the route does, in one word
   std::function<Accepted(const Call&)> handle;
   bool takes_query = false;
+  bool asks_who = false;  ///< of scope none: `handle` wants to know the client if it says who it is
 };
 
 class Routes {

@@ -71,6 +71,7 @@ json to_json(const Matrix& matrix) {
     const service::Loaded& rank = matrix.ranks[i];
     const std::int64_t solvers = i < matrix.solver_bytes.size() ? matrix.solver_bytes[i] : 0;
     one["ranks"].push_back({{"kernel", rank.kernel},
+                            {"why", rank.why},
                             {"device_bytes", rank.bytes + solvers},
                             {"update_bytes", rank.update_bytes},
                             {"solve_bytes", rank.solve_bytes},
@@ -122,7 +123,9 @@ json ranks_json(const Service& service, const Rights& rights) {
                      {"device", hello.device},
                      {"threads", hello.threads},
                      {"cores", cpus_of(hello.cpus).size()},
-                     {"cpus", hello.cpus}});
+                     {"cpus", hello.cpus},
+                     {"memory_bytes", hello.memory_bytes},
+                     {"copy_bandwidth", hello.copy_bandwidth}});
   json all{{"state", problem ? problem->code : "ready"}, {"restarts", service.restarts()}};
   if (const auto& past = service.last_loss()) all["last_loss"] = loss_json(*past);
   all["ranks"] = ranks;

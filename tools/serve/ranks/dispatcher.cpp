@@ -264,7 +264,7 @@ void Dispatcher::set_busy(bool busy) {
 void Dispatcher::tell(const MultiplyResult& result, const UnderWay& done, double seconds) const {
   if (!on_product || result.problem) return;
   FinishedProduct product;
-  product.columns = result.batch_columns, product.seconds = result.seconds;
+  product.columns = result.batch_columns, product.width = result.width, product.seconds = result.seconds;
   for (const auto& request : done.requests) {
     const auto columns = static_cast<std::uint64_t>(request->columns);
     product.client_seconds[request->client.name] +=

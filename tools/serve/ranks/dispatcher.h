@@ -42,6 +42,7 @@ struct MultiplyResult {
 struct FinishedProduct {
   std::string matrix;
   std::int64_t columns = 0;  ///< of requests; 0: a slice
+  std::int64_t width = 0;    ///< of the product; more columns than this took several
   std::uint64_t x_bytes = 0, y_bytes = 0;
   service::Multiplied seconds;                   ///< of the slowest rank in each part
   std::map<std::string, double> client_seconds;  ///< in which the ranks were busy, by the client's share of the columns

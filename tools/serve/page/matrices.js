@@ -1,0 +1,118 @@
+// The matrices: what they are, how they are stored and why, how much they are used; loading, unloading, pinning.
+
+import { act, ask, confirmed } from "./actions.js";
+import { byId, h, keyed, pill, setPill, setText, show, table } from "./dom.js";
+import * as units from "./units.js";
+
+const { none } = units;
+const matrices = table("Matrices", [["matrix", "word"], ["state", "word"], ["size", "word"], ["format", "word format"], ["memory", "word"], ["activity", "word"], ["", "buttons"]]);
+const empty = h("div", { class: "empty" });
+byId("matrices").append(matrices.element, empty);
+
+const path = (name, what) => `/v1/matrices/${encodeURIComponent(name)}/${what}`;
+const two = () => [h("div", {}), h("div", { class: "soft" })];
+
+/** Settings of solvers by matrix, as the jobs that used them tell. */
+function solversOf(jobs, matrix) {
+  const found = new Map();
+  for (const job of jobs)
+    if (job.matrix === matrix.name && job.method && job.generation) found.set(`${job.settings} ${job.columns}`, job);
+  return [...found.values()].slice(0, 4);
+}
+
+function row(may) {
+  const { element, cells } = matrices.row();
+  const [name, source] = two(), [shape, nnz] = two(), [format, why] = two(), [bytes, solvers] = two(), [rate, latency] = two();
+  const state = pill(), reason = h("div", { class: "soft reason" });
+  name.classList.add("name");
+  const list = h("ul", { class: "solvers" }), details = h("details", {}, h("summary", {}, "solvers"), list);
+  const pin = h("button", { class: "small", type: "button" }), unload = h("button", { class: "small", type: "button" }, "Unload");
+  let matrix;
+  pin.onclick = () => act(pin, () => ask("POST", path(matrix.name, "pin"), { pinned: !matrix.pinned }),
+    `${matrix.name} ${matrix.pinned ? "may be evicted again" : "is pinned"}`);
+  unload.onclick = async () => {
+    if (await confirmed(`Unload ${matrix.name}?`, "Its memory is freed. Requests for it are refused until it is loaded again; its file stays.", "Unload"))
+      act(unload, () => ask("POST", path(matrix.name, "unload")), `${matrix.name} is unloaded`);
+  };
+  cells[0].append(name, source);
+  cells[1].append(state, reason);
+  cells[2].append(shape, nnz);
+  cells[3].append(format, why);
+  cells[4].append(bytes, solvers, details);
+  cells[5].append(rate, latency);
+  cells[6].append(h("div", { class: "buttons" }, pin, unload));
+  return {
+    element,
+    update({ matrix: now, activity, jobs }) {
+      matrix = now;
+      const loaded = now.rows != null;
+      setText(name, now.name);
+      setText(source, now.source === now.name ? now.type : `${now.source} · ${now.type}`);
+      setPill(state, now.state);
+      setText(reason, now.reason || (now.next ? `${now.next.source} is ${now.next.state} in its place${now.next.reason ? `: ${now.next.reason}` : ""}` : ""));
+      setText(shape, loaded ? `${units.count(now.rows)} × ${units.count(now.cols)}` : none);
+      setText(nnz, loaded ? `${units.about(now.nnz)} nonzeros` : "");
+      setText(format, loaded ? now.kernels.join("; ") : none);
+      setText(why, loaded ? now.why.join("; ") : "");
+      why.title = loaded ? `x moves by ${now.exchange}` : "";
+      setText(bytes, loaded ? units.size(now.bytes + now.solve_bytes) : none);
+      const resident = now.solver_bytes > 0;
+      setText(solvers, !loaded ? "" : resident ? `+ ${units.size(now.solver_bytes)} in solvers` : now.solvable ? "can be solved" : "products only");
+      const known = resident ? solversOf(jobs, now) : [];
+      show(details, known.length > 0);
+      keyed(list, known, ({ id }) => id, () => {
+        const item = h("li");
+        return { element: item, update: (job) => setText(item, `${job.method} · ${job.preconditioner}${job.note ? `: ${job.note}` : ""}; set up in ${units.time(job.set_up_seconds)}`) };
+      });
+      setText(rate, activity ? units.rate(activity.requests) : loaded ? "idle" : none);
+      rate.classList.toggle("soft", !activity);
+      setText(latency, activity?.p50 != null ? `p50 ${units.time(activity.p50)}, p99 ${units.time(activity.p99)}` : "");
+      show(pin, may.admin && loaded);
+      show(unload, may.admin && now.state !== "loading");
+      setText(pin, now.pinned ? "Unpin" : "Pin");
+      pin.setAttribute("aria-pressed", String(now.pinned));
+      pin.setAttribute("aria-label", `${now.pinned ? "unpin" : "pin"} ${now.name}`);
+      unload.setAttribute("aria-label", `unload ${now.name}`);
+    },
+  };
+}
+
+export function showMatrices({ matrices: list, more }, now, jobs, may) {
+  show(matrices.element, list.length > 0);
+  show(empty, list.length === 0);
+  const bytes = list.reduce((sum, one) => sum + (one.bytes ?? 0) + (one.solve_bytes ?? 0) + (one.solver_bytes ?? 0), 0);
+  setText(byId("matrices-count"), list.length === 0 ? "" : `${list.length + more} · ${units.size(bytes)}${more > 0 ? `; the first ${list.length} are shown` : ""}`);
+  keyed(matrices.body, list.map((matrix) => ({ matrix, activity: now.matrices[matrix.name], jobs })), ({ matrix }) => matrix.name, () => row(may));
+  const sources = byId("sources");
+  keyed(sources, [...new Set(list.map(({ source }) => source))], (source) => source, (source) => ({ element: h("option", { value: source }), update() {} }));
+}
+
+export function greetMatrices(may) {
+  show(byId("load"), may.admin);
+  empty.replaceChildren(h("p", {}, "No matrix is loaded yet."),
+    may.admin ? h("p", {}, "Load one here, or type: ", h("code", {}, "shardmat client load bar bar.h5")) : h("p", {}, "This token may not load one: ask the owner of the service."));
+}
+
+const dialog = byId("load-dialog"), form = byId("load-form"), message = byId("load-message");
+let nameIsOurs = true;
+byId("load").onclick = () => {
+  form.reset();
+  nameIsOurs = true;
+  setText(message, "");
+  dialog.showModal();
+};
+form.querySelector(".cancel").onclick = () => dialog.close();
+form.elements.name.oninput = () => { nameIsOurs = form.elements.name.value === ""; };
+form.elements.source.oninput = () => {
+  if (nameIsOurs) form.elements.name.value = form.elements.source.value.replace(/^.*\//, "").replace(/\..*$/, "").replace(/[^A-Za-z0-9._-]/g, "-").slice(0, 64);
+};
+form.onsubmit = async (event) => {
+  event.preventDefault();
+  const { source, name, type, solvable, updatable, pinned } = form.elements;
+  try {
+    await ask("POST", path(name.value, "load"), { source: source.value, type: type.value, solvable: solvable.checked, updatable: updatable.checked, pinned: pinned.checked });
+    dialog.close();
+  } catch (error) {
+    setText(message, error.message);
+  }
+};
