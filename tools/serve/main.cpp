@@ -114,7 +114,7 @@ int run(const ServeOptions& o) {
     metrics.add(request), live.add(request);
     if (access_log) access_log->write(request);
   };
-  Api api(Parts{service, metrics, events, jobs, loop, doors.gate(), live});
+  Api api(Parts{service, metrics, events, jobs, loop, doors.gate(), live, std::filesystem::absolute(o.library)});
   HttpServer server(
       loop, http_limits(o), [&](RequestHead& head) { return api.route(head); }, Api::check_again, record);
   bool draining = false, second = false;

@@ -246,7 +246,7 @@ Loaded ResidentMatrix::description() const {
   for (const RowPlan& plan : products_.begin()->second->row_plans())
     if (const std::string kernel = plan.kernel_and_tunables(); loaded.kernel != kernel) {
       loaded.kernel += (loaded.kernel.empty() ? "" : "; ") + kernel;
-      loaded.why += (loaded.why.empty() ? "" : "; ") + plan.why();
+      if (loaded.why != plan.why()) loaded.why += (loaded.why.empty() ? "" : "; ") + plan.why();
     }
   loaded.exchange = products_.begin()->second->exchange().name();
   loaded.widths = widths_;

@@ -22,6 +22,7 @@
 #include "tools/serve/http/names.h"
 #include "tools/serve/observe/access_log.h"
 #include "tools/serve/observe/events.h"
+#include "tools/serve/observe/live.h"
 #include "tools/serve/observe/metrics.h"
 #include "tools/serve/observe/service_json.h"
 #include "tools/serve/ranks/jobs.h"
@@ -67,7 +68,7 @@ class RequestFuzzTest : public test::MutationTest {
         metrics_(service_),
         events_(loop_, service_),
         gate_({}, {}),
-        api_({service_, metrics_, events_, jobs_, loop_}, gate_) {}
+        api_({service_, metrics_, events_, jobs_, loop_, gate_, live_}) {}
 
   /// Whatever becomes of the request, it is answered, and the answer can be logged.
   void ask(RequestHead head, const std::string& body) {
@@ -104,6 +105,7 @@ class RequestFuzzTest : public test::MutationTest {
   Metrics metrics_;
   Events events_;
   Jobs jobs_{loop_, service_};
+  Live live_{loop_, service_, jobs_};
   Gate gate_;
   Api api_;
 };

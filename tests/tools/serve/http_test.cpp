@@ -141,6 +141,10 @@ TEST(Gate, HostAndOrigin) {
        {"", "evil.org", "localhost.evil.org", "localhost:x", "localhost:99999", ":80", "::1", "[::1]x", "localhost:80:80"})
     EXPECT_EQ(status(head(false, "GET", {{"Host", bad}})), 421) << bad;
   EXPECT_EQ(status(head(true, "GET", {{"Host", "whatever"}})), 200);
+  // A browser comes to the Unix socket through a forwarded port, by whatever name leads there.
+  EXPECT_EQ(status(head(true, "GET", {{"Host", "evil.org:8980"}, {"User-Agent", "Mozilla/5.0"}})), 421);
+  EXPECT_EQ(status(head(true, "GET", {{"Host", "evil.org:8980"}, {"Sec-Fetch-Site", "none"}})), 421);
+  EXPECT_EQ(status(head(true, "GET", {{"Host", "localhost:8980"}, {"User-Agent", "Mozilla/5.0"}})), 200);
   auto elsewhere = head(false, "GET", {{"Host", "[2001:db8::1]:8980"}});
   EXPECT_EQ(status(elsewhere), 421);
   elsewhere.peer.own_address = url_host("2001:db8::1");  // where the connection came in
@@ -153,11 +157,79 @@ TEST(Gate, HostAndOrigin) {
   EXPECT_EQ(from(false, "POST", "null"), 403);
   EXPECT_EQ(from(true, "DELETE", "https://evil.org"), 403);
   EXPECT_EQ(from(false, "GET", "https://evil.org"), 200);
+  const auto own = [&](bool tls, const char* host, const char* origin) {
+    auto request = head(false, "POST", {{"Host", host}, {"Origin", origin}});
+    request.peer.has_tls = tls;
+    return status(request);
+  };
+  EXPECT_EQ(own(false, "localhost:8980", "http://localhost:8980"), 200);
+  EXPECT_EQ(own(true, "localhost:8980", "https://LOCALHOST:8980"), 200);
+  EXPECT_EQ(own(true, "localhost:8980", "http://localhost:8980"), 403);
+  EXPECT_EQ(own(false, "localhost:8980", "http://localhost:8981"), 403);
+  EXPECT_EQ(own(false, "evil.org:8980", "http://evil.org:8980"), 421);
   const auto fields = [&](const char* origin) { return gate.fields_for_pages(head(false, "GET", {{"Origin", origin}})); };
   EXPECT_EQ(fields("https://lab.example.org").at(1).second, "https://lab.example.org");
   EXPECT_EQ(fields("https://evil.org").size(), 1u);  // Vary alone
   const Fields preflight{{"Host", "localhost"}, {"Origin", "https://evil.org"}, {"Access-Control-Request-Method", "PUT"}};
   EXPECT_EQ(status(head(false, "OPTIONS", preflight)), 403);
+}
+
+TEST(Gate, SessionsOfThePage) {
+  TokenTable tokens;
+  tokens.add({sha256("good"), std::make_shared<Rights>("g", std::vector{Scope::read}, std::vector<std::string>{"*"})});
+  Gate gate({{}, {}, true}, tokens);
+  const double start = 1000;
+  auto form = head(false, "POST", {{"Host", "localhost:1"}});
+  EXPECT_FALSE(gate.log_in(form, "bad", start));
+  const std::string set = gate.log_in(form, "good", start).value();
+  EXPECT_EQ(set.substr(set.find(';')), "; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict");
+  EXPECT_EQ(set.find("good"), std::string::npos);
+  const std::string cookie = "theirs=1; " + set.substr(0, set.find(';'));
+  const auto status = [&](const char* method, const Fields& more, double now) {
+    Fields fields{{"Host", "localhost:1"}, {"Cookie", cookie}};
+    fields.insert(fields.end(), more.begin(), more.end());
+    auto request = head(false, method, fields);
+    const auto refusal = gate.identify(request, now);
+    EXPECT_EQ(request.session != nullptr, !refusal);
+    return refusal ? refusal->status : 200;
+  };
+  const std::pair<std::string, std::string> origin{"Origin", "http://localhost:1"}, page{kPageField, "1"};
+  EXPECT_EQ(status("GET", {}, start), 200);
+  EXPECT_EQ(status("GET", {}, start + 43199), 200);
+  EXPECT_EQ(status("GET", {}, start + 43200), 401);
+  EXPECT_EQ(status("POST", {origin, page}, start), 200);
+  EXPECT_EQ(status("POST", {origin}, start), 403);
+  EXPECT_EQ(status("POST", {page}, start), 403);
+  EXPECT_EQ(status("DELETE", {{"Origin", "http://localhost:2"}, page}, start), 403);
+  auto secure = form;
+  secure.peer.has_tls = true;
+  EXPECT_NE(gate.log_in(secure, "good", start)->find("; Secure"), std::string::npos);
+  auto leaving = head(false, "DELETE", {{"Cookie", cookie}});
+  EXPECT_NE(gate.log_out(leaving).find("=; Path=/; Max-Age=0"), std::string::npos);
+  EXPECT_EQ(status("GET", {}, start), 401);
+  const std::string next = gate.log_in(form, "good", start).value();
+  auto request = head(false, "GET", {{"Cookie", next.substr(0, next.find(';'))}});
+  ASSERT_FALSE(gate.identify(request, start));
+  gate.set_tokens({});
+  EXPECT_TRUE(request.session->is_over(start));
+  EXPECT_TRUE(gate.identify(request, start));
+}
+
+TEST(Sessions, AreBoundedAndFoundAmongOtherCookies) {
+  EXPECT_EQ(cookie_of("a=1; bb=2;b=3", "b"), "3");
+  EXPECT_EQ(cookie_of("b", "b"), "");
+  EXPECT_EQ(cookie_of("", "b"), "");
+  Sessions sessions;
+  const auto rights = std::make_shared<Rights>(Rights::of_owner("o"));
+  const auto field = [&](const std::string& number) { return sessions.cookie_name() + "=" + number; };
+  const std::string first = sessions.open(rights, 0);
+  for (std::size_t i = 1; i <= Sessions::kMost; ++i) sessions.open(rights, static_cast<double>(i));
+  EXPECT_EQ(sessions.size(), Sessions::kMost);
+  EXPECT_EQ(sessions.find(field(first), 10), nullptr);
+  const std::string last = sessions.open(rights, 1e6);  // all others are over
+  EXPECT_EQ(sessions.size(), 1u);
+  EXPECT_NE(sessions.find(field(last), 1e6), nullptr);
+  EXPECT_EQ(sessions.find(field(last + "0"), 1e6), nullptr);
 }
 
 TEST(Gate, TokensAndScopes) {
@@ -166,13 +238,13 @@ TEST(Gate, TokensAndScopes) {
   Gate gate({{}, {}, true}, tokens);
   for (const char* bad : {"", "Bearer", "Bearer ", "Bearer bad", "Basic good", "good", "Bearer good "}) {
     auto request = head(false, "GET", {{"Authorization", bad}});
-    const auto refusal = gate.identify(request);
+    const auto refusal = gate.identify(request, 0);
     ASSERT_TRUE(refusal) << bad;
     EXPECT_EQ(refusal->status, 401);
     EXPECT_EQ(refusal->fields.at(0).first, "WWW-Authenticate");
   }
   auto request = head(false, "GET", {{"authorization", "bearer good"}});
-  ASSERT_FALSE(gate.identify(request));
+  ASSERT_FALSE(gate.identify(request, 0));
   EXPECT_EQ(request.rights->name(), "g");
   const Scope read = Scope::read, admin = Scope::admin;
   EXPECT_FALSE(Gate::check_rights(*request.rights, read, ""));
@@ -187,9 +259,9 @@ TEST(Gate, TokensAndScopes) {
   gate.set_tokens({});
   EXPECT_TRUE(request.rights->is_revoked());
   EXPECT_FALSE(request.rights->may(Scope::admin));
-  EXPECT_TRUE(gate.identify(request));
+  EXPECT_TRUE(gate.identify(request, 0));
   auto local = head(true, "GET", {});
-  EXPECT_FALSE(gate.identify(local));
+  EXPECT_FALSE(gate.identify(local, 0));
   EXPECT_TRUE(local.rights->may(Scope::admin));
 }
 

@@ -1,6 +1,8 @@
 // The groups of paths. A new group is a file with a function of this kind, declared and listed here.
 #pragma once
 
+#include <filesystem>
+
 #include "tools/serve/http/routes.h"
 #include "tools/serve/ranks/service.h"
 
@@ -21,10 +23,12 @@ struct Parts {
   EventLoop& loop;
   Gate& gate;
   Live& live;
+  std::filesystem::path library = {};
 };
 
 void add_health_routes(Routes& routes, const Parts& parts);
 void add_job_routes(Routes& routes, const Parts& parts);
+void add_library_routes(Routes& routes, const Parts& parts);
 void add_matrix_routes(Routes& routes, const Parts& parts);
 void add_memory_routes(Routes& routes, const Parts& parts);
 void add_observe_routes(Routes& routes, const Parts& parts);
@@ -32,8 +36,8 @@ void add_page_routes(Routes& routes, const Parts& parts);
 void add_v2_routes(Routes& routes, const Parts& parts);
 void add_vector_routes(Routes& routes, const Parts& parts);
 
-constexpr void (*kRouteGroups[])(Routes&, const Parts&) = {add_health_routes, add_job_routes,     add_matrix_routes,
-                                                           add_memory_routes, add_observe_routes, add_page_routes,
-                                                           add_v2_routes,     add_vector_routes};
+constexpr void (*kRouteGroups[])(Routes&, const Parts&) = {add_health_routes, add_job_routes,    add_library_routes,
+                                                           add_matrix_routes, add_memory_routes, add_observe_routes,
+                                                           add_page_routes,   add_v2_routes,     add_vector_routes};
 
 }  // namespace shardmat::serve

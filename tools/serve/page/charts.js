@@ -33,10 +33,10 @@ const fromZero = (least) => (_, __, max) => [0, Math.max(1.08 * (max ?? 0), leas
 const decades = (_, min, max) =>
   !(min > 0) ? [1e-6, 1] : [10 ** Math.floor(Math.log10(min)), 10 ** Math.max(Math.ceil(Math.log10(max)), Math.floor(Math.log10(min)) + 1)];
 
-function plot(host, { lines, x, y, height, hover }) {
+function plot(host, { lines, x, y, height, hover, right = 8 }) {
   const drawn = new uPlot({
     width: Math.max(Math.floor(host.clientWidth), 120), height,
-    padding: [8, 8, 0, 0],
+    padding: [8, right, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
     scales: { x: { time: false, range: x.range }, y: { distr: y.log ? 3 : 1, range: y.log ? decades : fromZero(y.least ?? 1) } },
@@ -93,7 +93,7 @@ export function timeChart({ title, lines, values, log, least, unit }) {
       data = history, texts = now;
       drawn ??= plot(host, { lines, x: { range: (_, __, max) => [max - 300, max], values: asClock, splits: minutes },
         y: { log, least, values, splits: log ? powers : undefined }, height: 128, hover });
-      drawn.setData([history.t, ...lines.map(({ of }) => history[of])]);
+      drawn.setData([history.t, ...lines.map(({ of, sparse }) => (sparse ? history[of].map((value) => value || null) : history[of]))]);
       if (drawn.cursor.idx == null || drawn.cursor.left < 0) write();
       host.setAttribute("aria-label", `${title}: ${now.filter(Boolean).join(", ")}`);
     },
@@ -108,7 +108,7 @@ export function convergence(values) {
     element: host,
     update(history) {
       const x = history.map(([iteration]) => iteration), y = history.map(([, norm]) => (norm > 0 ? norm : null));
-      drawn ??= plot(host, { lines: [{ label: "residual", ink: "--blue" }], height: 116, hover: () => {},
+      drawn ??= plot(host, { lines: [{ label: "residual", ink: "--blue" }], height: 116, right: 22, hover: () => {},
         x: { range: (_, min, max) => [Math.min(min ?? 0, 0), Math.max(max ?? 1, 1)], values: (_, splits) => splits.map((i) => (Number.isInteger(i) ? i.toLocaleString("en") : "")) },
         y: { log: true, values, splits: powers } });
       drawn.setData([x, y]);

@@ -11,13 +11,19 @@ byId("jobs").append(cards, empty);
 
 const ended = ({ state }) => state !== "running" && state !== "queued";
 
+/** "solver=cg preconditioner=jacobi rtol=1e-8": method and preconditioner first, as where they are known. */
+function words(settings) {
+  const of = (name) => settings.match(new RegExp(`(?:^| )${name}=(\\S+)`))?.[1] ?? "auto";
+  return `${of("solver")} · ${of("preconditioner")}`;
+}
+
 /** The values of a job in words, as pairs. */
 function figures(job) {
-  const pairs = [["method", job.method ? `${job.method} · ${job.preconditioner}` : job.settings || "auto"]];
+  const pairs = [["method", job.method ? `${job.method} · ${job.preconditioner}` : words(job.settings)]];
   if (job.columns > 1) pairs.push(["columns", String(job.columns)]);
   pairs.push(["iteration", units.count(job.iteration)]);
   if (job.residual != null) pairs.push(["residual", units.power(job.residual)]);
-  if (job.set_up_seconds > 0) pairs.push(["set-up", units.time(job.set_up_seconds) + (job.resident ? " (resident)" : "")]);
+  if (job.set_up_seconds > 0) pairs.push(["set-up", job.resident ? "resident" : units.time(job.set_up_seconds)]);
   pairs.push(job.state === "queued" ? ["waits", units.time(job.queued_seconds)] : ["time", units.time(job.running_seconds)]);
   if (job.limit_seconds != null) pairs.push(["limit", units.time(job.limit_seconds)]);
   if (job.restarts > 0) pairs.push(["begun again", String(job.restarts)]);
@@ -26,7 +32,7 @@ function figures(job) {
 
 function card(may) {
   const title = h("h3"), state = pill(), who = h("p", { class: "soft" }), list = h("dl"), reason = h("p", { class: "soft reason" });
-  const curve = convergence(units.power), waits = h("p", { class: "plot no-curve soft" });
+  const curve = convergence(units.tens), waits = h("p", { class: "plot no-curve soft" });
   const end = h("button", { class: "small", type: "button" });
   let job;
   end.onclick = async () => {
@@ -43,7 +49,7 @@ function card(may) {
       setText(title, now.matrix);
       setPill(state, now.state);
       setText(who, `${now.token} · ${now.id.slice(0, 12)}…`);
-      who.title = now.id;
+      who.title = `${now.id} ${now.settings}`;
       const drawn = now.history.length > 1;
       show(curve.element, drawn);
       show(waits, !drawn);

@@ -5,12 +5,15 @@ import { byId, h, keyed, pill, setPill, setText, show, table } from "./dom.js";
 import * as units from "./units.js";
 
 const { none } = units;
-const matrices = table("Matrices", [["matrix", "word"], ["state", "word"], ["size", "word"], ["format", "word format"], ["memory", "word"], ["activity", "word"], ["", "buttons"]]);
+const matrices = table("Matrices", [["matrix", "word half title"], ["state", "word half stand"], ["size", "word"], ["format", "word format"], ["memory", "word"], ["activity", "word"], ["actions", "actions"]]);
 const empty = h("div", { class: "empty" });
 byId("matrices").append(matrices.element, empty);
 
 const path = (name, what) => `/v1/matrices/${encodeURIComponent(name)}/${what}`;
 const two = () => [h("div", {}), h("div", { class: "soft" })];
+
+/** "packed_host block=1,lanes=4" in two parts. */
+const kernelOf = (text) => { const at = text.indexOf(" "); return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1).replaceAll(",", " ")]; };
 
 /** Settings of solvers by matrix, as the jobs that used them tell. */
 function solversOf(jobs, matrix) {
@@ -31,15 +34,13 @@ function row(may) {
   pin.onclick = () => act(pin, () => ask("POST", path(matrix.name, "pin"), { pinned: !matrix.pinned }),
     `${matrix.name} ${matrix.pinned ? "may be evicted again" : "is pinned"}`);
   unload.onclick = async () => {
+    if (matrix.state === "failed") return act(unload, () => ask("POST", path(matrix.name, "unload")));
     if (await confirmed(`Unload ${matrix.name}?`, "Its memory is freed. Requests for it are refused until it is loaded again; its file stays.", "Unload"))
       act(unload, () => ask("POST", path(matrix.name, "unload")), `${matrix.name} is unloaded`);
   };
-  cells[0].append(name, source);
-  cells[1].append(state, reason);
-  cells[2].append(shape, nnz);
-  cells[3].append(format, why);
-  cells[4].append(bytes, solvers, details);
-  cells[5].append(rate, latency);
+  const contents = [[name, source], [state, reason], [shape, nnz], [format, why], [bytes, solvers, details], [rate, latency]];
+  contents.forEach((parts, i) => cells[i].append(h("div", { class: "cell" }, ...parts)));
+  for (const line of [shape, solvers, latency]) line.classList.add("line");
   cells[6].append(h("div", { class: "buttons" }, pin, unload));
   return {
     element,
@@ -52,9 +53,11 @@ function row(may) {
       setText(reason, now.reason || (now.next ? `${now.next.source} is ${now.next.state} in its place${now.next.reason ? `: ${now.next.reason}` : ""}` : ""));
       setText(shape, loaded ? `${units.count(now.rows)} × ${units.count(now.cols)}` : none);
       setText(nnz, loaded ? `${units.about(now.nnz)} nonzeros` : "");
-      setText(format, loaded ? now.kernels.join("; ") : none);
-      setText(why, loaded ? now.why.join("; ") : "");
-      why.title = loaded ? `x moves by ${now.exchange}` : "";
+      const kernels = loaded ? now.kernels.flatMap((text) => text.split("; ")).map(kernelOf) : [];
+      setText(format, loaded ? [...new Set(kernels.map(([kernel]) => kernel))].join(", ") : none);
+      setText(why, loaded ? [...kernels.map(([, tunables]) => tunables), ...now.why].filter(Boolean).join("; ") : "");
+      format.title = loaded ? `x moves by ${now.exchange}` : "";
+      for (const cell of cells.slice(2, 6)) cell.classList.toggle("blank", !loaded);
       setText(bytes, loaded ? units.size(now.bytes + now.solve_bytes) : none);
       const resident = now.solver_bytes > 0;
       setText(solvers, !loaded ? "" : resident ? `+ ${units.size(now.solver_bytes)} in solvers` : now.solvable ? "can be solved" : "products only");
@@ -66,13 +69,14 @@ function row(may) {
       });
       setText(rate, activity ? units.rate(activity.requests) : loaded ? "idle" : none);
       rate.classList.toggle("soft", !activity);
-      setText(latency, activity?.p50 != null ? `p50 ${units.time(activity.p50)}, p99 ${units.time(activity.p99)}` : "");
+      setText(latency, activity?.p50 != null ? `${units.time(activity.p50)} · ${units.time(activity.p99)}` : "");
       show(pin, may.admin && loaded);
       show(unload, may.admin && now.state !== "loading");
+      setText(unload, now.state === "failed" ? "Forget" : "Unload");
       setText(pin, now.pinned ? "Unpin" : "Pin");
       pin.setAttribute("aria-pressed", String(now.pinned));
       pin.setAttribute("aria-label", `${now.pinned ? "unpin" : "pin"} ${now.name}`);
-      unload.setAttribute("aria-label", `unload ${now.name}`);
+      unload.setAttribute("aria-label", `${now.state === "failed" ? "forget" : "unload"} ${now.name}`);
     },
   };
 }
@@ -83,24 +87,46 @@ export function showMatrices({ matrices: list, more }, now, jobs, may) {
   const bytes = list.reduce((sum, one) => sum + (one.bytes ?? 0) + (one.solve_bytes ?? 0) + (one.solver_bytes ?? 0), 0);
   setText(byId("matrices-count"), list.length === 0 ? "" : `${list.length + more} · ${units.size(bytes)}${more > 0 ? `; the first ${list.length} are shown` : ""}`);
   keyed(matrices.body, list.map((matrix) => ({ matrix, activity: now.matrices[matrix.name], jobs })), ({ matrix }) => matrix.name, () => row(may));
-  const sources = byId("sources");
-  keyed(sources, [...new Set(list.map(({ source }) => source))], (source) => source, (source) => ({ element: h("option", { value: source }), update() {} }));
 }
 
 export function greetMatrices(may) {
   show(byId("load"), may.admin);
   empty.replaceChildren(h("p", {}, "No matrix is loaded yet."),
-    may.admin ? h("p", {}, "Load one here, or type: ", h("code", {}, "shardmat client load bar bar.h5")) : h("p", {}, "This token may not load one: ask the owner of the service."));
+    may.admin ? files : h("p", {}, "This token may not load one: ask the owner of the service."));
+  if (may.admin) lookAtLibrary();
+}
+
+// What the library has: to be chosen in the dialog, and, while nothing is loaded, from buttons.
+const files = h("div", { class: "files" });
+const MOST_BUTTONS = 8, MATRIX = /\.(h5|hdf5|mtx|mtx\.(gz|bz2|xz|zst)|npz|petsc|mat|rb|rsa|rua|h5ad)$/i;
+
+async function lookAtLibrary() {
+  let found;
+  try {
+    found = (await ask("GET", "/v1/library")).files;
+  } catch {
+    return;  // the dialog takes any path
+  }
+  byId("sources").replaceChildren(...found.map(({ source, bytes }) => h("option", { value: source, label: units.size(bytes) })));
+  const some = found.filter(({ source }) => MATRIX.test(source)).slice(0, MOST_BUTTONS);
+  files.replaceChildren(...(some.length > 0
+    ? [h("p", {}, "The library has these files:"), h("div", { class: "buttons" }, ...some.map(({ source, bytes }) =>
+      h("button", { class: "small", type: "button", onclick: () => openDialog(source) }, source, " ", h("span", { class: "soft" }, units.size(bytes)))))]
+    : [h("p", {}, "The library has no matrix file. ", h("code", {}, "shardmat partition"), " writes one of a Matrix Market file, for example.")]));
 }
 
 const dialog = byId("load-dialog"), form = byId("load-form"), message = byId("load-message");
 let nameIsOurs = true;
-byId("load").onclick = () => {
+function openDialog(source = "") {
   form.reset();
   nameIsOurs = true;
   setText(message, "");
+  form.elements.source.value = source;
+  form.elements.source.oninput();
   dialog.showModal();
-};
+  lookAtLibrary();
+}
+byId("load").onclick = () => openDialog();
 form.querySelector(".cancel").onclick = () => dialog.close();
 form.elements.name.oninput = () => { nameIsOurs = form.elements.name.value === ""; };
 form.elements.source.oninput = () => {

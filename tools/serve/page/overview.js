@@ -47,19 +47,19 @@ export function notice(now, ranks) {
       + (now.state === "ready" ? " They were started again." : "")]);
   const shared = ranks?.shared_cores;
   if (shared)
-    notices.push(["cores", `${shared.cores} cores are shared with ${shared.ranks} ranks of other services: taskset gives each its own.`]);
+    notices.push(["cores", `${shared.cores} cores are shared with other services, which have ${shared.ranks} ranks on them. The command taskset can give each service its own.`]);
   showNotices(notices);
 }
 
 // --- activity ---
 
 const charts = {
-  requests: timeChart({ title: "Requests", lines: [{ label: "answered", ink: "--blue", of: "requests", fill: true }, { label: "refused", ink: "--red", of: "refused" }],
+  requests: timeChart({ title: "Requests", lines: [{ label: "answered", ink: "--blue", of: "requests", fill: true }, { label: "refused", ink: "--red", of: "refused", sparse: true }],
     values: units.about, unit: units.rate, least: 1 }),
   latency: timeChart({ title: "Latency", log: true, lines: [{ label: "p50", ink: "--blue", of: "p50" }, { label: "p99", ink: "--amber", of: "p99" }],
-    values: (v) => units.time(v).replace(/\.0+(?=\D)/, ""), unit: units.time }),
+    values: (v) => units.brief(units.time(v)), unit: units.time }),
   bandwidth: timeChart({ title: "Bandwidth of products", lines: [{ label: "reached", ink: "--green", of: "bandwidth", fill: true }, { label: "limit", ink: "--soft", of: "limit", dash: [4, 4], width: 1.25 }],
-    values: (v) => units.size(v).replace(/\.0+(?=\D)/, ""), unit: units.bandwidth, least: 1e9 }),
+    values: (v) => units.brief(units.size(v)), unit: units.bandwidth, least: 1e9 }),
   columns: timeChart({ title: "Columns in a product", lines: [{ label: "columns", ink: "--blue", of: "columns", fill: true }],
     values: units.about, unit: units.number, least: 2 }),
   waiting: timeChart({ title: "Waiting requests", lines: [{ label: "waiting", ink: "--amber", of: "waiting", fill: true }],
@@ -76,7 +76,7 @@ const recentBusy = (history) => {
 
 export function showActivity(history, now) {
   const { recent, limit, arena } = now;
-  charts.requests.update(history, [units.rate(recent.requests), recent.refused > 0 ? `${units.rate(recent.refused)} refused` : ""]);
+  charts.requests.update(history, [units.rate(recent.requests), recent.refused > 0 ? `${units.rate(recent.refused)} refused` : "none refused"]);
   charts.latency.update(history, [recent.p50 == null ? none : `${units.time(recent.p50)} · ${units.time(recent.p99)}`, recent.p50 == null ? "" : "median · 99 of 100"]);
   charts.bandwidth.update(history, [units.bandwidth(recent.bandwidth),
     limit == null ? "" : recent.bandwidth == null ? `a copy reaches ${units.bandwidth(limit)}` : `${units.percent(recent.bandwidth / limit)} of a copy (${units.bandwidth(limit)})`]);
@@ -87,7 +87,7 @@ export function showActivity(history, now) {
 
 // --- ranks ---
 
-const ranks = table("Ranks", [["rank", "word"], ["host", "word"], ["device", "word"], ["phase", "word"], ["threads", ""], ["memory held", "wide word"], ["copy", ""]]);
+const ranks = table("Ranks", [["rank", "word half title"], ["phase", "word half stand"], ["host", "word"], ["device", "word"], ["threads", ""], ["memory held", "wide word"], ["copy bandwidth", ""]]);
 const legend = h("p", { class: "keys" }, h("span", { "data-ink": "blue" }, "matrices"), h("span", { "data-ink": "green" }, "solvers"), h("span", { "data-ink": "amber" }, "vectors"));
 const noRanks = h("p", { class: "empty" }, "The ranks are being started. What they print is in workers.log of the state directory.");
 byId("ranks").append(ranks.element, legend, noRanks);
@@ -97,14 +97,14 @@ const UNKNOWN_BYTES = 1e18;
 function rankRow() {
   const { element, cells } = ranks.row();
   const bar = meter(), text = h("span", { class: "soft" }), phase = pill();
-  cells[3].append(phase);
+  cells[1].append(phase);
   cells[5].append(h("div", { class: "held" }, bar.element, text));
   return {
     element,
     update({ rank, now }) {
       setText(cells[0], String(rank.rank));
-      setText(cells[1], rank.host);
-      setText(cells[2], rank.device);
+      setText(cells[2], rank.host);
+      setText(cells[3], rank.device);
       setText(phase, phaseOf(now));
       phase.dataset.kind = now.phase === "idle" ? "soft" : now.phase === "starting" ? "bad" : "busy";
       setText(cells[4], rank.threads === rank.cores ? String(rank.threads) : `${rank.threads} on ${rank.cores} cores`);
@@ -129,7 +129,7 @@ export function showRanks(all, now) {
 
 // --- tokens ---
 
-const tokens = table("Tokens", [["token", "word"], ["share", "wide word"], ["time", ""], ["weight", ""], ["vectors", ""], ["requests", ""]]);
+const tokens = table("Tokens", [["token", "word title"], ["share", "wide word"], ["time", "half"], ["weight", "half"], ["vectors", "half"], ["requests", "half"]]);
 const noTokens = h("p", { class: "empty" }, "Nobody has used the ranks in the last 5 minutes.");
 byId("tokens").append(tokens.element, noTokens);
 
@@ -156,7 +156,8 @@ export function showTokens(list) {
   const all = list.reduce((sum, { seconds }) => sum + seconds, 0);
   show(tokens.element, list.length > 0);
   show(noTokens, list.length === 0);
-  keyed(tokens.body, list.map((token) => ({ token, all })), ({ token }) => token.name, tokenRow);
+  const sorted = [...list].sort((a, b) => b.seconds - a.seconds);
+  keyed(tokens.body, sorted.map((token) => ({ token, all })), ({ token }) => token.name, tokenRow);
 }
 
 // --- log ---

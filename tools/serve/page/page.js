@@ -27,7 +27,7 @@ function greet(hello) {
     await ask("DELETE", "/v1/session").catch(() => {});
     location.assign("/");
   };
-  byId("who").replaceChildren(hello.session_seconds != null ? hello.token : "", ...(hello.session_seconds != null ? [out] : []));
+  byId("who").replaceChildren(location.host, ...(hello.session_seconds != null ? [h("b", {}, hello.token), out] : []));
 }
 
 function add(now) {

@@ -31,5 +31,10 @@ export const percent = (share) => (share == null ? none : `${Math.round(100 * sh
 /** Large numbers in words of three digits: 33.5 k, 1.2 M. */
 export const about = (value) =>
   value == null ? none : value < 1e4 ? whole.format(value) : scaled(value, [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]]);
-export const power = (value) => (value == null ? none : value === 0 ? "0" : value.toExponential(1).replace("e-", "e−").replace("e+", "e"));
+export const power = (value) =>
+  value == null ? none : value === 0 || (value >= 0.01 && value < 1e4) ? digits(value) : value.toExponential(1).replace("e-", "e−").replace("e+", "e");
 export const clock = (seconds) => new Date(1000 * seconds).toLocaleTimeString("en-GB");
+/** A power of ten: 10⁻⁵. */
+export const tens = (value) => (value == null ? none : "10" + String(Math.round(Math.log10(value))).replace(/[-0-9]/g, (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]));
+/** Without zeros at the end of a fraction: 7.5 GB, 1 ms. */
+export const brief = (text) => text.replace(/(\.\d*?)0+(?=\D)/, "$1").replace(/\.(?=\D)/, "");
