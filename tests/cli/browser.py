@@ -100,7 +100,7 @@ class Browser:
                 if value := self.run(expression):
                     return value
             except AssertionError as error:  # the page is being left
-                if "context" not in str(error):
+                if "context" not in str(error) and "navigated" not in str(error):
                     raise
             if time.monotonic() > end:
                 raise AssertionError(f"{expression} did not become true: " + str(self.run("document.body.innerText"))[:2000])

@@ -19,7 +19,7 @@ export function setText(element, text) {
 }
 
 export function show(element, visible) {
-  if (element.hidden === visible) element.hidden = !visible;
+  element.hidden = !visible;
 }
 
 /** Brings the children of `parent` in line with `items`. `make(item)` returns {element, update(item)} for a key that is new. */
