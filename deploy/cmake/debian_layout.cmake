@@ -70,6 +70,15 @@ License: Apache-2.0
  On Debian systems the text of the Apache License, version 2.0, is in
  /usr/share/common-licenses/Apache-2.0
 ")
+  if(component STREQUAL programs)
+    file(APPEND ${docs}/copyright "
+Files: bin/shardmat-serve
+Copyright: 2022 Leon Sorokin
+License: Expat
+ uPlot, which draws the pictures of the service's page, is distributed under
+ the Expat license: /usr/share/doc/shardmat/tools/serve/page/uPlot.LICENSE
+")
+  endif()
   if(CPACK_SHARDMAT_HAVE_CUDA)
     file(APPEND ${docs}/copyright "
 Files: lib/shardmat/libcudart_static.a

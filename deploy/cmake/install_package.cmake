@@ -53,7 +53,8 @@ install(FILES ${pages}/zsh/_shardmat DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/si
 # What there is to read, in the folders in which the pages name each other.
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${docs} COMPONENT programs)
 foreach(folder kernels partition comm runtime tools deploy)
-  file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${folder}/*.md ${folder}/*.svg)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${folder}/*.md ${folder}/*.svg ${folder}/*.LICENSE)
+  list(FILTER found EXCLUDE REGEX "page/icon\\.svg$")  # a part of the program
   foreach(file ${found})
     get_filename_component(place ${file} DIRECTORY)
     install(FILES ${PROJECT_SOURCE_DIR}/${file} DESTINATION ${docs}/${place} COMPONENT programs)

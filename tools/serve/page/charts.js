@@ -21,9 +21,13 @@ function axis(more) {
   return { stroke: color("--soft"), font: FONT, grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, gap: 4, ...more };
 }
 
+/** Values between gaps, which no line shows. */
+const alone = ({ data }, series) =>
+  data[series].flatMap((value, i, all) => (value != null && all[i - 1] == null && all[i + 1] == null ? [i] : []));
+
 /** A line of a picture: its legend, its colour, and whether the room below is tinted. */
 function line({ label, ink, fill, dash, width }) {
-  return { label, stroke: color(ink), width: width ?? 1.75, dash, points: { show: false }, spanGaps: false,
+  return { label, stroke: color(ink), width: width ?? 1.75, dash, points: { size: 4, filter: alone }, spanGaps: false,
     fill: fill ? () => `color-mix(in srgb, ${color(ink)()} 14%, transparent)` : undefined };
 }
 

@@ -80,7 +80,7 @@ export function showActivity(history, now) {
   charts.latency.update(history, [recent.p50 == null ? none : `${units.time(recent.p50)} · ${units.time(recent.p99)}`, recent.p50 == null ? "" : "median · 99 of 100"]);
   charts.bandwidth.update(history, [units.bandwidth(recent.bandwidth),
     limit == null ? "" : recent.bandwidth == null ? `a copy reaches ${units.bandwidth(limit)}` : `${units.percent(recent.bandwidth / limit)} of a copy (${units.bandwidth(limit)})`]);
-  charts.columns.update(history, [units.number(recent.columns), recent.columns == null ? "" : `${units.rate(recent.products)} products`]);
+  charts.columns.update(history, [units.number(recent.columns), recent.columns == null ? "" : `${units.number(recent.products)} products/s`]);
   charts.waiting.update(history, [units.about(now.figures.waiting), `${units.size(arena.used)} of ${units.size(arena.bytes)} for their vectors`]);
   charts.busy.update(history, [units.percent(recentBusy(history)), phaseOf(now)]);
 }

@@ -97,7 +97,7 @@ std::string plain_text(const PlainStatus& status) {
                 status.ranks["ranks"], "No rank is there yet.");
   text += table(
       "Matrices",
-      {{"name", "name"}, {"state", "state"}, {"rows", "rows"}, {"cols", "columns"}, {"nnz", "nonzeros"}, {"bytes", "bytes"}},
+      {{"name", "name"}, {"state", "state"}, {"rows", "rows"}, {"cols", "columns"}, {"nnz", "nonzeros"}},
       status.matrices["matrices"], "No matrix is loaded: <code>shardmat client load NAME FILE</code>");
   text +=
       table("Jobs",
