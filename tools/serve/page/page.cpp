@@ -95,10 +95,9 @@ std::string plain_text(const PlainStatus& status) {
       status.now.contains("reason") ? ": " + cell(status.now, "reason") : "", cell(status.now, "phase"));
   text += table("Ranks", {{"rank", "rank"}, {"host", "host"}, {"device", "device"}, {"threads", "threads"}},
                 status.ranks["ranks"], "No rank is there yet.");
-  text += table(
-      "Matrices",
-      {{"name", "name"}, {"state", "state"}, {"rows", "rows"}, {"cols", "columns"}, {"nnz", "nonzeros"}},
-      status.matrices["matrices"], "No matrix is loaded: <code>shardmat client load NAME FILE</code>");
+  text +=
+      table("Matrices", {{"name", "name"}, {"state", "state"}, {"rows", "rows"}, {"cols", "columns"}, {"nnz", "nonzeros"}},
+            status.matrices["matrices"], "No matrix is loaded: <code>shardmat client load NAME FILE</code>");
   text +=
       table("Jobs",
             {{"id", "job"}, {"matrix", "matrix"}, {"state", "state"}, {"iteration", "iteration"}, {"residual", "residual"}},
