@@ -208,7 +208,7 @@ class Stream(PageTest, SolveTest):
         service = self.start(*LISTEN, "--ranks", 2)
         self.loaded(service)
         client = self.listen(service, Cookie=self.sign_in(service))
-        told = dict(self.events(client, b"event: log", b"event: jobs"))
+        told = dict(self.events(client, b"event: log", b"event: tokens"))
         self.assertEqual((told["hello"]["token"], told["hello"]["sees_log"]), ("owner", True))
         self.assertEqual(set(told["hello"]["scopes"]), set(ALL))
         self.assertGreater(told["hello"]["session_seconds"], 43000)
@@ -276,7 +276,7 @@ class Stream(PageTest, SolveTest):
         for _ in range(2):
             jobs = self.until(client, "jobs", lambda told: told["jobs"][0]["id"] == id and told["jobs"][0]["iteration"] > sum(lengths))
             lengths.append(jobs["jobs"][0]["iteration"])
-            self.assertLessEqual(len(jobs["jobs"][0]["history"]), 121)
+            self.assertLessEqual(len(jobs["jobs"][0]["history"]), 101)
         self.assertEqual(self.ask(service, "DELETE", f"/v1/jobs/{id}", Cookie=self.sign_in(service), **self.own(service)).status, 200)
         self.until(client, "jobs", lambda told: told["jobs"][0]["state"] == "cancelled" or told["jobs"][1]["state"] == "cancelled")
 

@@ -23,7 +23,8 @@ namespace {
 constexpr std::size_t kMostPages = 32;
 /// Further ones are counted alone.
 constexpr std::size_t kMostMatrices = 100, kMostJobs = 24;
-constexpr std::size_t kMostCurvePoints = 120;
+constexpr std::size_t kMostCurvePoints = 100;
+constexpr std::size_t kMostLineBytes = 400;  ///< of the log
 constexpr std::int64_t kRecentSeconds = 10;  ///< over which figures of the present are averaged
 
 std::string text_of(const json& data) { return data.dump(-1, ' ', false, json::error_handler_t::replace); }
@@ -95,11 +96,12 @@ json matrix_json(const Matrix& matrix) {
 
 /// With at most so many points of its history, the last among them.
 json job_json(const SolveJob& job) {
-  json one = to_json(job, true);
-  const json history = std::exchange(one["history"], json::array());
+  json one = to_json(job, false);
+  one["history"] = json::array();
+  const std::vector<service::Residual>& history = job.history().all();
   const std::size_t step = history.size() / kMostCurvePoints + 1;
   for (std::size_t i = (history.size() + step - 1) % step; i < history.size(); i += step)
-    one["history"].push_back(history[i]);
+    one["history"].push_back({history[i].iteration, history[i].norm});
   one["token"] = job.rights->name();
   return one;
 }
@@ -164,6 +166,7 @@ void Live::tick() {
 
 void Live::tell(Listening& one, TextStream& stream) const {
   const Rights& rights = *one.rights;
+  const bool is_first = one.sent.empty();
   stream.push(event_of("now", text_of(now_json(rights))));
   const auto tell_changed = [&](const char* type, const json& data) {
     std::string text = text_of(data);
@@ -173,12 +176,14 @@ void Live::tell(Listening& one, TextStream& stream) const {
   };
   tell_changed("ranks", ranks_json(rights));
   tell_changed("matrices", matrices_json(rights));
+  if (is_first) return;  // the rest follows within a second: a stream takes only so many bytes at once
   tell_changed("jobs", jobs_json(rights));
   tell_changed("tokens", tokens_json(rights));
   if (!may_see_log(rights)) return;
   json lines = json::array();
   for (LoggedLine& line : newest_log_lines(one.last_line)) {
     one.last_line = line.number;
+    if (line.text.size() > kMostLineBytes) line.text = line.text.substr(0, kMostLineBytes) + "…";
     lines.push_back(std::move(line.text));
   }
   if (!lines.empty()) stream.push(event_of("log", text_of(lines)));

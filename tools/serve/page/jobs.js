@@ -6,7 +6,7 @@ import { byId, h, keyed, pill, setPill, setText, show } from "./dom.js";
 import * as units from "./units.js";
 
 const cards = h("div", { class: "jobs" });
-const empty = h("div", { class: "empty" });
+const empty = h("div", { class: "empty", hidden: true });
 byId("jobs").append(cards, empty);
 
 const ended = ({ state }) => state !== "running" && state !== "queued";

@@ -130,7 +130,8 @@ export function showRanks(all, now) {
 // --- tokens ---
 
 const tokens = table("Tokens", [["token", "word title"], ["share", "wide word"], ["time", "half"], ["weight", "half"], ["vectors", "half"], ["requests", "half"]]);
-const noTokens = h("p", { class: "empty" }, "Nobody has used the ranks in the last 5 minutes.");
+const noTokens = h("p", { class: "empty", hidden: true }, "Nobody has used the ranks in the last 5 minutes.");
+show(tokens.element, false);
 byId("tokens").append(tokens.element, noTokens);
 
 function tokenRow() {
