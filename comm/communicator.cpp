@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "comm/backoff.h"
+#include "comm/between_phases.h"
 #include "comm/call_watch.h"
 #include "comm/launcher.h"
 #include "comm/mpi_error.h"
@@ -506,13 +507,13 @@ void Communicator::agree(std::exception_ptr mine) {
   if (mine && failure.kind == ErrorKind::rank_lost) std::rethrow_exception(mine);
   if (size_ == 1) {
     if (mine) throw AgreedError(failure.kind, failure.message, failure.setting, failure.missing_bytes);
-    return;
+    return BetweenPhases::pass(*this);
   }
   std::int64_t failed = 0, first = 0;
   try {
     // The largest of size - rank over the failing ranks names the lowest of them; 0 if there is none.
     first = size_ - all_reduce<std::int64_t>(mine ? size_ - rank_ : 0, Reduction::max);
-    if (first == size_) return;
+    if (first == size_) return BetweenPhases::pass(*this);
     failed = all_reduce<std::int64_t>(mine ? 1 : 0, Reduction::sum);
     std::int64_t kind = static_cast<std::int64_t>(failure.kind);
     const int root = static_cast<int>(first);

@@ -50,11 +50,7 @@ class EigenRun : ReportedRun<EigenOptions, EigenReport> {
       const auto refuse = [](const char* text, const char* setting) { throw Error(ErrorKind::usage, text, setting); };
       if (options_.load.right_hand_sides != 1)
         refuse("eigenvalues are computed with one right-hand side", "right_hand_sides");
-      choose_method();
-      if (method_ == EigenMethod::power && settings_.count != 1)
-        refuse("the power method gives one eigenvalue; take lanczos for more", "count");
-      if (method_ == EigenMethod::power && settings_.which != Which::largest)
-        refuse("the power method gives the eigenvalue of the largest magnitude; take lanczos for others", "which");
+      method_ = choose_eigen_method(options_);
       if (options_.vectors.empty()) return;
       check_vector_suffix(options_.vectors);
       if (communicator_.rank() == 0) check_vector_writable(options_.vectors, settings_.count);  // it writes
@@ -69,24 +65,6 @@ class EigenRun : ReportedRun<EigenOptions, EigenReport> {
         throw Error(ErrorKind::input,
                     fmt::format("{} has no rows, so it has no eigenvalues; give a matrix with rows", rows.name()));
     });
-  }
-
-  /// By what is asked for; small pairs take shift_invert after they were opened.
-  void choose_method() {
-    const bool pair = !options_.mass.empty() || options_.pair.shift;
-    if (method_ == EigenMethod::automatic)
-      method_ = options_.pair.shift ? EigenMethod::shift_invert : pair ? EigenMethod::lobpcg : EigenMethod::lanczos;
-    const bool of_pairs = method_ == EigenMethod::lobpcg || method_ == EigenMethod::shift_invert;
-    const auto refuse = [](const char* text, const char* setting) { throw Error(ErrorKind::usage, text, setting); };
-    if (!of_pairs && !options_.mass.empty())
-      refuse("lanczos and power take one matrix; take lobpcg or shift_invert for K x = λ M x", "method");
-    if (method_ != EigenMethod::shift_invert && options_.pair.shift)
-      refuse("only the method shift_invert takes a shift", "shift");
-    if (method_ != EigenMethod::shift_invert && options_.pair.inner != "auto")
-      refuse("only the method shift_invert solves systems with K - σM; name it, or give a shift", "inner");
-    if (of_pairs && settings_.which != Which::smallest)
-      refuse("lobpcg gives the smallest eigenvalues, and shift_invert those nearest to a shift; take lanczos for others",
-             "which");
   }
 
   MatrixSource open_source(const std::string& name) {
@@ -129,9 +107,7 @@ class EigenRun : ReportedRun<EigenOptions, EigenReport> {
     const Timer timer;
     std::unique_ptr<DistributedMatrix> mass;
     if (!options_.mass.empty()) mass = load_mass();
-    constexpr std::int64_t kFewRows = 3000;  // factors take no time
-    if (options_.method == EigenMethod::automatic && matrix_->rows() <= kFewRows && direct::can_factorise(communicator_))
-      method_ = EigenMethod::shift_invert;
+    method_ = choose_eigen_method(options_, *matrix_);
     PairOptions options = options_.pair;
     if (!options_.nodes.empty()) {
       matrix_->know_nodes(open_nodes(*matrix_, *source_.rows, options_.nodes));
@@ -251,6 +227,45 @@ std::string_view name(EigenMethod method) {
 }
 std::string_view name(Which which) {
   return which == Which::smallest ? "smallest" : which == Which::largest ? "largest" : "both";
+}
+
+EigenMethod choose_eigen_method(const EigenOptions& options) {
+  const bool has_mass = !options.mass.empty(), has_shift = options.pair.shift.has_value();
+  EigenMethod method = options.method;
+  if (method == EigenMethod::automatic)
+    method = has_shift ? EigenMethod::shift_invert : has_mass ? EigenMethod::lobpcg : EigenMethod::lanczos;
+  const bool of_pairs = method == EigenMethod::lobpcg || method == EigenMethod::shift_invert;
+  const auto refuse = [](const char* text, const char* setting) { throw Error(ErrorKind::usage, text, setting); };
+  if (!of_pairs && has_mass)
+    refuse("lanczos and power take one matrix; take lobpcg or shift_invert for K x = λ M x", "method");
+  if (method != EigenMethod::shift_invert && has_shift) refuse("only the method shift_invert takes a shift", "shift");
+  if (method != EigenMethod::shift_invert && options.pair.inner != "auto")
+    refuse("only the method shift_invert solves systems with K - σM; name it, or give a shift", "inner");
+  if (of_pairs && options.settings.which != Which::smallest)
+    refuse("lobpcg gives the smallest eigenvalues, and shift_invert those nearest to a shift; take lanczos for others",
+           "which");
+  if (method == EigenMethod::power && options.settings.count != 1)
+    refuse("the power method gives one eigenvalue; take lanczos for more", "count");
+  if (method == EigenMethod::power && options.settings.which != Which::largest)
+    refuse("the power method gives the eigenvalue of the largest magnitude; take lanczos for others", "which");
+  return method;
+}
+
+bool is_of_pairs(const EigenOptions& options) {
+  return options.method == EigenMethod::lobpcg || options.method == EigenMethod::shift_invert ||
+         (options.method == EigenMethod::automatic && (options.pair.shift || !options.mass.empty()));
+}
+
+double default_eigen_tolerance(bool of_pairs, ValueType type) {
+  return of_pairs ? 1e-8 : type == ValueType::f32 ? 1e-5 : 1e-10;
+}
+
+EigenMethod choose_eigen_method(const EigenOptions& options, const DistributedMatrix& matrix) {
+  constexpr std::int64_t kFewRows = 3000;  // factors take no time
+  const EigenMethod method = choose_eigen_method(options);
+  const bool small = matrix.rows() <= kFewRows && direct::can_factorise(matrix.context().communicator());
+  const bool takes_factors = options.method == EigenMethod::automatic && method == EigenMethod::lobpcg && small;
+  return takes_factors ? EigenMethod::shift_invert : method;
 }
 
 EigenReport eigen(Communicator& communicator, const EigenOptions& options) {

@@ -43,6 +43,16 @@ struct EigenOptions {
   std::function<bool()> stop;  ///< see Lanczos::run()
 };
 
+/// What "auto" means for these options. Throws Error(usage) for options that do not go with the method. Not collective.
+EigenMethod choose_eigen_method(const EigenOptions& options);
+/// The same once the matrix is there: small pairs take shift_invert.
+EigenMethod choose_eigen_method(const EigenOptions& options, const DistributedMatrix& matrix);
+
+/// True if lobpcg or shift_invert is what these options ask for.
+bool is_of_pairs(const EigenOptions& options);
+/// What a tolerance is if none is given.
+double default_eigen_tolerance(bool of_pairs, ValueType type);
+
 struct EigenReport : IterativeReport {
   EigenMethod method = EigenMethod::lanczos;
   LanczosOptions settings;

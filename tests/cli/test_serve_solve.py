@@ -54,6 +54,10 @@ class SolveTest(ServiceTest):
     def running(self, service, id, iterations=1):
         service.wait_for("iterations", lambda: self.job(service, id)["iteration"] >= iterations)
 
+    def begun_again(self, service, id):
+        service.wait_for("a restart", lambda: self.job(service, id)["restarts"] == 1)
+        service.wait_for("its iterations", lambda: (job := self.job(service, id))["state"] == "running" and job["history"])
+
     def of_command(self, b, ranks, type, *options, source="grid.h5"):
         """x and the report of `shardmat solve`."""
         write_vector(self.path("b.npy"), b)
@@ -192,7 +196,7 @@ class Client(SolveTest):
         self.solvable(service, "slow", "slow.h5")
         id = self.endless(service)
         self.running(service, id)
-        self.assertRegex(self.succeed("client", "jobs", *state).out, rf"^{id} +running +slow, iteration \d+, residual ")
+        self.assertRegex(self.succeed("client", "jobs", *state).out, rf"^{id} +running +solve slow, iteration \d+, residual ")
         self.succeed("client", "cancel", id, *state)
         self.assertEqual(self.job(service, id)["state"], "cancelled")
         self.fail_with(INPUT, "client", "cancel", "job-1", *state, says="no job job-1")
@@ -308,8 +312,7 @@ class Losses(SolveTest):
                 seconds = self.job(service, id)["running_seconds"]
                 service.wait_for("an iterate that is kept", lambda: self.job(service, id)["running_seconds"] > seconds + 2)
                 os.kill(service.workers()[-1], signal.SIGKILL)
-                service.wait_for("a restart", lambda: self.job(service, id)["restarts"] == 1)
-                service.wait_for("its iterations", lambda: (job := self.job(service, id))["state"] == "running" and job["history"])
+                self.begun_again(service, id)
                 job = self.job(service, id)
                 self.assertLess(job["history"][0][1], 0.6 * norm)  # not from the beginning
                 os.kill(service.workers()[0], signal.SIGKILL)

@@ -28,14 +28,16 @@ constexpr double kWaitSeconds = 1e9;
 
 struct Options : ServiceAddress {
   std::string id, matrix, b, x, solver = "auto", preconditioner = "auto", settings;
-  std::int64_t rhs = 1;
+  std::string mass, method = "auto", shift, vectors;
+  std::int64_t rhs = 1, count = 1;
   double limit = 0;
-  bool force = false;
+  bool force = false, alone = false;
 };
 
 std::string text_of(const json& job) {
-  const std::string id = job["id"], state = job["state"], matrix = job["matrix"];
-  std::string text = fmt::format("{:<36} {:<9} {}, iteration {}", id, state, matrix, job["iteration"].get<std::int64_t>());
+  const std::string id = job["id"], state = job["state"], kind = job["kind"], matrix = job["matrix"];
+  std::string text =
+      fmt::format("{:<36} {:<9} {} {}, iteration {}", id, state, kind, matrix, job["iteration"].get<std::int64_t>());
   if (job.contains("residual") && job["residual"].is_number())
     text += fmt::format(", residual {:.2e}", job["residual"].get<double>());
   text += fmt::format(", {} in the queue, {} at work", human_seconds(job["queued_seconds"].get<double>()),
@@ -57,9 +59,8 @@ int cancel(const Options& o) {
   return 0;
 }
 
-std::string query_of(const Options& o) {
-  std::string query =
-      fmt::format("k={}&wait={}&method={}&preconditioner={}", o.rhs, kWaitSeconds, o.solver, o.preconditioner);
+/// The limit and the settings, behind parameters of a job.
+std::string with_settings(std::string query, const Options& o) {
   if (o.limit > 0) query += fmt::format("&limit={}", o.limit);
   std::istringstream settings(o.settings);
   for (std::string setting; settings >> setting;) {
@@ -70,6 +71,12 @@ std::string query_of(const Options& o) {
   return query;
 }
 
+std::string query_of_solve(const Options& o) {
+  return with_settings(fmt::format("k={}&wait={}&method={}&preconditioner={}{}", o.rhs, kWaitSeconds, o.solver,
+                                   o.preconditioner, o.alone ? "&alone=1" : ""),
+                       o);
+}
+
 template <class T>
 HostVector<T> columns_of(std::span<const double> rows, std::int64_t columns) {
   HostVector<T> all;
@@ -78,13 +85,21 @@ HostVector<T> columns_of(std::span<const double> rows, std::int64_t columns) {
 }
 
 template <class T>
-void write(const Options& o, const HttpReply& reply, std::int64_t n) {
-  if (reply.body.size() != static_cast<std::size_t>(n * o.rhs) * sizeof(T))
+void write(const std::string& file, const char* dataset, const HttpReply& reply, std::int64_t n, std::int64_t columns) {
+  if (reply.body.size() != static_cast<std::size_t>(n * columns) * sizeof(T))
     throw Error(ErrorKind::internal, "the service answered with an x of another size; its matrix may have been replaced");
-  const HostVector<double> rows = rows_of<T>(std::as_bytes(std::span(reply.body)), n, o.rhs);
-  VectorWriter writer(o.x, "x", n, sizeof(T) == sizeof(float), o.rhs);
+  const HostVector<double> rows = rows_of<T>(std::as_bytes(std::span(reply.body)), n, columns);
+  VectorWriter writer(file, dataset, n, sizeof(T) == sizeof(float), columns);
   writer.append(rows.data(), n);
   writer.finish();
+}
+
+/// A matrix that is ready.
+json describe_matrix(HttpClient& client, const std::string& name) {
+  json matrix = ask_json(client, "/v1/matrices/" + name);
+  if (matrix["state"] != "ready")
+    throw Error(ErrorKind::input, fmt::format("{} is {}", name, matrix["state"].get<std::string>()));
+  return matrix;
 }
 
 int solve(const Options& o) {
@@ -92,12 +107,10 @@ int solve(const Options& o) {
   check_vector_suffix(o.x);
   check_vector_writable(o.x, o.rhs);
   if (!o.force) require_replaceable(o.x, Output::vector, "x");
-  const std::string query = query_of(o);
+  const std::string query = query_of_solve(o);
   HttpClient client = connect(o);
   const std::string path = "/v1/matrices/" + o.matrix;
-  const json matrix = ask_json(client, path);
-  if (matrix["state"] != "ready")
-    throw Error(ErrorKind::input, fmt::format("{} is {}", o.matrix, matrix["state"].get<std::string>()));
+  const json matrix = describe_matrix(client, o.matrix);
   const std::int64_t n = matrix["rows"];
   const VectorFile file(o.b, "b", o.rhs);
   if (file.size() != n)
@@ -109,9 +122,45 @@ int solve(const Options& o) {
   const HostVector<double> wide = f32 ? HostVector<double>() : columns_of<double>(rows, o.rhs);
   const auto bytes = f32 ? std::as_bytes(std::span(narrow)) : std::as_bytes(std::span(wide));
   const HttpReply reply = ask(client, "POST", path + "/solve?" + query, bytes, "application/octet-stream");
-  f32 ? write<float>(o, reply, n) : write<double>(o, reply, n);
+  f32 ? write<float>(o.x, "x", reply, n, o.rhs) : write<double>(o.x, "x", reply, n, o.rhs);
   fmt::print("{} iterations, residual {} of b\n", reply.fields.at("shardmat-iterations"),
              reply.fields.at("shardmat-residual"));
+  return 0;
+}
+
+std::string text_of_pair(const json& pair) {
+  const auto number = [](const json& value) { return value.is_number() ? value.get<double>() : 0.0; };
+  std::string text = fmt::format("{:>23.16g}", number(pair["value"]));
+  if (pair.contains("frequency")) text += fmt::format("  {:>13.7g}", number(pair["frequency"]));
+  text += fmt::format("  {:>9.1e}", number(pair["relative_residual"]));
+  return text + (pair.value("zero", false) ? "  zero mode\n" : "\n");
+}
+
+int eigen(const Options& o) {
+  if (!o.vectors.empty()) {
+    check_vector_suffix(o.vectors);
+    check_vector_writable(o.vectors, o.count);
+    if (!o.force) require_replaceable(o.vectors, Output::vector, "vectors");
+  }
+  std::string query = fmt::format("wait={}&count={}&method={}", kWaitSeconds, o.count, o.method);
+  if (!o.mass.empty()) query += "&mass=" + o.mass;
+  if (!o.shift.empty()) query += "&shift=" + o.shift;
+  query = with_settings(std::move(query), o);
+  HttpClient client = connect(o);
+  const std::int64_t n = describe_matrix(client, o.matrix)["rows"];
+  const json job = json::parse(ask(client, "POST", "/v1/matrices/" + o.matrix + "/eigen?" + query).body);
+  for (const json& pair : job["result"]) fmt::print("{}", text_of_pair(pair));
+  if (job.contains("completeness")) fmt::print("{}\n", job["completeness"].get<std::string>());
+  const std::string id = job["id"], x = job["x"];
+  if (o.vectors.empty()) {
+    fmt::print("the eigenvectors are {}; shardmat client cancel {} forgets them\n", x, id);
+    return 0;
+  }
+  const HttpReply reply = ask(client, "GET", "/v1/jobs/" + id + "/x");
+  const std::int64_t columns = job["columns"];
+  if (job["type"] == "f32") write<float>(o.vectors, "vectors", reply, n, columns);
+  else write<double>(o.vectors, "vectors", reply, n, columns);
+  ask(client, "DELETE", "/v1/jobs/" + id);
   return 0;
 }
 
@@ -144,10 +193,36 @@ std::vector<ClientCommand> add_client_jobs(const CommandLine& client) {
       .add_option("--settings", o->settings,
                   "more settings of the solver, as \"rtol=1e-10 restart=50\": names of the options of shardmat solve");
   app.in(Topic::computation)
-      .add_option("--limit", o->limit, "seconds after which the job ends, queue included (default: none)")
-      ->check(positive_number());
-  app.in(Topic::output)
-      .add_flag("--force", o->force, "replace the output file even if it is of another kind, or has other datasets");
+      .add_flag("--alone", o->alone,
+                "is not merged with solves of others, and so has the bits of shardmat solve; see tools/serve/reference.md");
+  const auto add_common = [&](const CommandLine& command) {
+    command.in(Topic::computation)
+        .add_option("--limit", o->limit, "seconds after which the job ends, queue included (default: none)")
+        ->check(positive_number());
+    command.in(Topic::output)
+        .add_flag("--force", o->force, "replace the output file even if it is of another kind, or has other datasets");
+  };
+  add_common(app);
+  const CommandLine of_eigen =
+      add("eigen", "Find eigenvalues of a matrix, or of K x = λ M x; Ctrl-C cancels the job", eigen);
+  of_eigen.add_option("name", o->matrix, "name of the matrix in the service")->required()->check(name_in_service());
+  const CommandLine computation = of_eigen.in(Topic::computation);
+  computation.add_option("--count", o->count, "number of eigenvalues")
+      ->check(whole_number(1, 256))
+      ->capture_default_str()
+      ->common();
+  computation.add_option("--mass", o->mass, "name of the matrix M in the service")->check(name_in_service())->common();
+  computation.add_option("--shift", o->shift, "eigenvalues nearest to X")->check(finite_number())->common();
+  computation.add_option("--method", o->method, "the method; see shardmat help eigen")->capture_default_str()->common();
+  computation.add_option("--settings", o->settings,
+                         "more settings, as \"which=both tolerance=1e-8\": names of the options of shardmat eigen");
+  of_eigen.in(Topic::output)
+      .add_option("--vectors", o->vectors,
+                  "write the eigenvectors to this file (" + vector_suffixes() + "); else they stay in the service")
+      ->check(output_name())
+      ->type_name("FILE")
+      ->common();
+  add_common(of_eigen);
   add("jobs", "List the jobs that wait, run or have ended", list);
   add("cancel", "Cancel a job, or forget one that has ended", cancel)
       .add_option("id", o->id, "id of the job, as jobs lists it")

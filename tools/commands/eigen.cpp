@@ -24,8 +24,6 @@
 namespace shardmat::tools {
 namespace {
 
-constexpr double kToleranceF64 = 1e-10, kToleranceF32 = 1e-5, kToleranceOfPairs = 1e-8;
-
 struct Options : LoadChoices {
   EigenOptions eigen;
   std::string method = "auto", which, backend = "auto", json;
@@ -172,13 +170,12 @@ void finish_options(const CommandLine& app, Options& o) {
        {EigenMethod::automatic, EigenMethod::power, EigenMethod::lanczos, EigenMethod::lobpcg, EigenMethod::shift_invert})
     if (o.method == name(method)) e.method = method;
   if (app.count("--shift") > 0) e.pair.shift = o.shift;
-  const bool pairs = e.method == EigenMethod::lobpcg || e.method == EigenMethod::shift_invert ||
-                     (e.method == EigenMethod::automatic && (e.pair.shift || !e.mass.empty()));
+  const bool pairs = is_of_pairs(e);
   if (o.which.empty()) o.which = pairs ? "smallest" : "largest";
   e.settings.which = o.which == "smallest" ? Which::smallest : o.which == "both" ? Which::both : Which::largest;
   e.settings.confirm = !o.no_confirm;
   if (app.count("--tolerance") == 0)
-    e.settings.tolerance = pairs ? kToleranceOfPairs : o.type == "f32" ? kToleranceF32 : kToleranceF64;
+    e.settings.tolerance = default_eigen_tolerance(pairs, o.type == "f32" ? ValueType::f32 : ValueType::f64);
   e.pair.count = e.settings.count, e.pair.tolerance = e.settings.tolerance, e.pair.seed = e.settings.seed;
   e.pair.confirm = e.settings.confirm, e.pair.assume_symmetric = e.settings.assume_symmetric;
   if (app.count("--max-iterations") > 0) e.pair.max_iterations = e.settings.max_iterations;

@@ -28,9 +28,8 @@
 #include "runtime/service/engine/other_hosts.h"
 #include "runtime/service/engine/resident_matrix.h"
 #include "runtime/service/engine/resident_vectors.h"
-#include "runtime/service/engine/solves.h"
+#include "runtime/service/engine/running_jobs.h"
 #include "runtime/service/wire/library.h"
-#include "runtime/solvers/solver_settings.h"
 #include "runtime/source/matrix_source.h"
 
 namespace shardmat::service {
@@ -60,7 +59,7 @@ Hello hello_of(Context& context) {
   hello.host = place.host, hello.device = place.device;
   hello.threads = context.threads();
   hello.cpus = names_of_usable_cores();
-  for (const SolverSetting& setting : solver_settings()) hello.solver_settings.push_back(setting.name);
+  for (const KindOfJob& kind : kinds_of_jobs()) hello.job_settings.push_back({kind.name, kind.settings});
   hello.loads_in_background = BackgroundLoad::is_possible(context);
   hello.memory_bytes = available_memory(context.device());
   hello.copy_bandwidth = context.copy_bandwidth();
@@ -167,7 +166,7 @@ class Engine {
 
   AnswerKind carry_out(const Unload& unload) {
     const ContextScope scope(context_);
-    solves_.drop_all(unload.matrix);
+    jobs_.drop_all(unload.matrix);
     matrices_.erase(unload.matrix);
     trim_heap();
     return Done{};
@@ -214,19 +213,19 @@ class Engine {
     return Done{};
   }
 
-  AnswerKind carry_out(const Solve& solve) {
+  AnswerKind carry_out(const Begin& begin) {
     const ContextScope scope(context_);
-    return solves_.begin(solve, matrix(solve.matrix));
+    return jobs_.begin(begin, matrix(begin.matrix), begin.mass == 0 ? nullptr : &matrix(begin.mass));
   }
 
   AnswerKind carry_out(const Slice& slice) {
     const ContextScope scope(context_);
-    return solves_.advance(slice);
+    return jobs_.advance(slice);
   }
 
   AnswerKind carry_out(const Cancel& cancel) {
     const ContextScope scope(context_);
-    solves_.cancel(cancel);
+    jobs_.cancel(cancel);
     return Done{};
   }
 
@@ -311,7 +310,7 @@ class Engine {
   ResidentVectors vectors_;
   Control control_;
   Memories memories_;
-  Solves solves_{vectors_, memories_};
+  RunningJobs jobs_{vectors_, memories_};
   const bool in_background_ = BackgroundLoad::is_possible(context_);
   std::unique_ptr<BackgroundLoad> loading_;  ///< last: its thread uses the others
 };

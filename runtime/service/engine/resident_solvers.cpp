@@ -63,16 +63,16 @@ ResidentSolvers::Use ResidentSolvers::use(const std::string& settings, std::int6
   if (found->used) throw AgreedError(ErrorKind::internal, "another solve uses this solver");
   entries_.splice(entries_.begin(), entries_, found);
   Entry& entry = entries_.front();
+  entry.used = true;  // other jobs may get their turn meanwhile, and drop what is idle
   if (entry.version != version) {
     try {
       entry.solver->refresh();
-    } catch (const AgreedError&) {  // the new values may have another null space, say: what is left of it fits neither
-      entries_.pop_front();
+    } catch (...) {  // the new values may have another null space, say: what is left of it fits neither
+      drop(entry.solver.get());
       throw;
     }
     entry.version = version;
   }
-  entry.used = true;
   return {entry.solver.get(), true};
 }
 

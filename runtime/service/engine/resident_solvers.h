@@ -38,6 +38,10 @@ class ResidentSolvers {
   /// Of this rank. Not collective.
   std::int64_t device_bytes() const;
 
+  DistributedMatrix& matrix() const { return matrix_; }
+  /// Coordinates, middle nodes and near-null vectors of the matrix's source.
+  const MultigridOptions& known_nodes() const { return known_; }
+
  private:
   struct Entry {
     std::string settings;

@@ -63,8 +63,7 @@ Dense ResidentVectors::block(const Vector& vector) const {
           context_.device()};
 }
 
-void ResidentVectors::take(std::uint64_t offset, const RowMap& map, const Dense& block, Memories& memories) {
-  const std::vector<Place> places = places_from(offset, map, block);
+void ResidentVectors::take(std::span<const Place> places, const RowMap& map, const Dense& block, Memories& memories) {
   memories.fetch(places, map, block.type);
   context_.communicator().run_agreed([&] { transfer_.reserve(block, map); });
   std::vector<const std::byte*> columns;
@@ -73,8 +72,7 @@ void ResidentVectors::take(std::uint64_t offset, const RowMap& map, const Dense&
   context_.stream().synchronize();
 }
 
-void ResidentVectors::give(const Dense& block, const RowMap& map, std::uint64_t offset, Memories& memories) {
-  const std::vector<Place> places = places_from(offset, map, block);
+void ResidentVectors::give(const Dense& block, const RowMap& map, std::span<const Place> places, Memories& memories) {
   context_.communicator().run_agreed([&] { transfer_.reserve(block, map); });
   std::vector<UnpackedColumn> columns;
   for (const Place& place : places) columns.push_back({memories.at(place, column_bytes(map, block)).data(), 1, 0});
@@ -84,12 +82,12 @@ void ResidentVectors::give(const Dense& block, const RowMap& map, std::uint64_t 
 
 void ResidentVectors::write(const WriteVector& command, Memories& memories) {
   const Vector& vector = at(command.vector);
-  take(command.offset, *vector.map, block(vector), memories);
+  take(places_from(command.offset, *vector.map, block(vector)), *vector.map, block(vector), memories);
 }
 
 void ResidentVectors::read(const ReadVector& command, Memories& memories) {
   const Vector& vector = at(command.vector);
-  give(block(vector), *vector.map, command.offset, memories);
+  give(block(vector), *vector.map, places_from(command.offset, *vector.map, block(vector)), memories);
 }
 
 }  // namespace shardmat::service

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 
 #include "kernels/base/dense.h"
 #include "kernels/base/device.h"
@@ -32,10 +33,10 @@ class ResidentVectors {
   /// Not collective.
   void drop(const DropVector& command) { vectors_.erase(command.vector); }
 
-  /// Between columns of the arena, one after another from `offset` on, and a block of this rank's entries of them. They wait
-  /// for it.
-  void take(std::uint64_t offset, const RowMap& map, const Dense& block, Memories& memories);
-  void give(const Dense& block, const RowMap& map, std::uint64_t offset, Memories& memories);
+  /// Between columns that are no vectors and a block of this rank's entries of them. They wait for it. What the block has
+  /// beside these columns becomes 0, and is not given.
+  void take(std::span<const Place> places, const RowMap& map, const Dense& block, Memories& memories);
+  void give(const Dense& block, const RowMap& map, std::span<const Place> places, Memories& memories);
 
   /// This rank's entries. Not collective. Throws AgreedError(internal) unless vector `number` is distributed like this and
   /// has this type and number of columns; the front end checks them before.

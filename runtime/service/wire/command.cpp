@@ -31,7 +31,11 @@ class Writer {
 
  private:
   void one(const std::string& text) { (*this)(text); }
-  void one(const auto& item) { fields(item, *this); }
+  template <class T>
+  void one(const T& item) {
+    if constexpr (std::is_arithmetic_v<T>) (*this)(item);
+    else fields(item, *this);
+  }
 };
 
 class Reader {
@@ -66,7 +70,11 @@ class Reader {
 
  private:
   void one(std::string& text) { (*this)(text); }
-  void one(auto& item) { fields(item, *this); }
+  template <class T>
+  void one(T& item) {
+    if constexpr (std::is_arithmetic_v<T>) (*this)(item);
+    else fields(item, *this);
+  }
   std::span<const std::byte> take(std::uint64_t size) {
     if (size > rest_.size()) fail();
     const auto bytes = rest_.first(size);
@@ -95,21 +103,22 @@ void fields(OneOf<MakeVector> auto& m, auto& f) { f(m.vector), f(m.matrix), f(m.
 void fields(OneOf<WriteVector> auto& m, auto& f) { f(m.vector), f(m.offset); }
 void fields(OneOf<ReadVector> auto& m, auto& f) { f(m.vector), f(m.offset); }
 void fields(OneOf<DropVector> auto& m, auto& f) { f(m.vector); }
-void fields(OneOf<Solve> auto& m, auto& f) {
-  f(m.solve), f(m.matrix), f(m.vector), f(m.columns), f(m.settings), f(m.b), f(m.has_guess), f(m.guess);
+void fields(OneOf<JobPart> auto& m, auto& f) { f(m.vector), f(m.columns), fields(m.b, f), fields(m.guess, f); }
+void fields(OneOf<Begin> auto& m, auto& f) {
+  f(m.job), f(m.kind), f(m.matrix), f(m.mass), f(m.width), f(m.settings), f(m.has_b), f(m.has_guess), f(m.parts);
 }
-void fields(OneOf<Slice> auto& m, auto& f) { f(m.solve), f(m.pauses), f(m.ends), f(m.keeps), f(m.x); }
-void fields(OneOf<Cancel> auto& m, auto& f) { f(m.solve); }
+void fields(OneOf<Slice> auto& m, auto& f) { f(m.job), f(m.pauses), f(m.ends), f(m.keeps), f(m.x); }
+void fields(OneOf<Cancel> auto& m, auto& f) { f(m.job); }
 void fields(OneOf<DropSolvers> auto&, auto&) {}
 void fields(OneOf<Attach> auto& m, auto& f) { f(m.memory), f(m.bytes); }
 void fields(OneOf<Detach> auto& m, auto& f) { f(m.memory); }
 void fields(OneOf<Invite> auto& m, auto& f) { f(m.addresses), f(m.port), f(m.greeting), f(m.secret), f(m.arena_bytes); }
 void fields(OneOf<Ping> auto&, auto&) {}
 void fields(OneOf<Quit> auto&, auto&) {}
+void fields(OneOf<SettingsOfJobs> auto& m, auto& f) { f(m.kind), f(m.names); }
 void fields(OneOf<Hello> auto& m, auto& f) {
   f(m.version), f(m.rank), f(m.ranks), f(m.host), f(m.device), f(m.loads_in_background), f(m.threads), f(m.cpus);
-  f(m.asks_for_invite), f(m.elsewhere), f(m.secret), f(m.solver_settings);
-  f(m.copy_bandwidth), f(m.memory_bytes);
+  f(m.asks_for_invite), f(m.elsewhere), f(m.secret), f(m.job_settings), f(m.copy_bandwidth), f(m.memory_bytes);
 }
 void fields(OneOf<WidthTime> auto& m, auto& f) { f(m.width), f(m.seconds), f(m.bytes); }
 void fields(OneOf<Loaded> auto& m, auto& f) {
@@ -118,15 +127,12 @@ void fields(OneOf<Loaded> auto& m, auto& f) {
 }
 void fields(OneOf<Multiplied> auto& m, auto& f) { f(m.copy_in), f(m.product), f(m.copy_out), f(m.matrix_bytes); }
 void fields(OneOf<VectorMade> auto& m, auto& f) { f(m.size), f(m.bytes), f(m.distribution), f(m.matrix_bytes); }
-void fields(OneOf<SolveBegun> auto& m, auto& f) {
-  fields(m.x, f), f(m.solver_bytes), f(m.set_up), f(m.resident), f(m.method), f(m.preconditioner), f(m.note);
-}
-void fields(OneOf<Residual> auto& m, auto& f) { f(m.iteration), f(m.norm); }
-void fields(OneOf<SolvedColumn> auto& m, auto& f) {
-  f(m.reason), f(m.converged), f(m.iterations), f(m.norm_of_b), f(m.residual), f(m.true_residual), f(m.backward_error);
-}
+void fields(OneOf<Begun> auto& m, auto& f) { f(m.x); }
+void fields(OneOf<Residual> auto& m, auto& f) { f(m.iteration), f(m.norms); }
+void fields(OneOf<JobColumn> auto& m, auto& f) { f(m.converged), f(m.iterations), f(m.share), f(m.facts), f(m.explanation); }
 void fields(OneOf<Progress> auto& m, auto& f) {
-  f(m.pauses), f(m.seconds), f(m.residuals), f(m.ended), f(m.columns), f(m.method), f(m.preconditioner), f(m.explanation);
+  f(m.pauses), f(m.seconds), f(m.is_set_up), f(m.set_up), f(m.facts), f(m.solver_bytes), f(m.residuals), f(m.ended);
+  f(m.columns);
 }
 void fields(OneOf<Failed> auto& m, auto& f) { f(m.kind), f(m.message), f(m.missing_bytes); }
 void fields(OneOf<Done> auto&, auto&) {}

@@ -32,7 +32,7 @@ struct Load {
   std::string exchange = "auto", kernel = "auto";
   std::string sort = "auto";  ///< parse_local_sort()
   bool updatable = false;     ///< PutValues may follow
-  bool solvable = false;      ///< Solve may follow
+  bool solvable = false;      ///< Begin may follow
   bool operator==(const Load&) const = default;
 };
 
@@ -119,38 +119,45 @@ struct DropVector {
   bool operator==(const DropVector&) const = default;
 };
 
-/// Begins to solve A·X = B on a matrix that was loaded as solvable: takes B and the first X from the arena, where their
-/// columns lie one after another in original order, and makes the solver unless the matrix has one for these settings. One
-/// solve at a time uses a solver. X becomes a vector that stays.
-struct Solve {
-  std::uint64_t solve = 0;  ///< the number by which later commands name it
-  std::uint64_t matrix = 0;
-  std::uint64_t vector = 0;  ///< number of the vector that X becomes
+/// The columns of one client in a job.
+struct JobPart {
+  std::uint64_t vector = 0;  ///< number of the vector that its columns of X become
   std::int64_t columns = 1;
-  std::string settings;  ///< "solver=cg rtol=1e-10": take_settings()
-  std::uint64_t b = 0;   ///< bytes from the start of the arena
-  bool has_guess = false;
-  std::uint64_t guess = 0;  ///< likewise; without a guess X begins with zeros
-  bool operator==(const Solve&) const = default;
+  Place b, guess;  ///< of the first column; the others follow it
+  bool operator==(const JobPart&) const = default;
 };
 
-/// Iterates until the solve has paused so many times more (SolveControl::pause), or has ended.
+/// Begins a job on a matrix that was loaded as solvable: takes the columns of B and of the first X, in original order. The
+/// columns of X become vectors that stay, one for each part. Nothing is computed yet.
+struct Begin {
+  std::uint64_t job = 0;  ///< the number by which later commands name it
+  std::string kind;       ///< kinds_of_jobs()
+  std::uint64_t matrix = 0;
+  std::uint64_t mass = 0;                 ///< M of K·x = λ·M·x; 0: none
+  std::int64_t width = 1;                 ///< columns that are iterated at once: those of the parts, then zeros
+  std::string settings;                   ///< "solver=cg rtol=1e-10"
+  bool has_b = false, has_guess = false;  ///< of all parts, or of none; without a guess X begins with zeros
+  std::vector<JobPart> parts;
+  bool operator==(const Begin&) const = default;
+};
+
+/// A job goes on: for some time, while it is set up; then until it has paused so many times more. Or until it has ended.
 struct Slice {
-  std::uint64_t solve = 0;
+  std::uint64_t job = 0;
   std::int64_t pauses = 1;
-  bool ends = false;    ///< the solve ends here, whatever it has come to
-  bool keeps = false;   ///< writes X, as far as it came, to the arena
-  std::uint64_t x = 0;  ///< where to
+  bool ends = false;             ///< the job ends here, whatever it has come to
+  bool keeps = false;            ///< writes X, as far as it came, to the arena
+  std::vector<std::uint64_t> x;  ///< where to: bytes from the start of the arena, for each part; empty: nowhere
   bool operator==(const Slice&) const = default;
 };
 
-/// Ends a solve and drops its vector.
+/// Ends a job and drops its vectors.
 struct Cancel {
-  std::uint64_t solve = 0;
+  std::uint64_t job = 0;
   bool operator==(const Cancel&) const = default;
 };
 
-/// Frees the solvers of all matrices that no solve uses.
+/// Frees the solvers of all matrices that no job uses.
 struct DropSolvers {
   bool operator==(const DropSolvers&) const = default;
 };
@@ -191,9 +198,16 @@ struct Quit {
 struct Command {
   std::uint64_t number = 0;
   std::variant<Load, Unload, Multiply, Ping, Quit, PutValues, DropValues, MakeVector, WriteVector, ReadVector, DropVector,
-               Attach, Detach, Adopt, Invite, Solve, Slice, Cancel, DropSolvers>
+               Attach, Detach, Adopt, Invite, Begin, Slice, Cancel, DropSolvers>
       what;
   bool operator==(const Command&) const = default;
+};
+
+/// Names that Begin::settings may have.
+struct SettingsOfJobs {
+  std::string kind;
+  std::vector<std::string> names;
+  bool operator==(const SettingsOfJobs&) const = default;
 };
 
 /// The first thing that a rank says.
@@ -207,7 +221,7 @@ struct Hello {
   bool asks_for_invite = false;              ///< ranks on other hosts follow
   bool elsewhere = false;                    ///< on another host than the front end
   std::string secret;                        ///< Invite::secret, if elsewhere
-  std::vector<std::string> solver_settings;  ///< names that Solve::settings may have
+  std::vector<SettingsOfJobs> job_settings;  ///< of each kind of job
   double copy_bandwidth = 0;      ///< bytes a second of a copy on its device while all ranks copy; 0: not measured
   std::int64_t memory_bytes = 0;  ///< of its device that were free when it started
   bool operator==(const Hello&) const = default;
@@ -250,39 +264,39 @@ struct VectorMade {
   bool operator==(const VectorMade&) const = default;
 };
 
-/// The answer to Solve.
-struct SolveBegun {
-  VectorMade x;
-  std::int64_t solver_bytes = 0;  ///< of this rank's device: all solvers of the matrix, beside Loaded::bytes
-  double set_up = 0;              ///< seconds in which the solver was made or refreshed
-  bool resident = false;          ///< the matrix had it
-  std::string method, preconditioner, note;
-  bool operator==(const SolveBegun&) const = default;
+/// The answer to Begin.
+struct Begun {
+  std::vector<VectorMade> x;  ///< of each part
+  bool operator==(const Begun&) const = default;
 };
 
 struct Residual {
   std::int64_t iteration = 0;
-  double norm = 0;  ///< of the residual; the largest of all columns
+  std::vector<double> norms;  ///< of the columns' residuals
   bool operator==(const Residual&) const = default;
 };
 
-struct SolvedColumn {
-  std::string reason;  ///< "converged_rtol", as in the reports of shardmat solve
+/// What became of a column of X.
+struct JobColumn {
   bool converged = false;
   std::int64_t iterations = 0;
-  double norm_of_b = 0, residual = 0, true_residual = 0, backward_error = 0;
-  bool operator==(const SolvedColumn&) const = default;
+  double share = 0;         ///< of its residual: in that of b, say
+  std::string facts;        ///< all that there is to say, as a JSON object
+  std::string explanation;  ///< of a column that did not converge
+  bool operator==(const JobColumn&) const = default;
 };
 
 /// The answer to Slice.
 struct Progress {
-  std::int64_t pauses = 0;
+  std::int64_t pauses = 0;  ///< 0: it was being set up, or has no iterations of equal length
   double seconds = 0;
+  bool is_set_up = false;
+  double set_up = 0;                ///< seconds in which the ranks have set it up
+  std::string facts;                ///< what was set up, then how it ended, as a JSON object; empty: as before
+  std::int64_t solver_bytes = 0;    ///< of this rank's device: all solvers of the matrix, beside Loaded::bytes
   std::vector<Residual> residuals;  ///< since the last slice; of rank 0 alone
   bool ended = false;
-  std::vector<SolvedColumn> columns;   ///< once it has ended
-  std::string method, preconditioner;  ///< that ended it; "auto" may have tried others before
-  std::string explanation;             ///< of the first column that did not converge
+  std::vector<JobColumn> columns;  ///< once it has ended; none: it was not set up yet
   bool operator==(const Progress&) const = default;
 };
 
@@ -306,7 +320,7 @@ struct Alive {
 
 struct Answer {
   std::uint64_t number = 0;  ///< of the command; 0 for Hello
-  std::variant<Hello, Loaded, Multiplied, Failed, Done, Alive, VectorMade, SolveBegun, Progress> what;
+  std::variant<Hello, Loaded, Multiplied, Failed, Done, Alive, VectorMade, Begun, Progress> what;
   bool operator==(const Answer&) const = default;
 };
 

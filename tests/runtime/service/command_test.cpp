@@ -9,26 +9,29 @@ namespace shardmat::service {
 namespace {
 
 std::vector<Command> all_commands() {
-  return {{1, Load{7, "a/b.h5", ValueType::f32, "halo", "rbp_csr", "local", true, true}},
-          {2, Unload{7}},
-          {std::numeric_limits<std::uint64_t>::max(),
-           Multiply{7, 4, {{{0, 0}, {3, 64}, 1, 0}, {{0, std::uint64_t{1} << 40}, {0, 8}, -0.5, 2}}, 5, 6}},
-          {4, Ping{}},
-          {5, Quit{}},
-          {6, PutValues{7, 100, 10, 64}},
-          {7, DropValues{7}},
-          {8, MakeVector{9, 7, true, 12, 3, ValueType::f32}},
-          {9, WriteVector{9, 64}},
-          {10, ReadVector{9, 128}},
-          {11, DropVector{9}},
-          {12, Attach{3, 1 << 20}},
-          {13, Detach{3}},
-          {14, Adopt{7}},
-          {15, Solve{3, 7, 9, 2, "solver=cg rtol=1e-10", 64, true, 1 << 20}},
-          {16, Slice{3, 12, true, true, 1 << 20}},
-          {17, Cancel{3}},
-          {18, DropSolvers{}},
-          {0, Invite{{"10.0.0.1", "fd00::1"}, 40001, "greeting", "secret", 1 << 20}}};
+  return {
+      {1, Load{7, "a/b.h5", ValueType::f32, "halo", "rbp_csr", "local", true, true}},
+      {2, Unload{7}},
+      {std::numeric_limits<std::uint64_t>::max(),
+       Multiply{7, 4, {{{0, 0}, {3, 64}, 1, 0}, {{0, std::uint64_t{1} << 40}, {0, 8}, -0.5, 2}}, 5, 6}},
+      {4, Ping{}},
+      {5, Quit{}},
+      {6, PutValues{7, 100, 10, 64}},
+      {7, DropValues{7}},
+      {8, MakeVector{9, 7, true, 12, 3, ValueType::f32}},
+      {9, WriteVector{9, 64}},
+      {10, ReadVector{9, 128}},
+      {11, DropVector{9}},
+      {12, Attach{3, 1 << 20}},
+      {13, Detach{3}},
+      {14, Adopt{7}},
+      {15,
+       Begin{
+           3, "solve", 7, 8, 4, "solver=cg rtol=1e-10", true, true, {{9, 2, {0, 64, 1}, {0, 1 << 20, 0}}, {10, 1, {}, {}}}}},
+      {16, Slice{3, 12, true, true, {1 << 20, 64}}},
+      {17, Cancel{3}},
+      {18, DropSolvers{}},
+      {0, Invite{{"10.0.0.1", "fd00::1"}, 40001, "greeting", "secret", 1 << 20}}};
 }
 
 std::vector<Answer> all_answers() {
@@ -38,17 +41,28 @@ std::vector<Answer> all_answers() {
   loaded.why = "measured";
   loaded.update_bytes = 20, loaded.solve_bytes = 30, loaded.x_distribution = 1, loaded.y_distribution = 2;
   return {
-      {0, Hello{kProtocolVersion, 1, 2, "host", "CPU", true, 4, "0-3", true, true, "secret", {"rtol"}, 1e10, 1 << 30}},
+      {0, Hello{kProtocolVersion,
+                1,
+                2,
+                "host",
+                "CPU",
+                true,
+                4,
+                "0-3",
+                true,
+                true,
+                "secret",
+                {{"solve", {"rtol"}}},
+                1e10,
+                1 << 30}},
       {1, loaded},
       {2, Multiplied{1, 2, 3, 4}},
       {3, Failed{ErrorKind::resources, "no room", 5}},
       {4, Done{}},
       {5, Alive{}},
       {6, VectorMade{12, 96, 2, 1000}},
-      {7, SolveBegun{{12, 96, 2, 1000}, 77, 0.5, true, "cg", "multigrid", "3 levels"}},
-      {8,
-       Progress{
-           12, 0.25, {{1, 2.5}, {2, 0.5}}, true, {{"converged_rtol", true, 2, 4, 0.5, 0.5, 1e-9}}, "cg", "jacobi", "why"}}};
+      {7, Begun{{{12, 96, 2, 1000}, {12, 192, 2, 0}}}},
+      {8, Progress{12, 0.25, true, 0.5, "{}", 77, {{1, {2.5, 3}}, {2, {0.5, 1}}}, true, {{true, 2, 1e-9, "{}", "why"}}}}};
 }
 
 TEST(Command, EveryMessageComesBackAsItWas) {

@@ -1,8 +1,8 @@
-// The paths of jobs: asking for a solve, how far jobs are, their x, and their end.
+// The paths of jobs: asking for one of each kind, how far jobs are, their x, and their end.
 #include <nlohmann/json.hpp>
 
+#include "tools/serve/handlers/job_request.h"
 #include "tools/serve/handlers/route_groups.h"
-#include "tools/serve/handlers/solve_request.h"
 #include "tools/serve/handlers/text_job.h"
 #include "tools/serve/handlers/vector_job.h"
 #include "tools/serve/observe/job_json.h"
@@ -30,7 +30,7 @@ Reply describe(const Jobs& jobs, const Call& call) {
 Accepted answer(Service& service, const Jobs& jobs, const Call& call) {
   auto found = jobs.find(call.parameters.front(), call.rights());
   if (auto* problem = std::get_if<Problem>(&found)) return problem_reply(std::move(*problem));
-  const SolveJob& job = *std::get<1>(found);
+  const RankJob& job = *std::get<1>(found);
   if (job.has_result) return accept_read(service, call, job.result.id);
   return problem_reply(409, "no_result", job.id + " is " + state_name(job.state()) + ": it has no x");
 }
@@ -58,9 +58,12 @@ Accepted remove(Jobs& jobs, const Call& call) {
 void add_job_routes(Routes& routes, const Parts& parts) {
   Service& service = parts.service;
   Jobs& jobs = parts.jobs;
-  routes.add({"POST", "/v1/matrices/{matrix}/solve", Scope::multiply, "solve",
-              [&loop = parts.loop, &service, &jobs](const Call& call) { return accept_solve(loop, service, jobs, call); },
-              true});
+  for (const JobKind& kind : job_kinds())
+    routes.add({"POST", "/v1/matrices/{matrix}/" + kind.name, Scope::multiply, kind.name.c_str(),
+                [&loop = parts.loop, &service, &jobs, &kind](const Call& call) {
+                  return accept_job(loop, service, jobs, kind, call);
+                },
+                true});
   routes.add({"GET", "/v1/jobs", Scope::read, "list_jobs",
               [&jobs](const Call& call) -> Accepted { return list(jobs, call.rights()); }});
   routes.add({"GET", "/v1/jobs/{job}", Scope::read, "describe_job",

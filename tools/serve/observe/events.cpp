@@ -29,7 +29,8 @@ json data_of(const ServiceEvent& event) {
   if (!event.job.empty()) {
     data.erase("name");
     data["matrix"] = event.matrix;
-    data["job"] = event.job, data["iteration"] = event.iteration, data["residual"] = event.residual;
+    data["job"] = event.job, data["kind"] = event.kind, data["iteration"] = event.iteration,
+    data["residual"] = event.residual;
   }
   if (event.end && event.end->signal != 0) data["signal"] = event.end->signal;
   else if (event.end) data["exit_code"] = event.end->exit_code;

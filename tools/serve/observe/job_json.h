@@ -3,10 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/serve/ranks/solve_job.h"
+#include "tools/serve/ranks/rank_job.h"
 
 namespace shardmat::serve {
 
-nlohmann::ordered_json to_json(const SolveJob& job, bool with_history);
+nlohmann::ordered_json to_json(const RankJob& job, bool with_history);
 
 }  // namespace shardmat::serve

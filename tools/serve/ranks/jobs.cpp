@@ -18,33 +18,38 @@ constexpr double kTellSeconds = 0.25, kLookAgainSeconds = 0.02;
 
 Problem not_there(const std::string& id) { return make_problem(404, "no_job", fmt::format("there is no job {}", id)); }
 
-/// Why the job can never begin on this matrix; nothing if it can, now or later.
-std::optional<Problem> why_never(const SolveJob& job, const Matrix* matrix) {
+/// Of jobs that are merged; the ranks then iterate with so many columns, whatever their number: a solver is set up once.
+constexpr std::size_t kMostMerged = 8;
+
+/// Why the job can never begin on its matrix of this name; nothing if it can, now or later.
+std::optional<Problem> why_never(const RankJob& job, const std::string& name, const Matrix* matrix) {
   if (matrix == nullptr || matrix->state == MatrixState::unloaded)
-    return make_problem(404, "no_matrix", fmt::format("{} was unloaded before the job began", job.matrix));
+    return make_problem(404, "no_matrix", fmt::format("{} was unloaded before the job began", name));
   if (matrix->state == MatrixState::failed)
-    return make_problem(409, "failed", fmt::format("{} could not be loaded: {}", job.matrix, matrix->reason));
+    return make_problem(409, "failed", fmt::format("{} could not be loaded: {}", name, matrix->reason));
   if (matrix->state == MatrixState::values_lost)
     return make_problem(410, "values_lost",
-                        fmt::format("the new values of {} were lost when the ranks were started again", job.matrix));
+                        fmt::format("the new values of {} were lost when the ranks were started again", name));
   if (matrix->state != MatrixState::ready) return std::nullopt;
   const service::Loaded& shape = matrix->shape();
   if (static_cast<std::uint64_t>(shape.rows) == job.rows && shape.rows == shape.cols && matrix->wanted.type == job.type)
     return std::nullopt;
-  return make_problem(409, "changed", fmt::format("{} has another shape or type now; ask for it again", job.matrix));
+  return make_problem(409, "changed", fmt::format("{} has another shape or type now; ask for it again", name));
 }
 
 }  // namespace
 
-std::variant<Problem, std::shared_ptr<SolveJob>> Jobs::make(const std::shared_ptr<const Rights>& rights) {
+Jobs::Jobs(EventLoop& loop, Service& service) : loop_(loop), service_(service), later_(loop) {
+  service_.is_wanted = [this](const std::string& matrix) { return is_wanted(matrix); };
+}
+
+std::variant<Problem, std::shared_ptr<RankJob>> Jobs::make(const std::shared_ptr<const Rights>& rights) {
   const auto waiting = std::count_if(jobs_.begin(), jobs_.end(), [&](const auto& one) {
     return !one.second->ended() && one.second->result.owner == rights->tenant();
   });
   if (waiting >= kMostWaiting)
     return make_problem(429, "too_many_jobs", fmt::format("{} jobs wait or run; wait until some have ended", waiting), 1);
-  auto job = std::make_shared<SolveJob>(
-      loop_, SolveJob::Actions{[this](SolveJob& one) { changed(one); }, [this](SolveJob& one) { slice(one); },
-                               [this](SolveJob& one) { left_ranks(one); }});
+  auto job = std::make_shared<RankJob>(loop_, [this](RankJob& one) { changed(one); });
   try {
     job->result.id = new_vector_id();
   } catch (const Error& error) {
@@ -57,7 +62,7 @@ std::variant<Problem, std::shared_ptr<SolveJob>> Jobs::make(const std::shared_pt
   return job;
 }
 
-void Jobs::add(const std::shared_ptr<SolveJob>& job, const Vector* b, const Vector* guess) {
+void Jobs::add(const std::shared_ptr<RankJob>& job, const Vector* b, const Vector* guess) {
   job->result.matrix = job->matrix, job->result.columns = job->columns, job->result.type = job->type;
   jobs_[job->number] = job;
   job->arrive();
@@ -69,7 +74,7 @@ void Jobs::add(const std::shared_ptr<SolveJob>& job, const Vector* b, const Vect
   start_next();
 }
 
-void Jobs::read(const std::shared_ptr<SolveJob>& job, const Vector& vector, std::uint64_t offset) {
+void Jobs::read(const std::shared_ptr<RankJob>& job, const Vector& vector, std::uint64_t offset) {
   const auto check = [this, job]() -> std::optional<Problem> {
     return job->ended() ? std::optional(not_there(job->id)) : service_.why_not_running();
   };
@@ -82,18 +87,18 @@ void Jobs::read(const std::shared_ptr<SolveJob>& job, const Vector& vector, std:
       {service::ReadVector{vector.number, offset}, {{Claim::Kind::vector, vector.number, false}}, check, finished});
 }
 
-std::variant<Problem, std::shared_ptr<SolveJob>> Jobs::find(const std::string& id, const Rights& rights) const {
+std::variant<Problem, std::shared_ptr<RankJob>> Jobs::find(const std::string& id, const Rights& rights) const {
   for (const auto& [number, job] : jobs_)
     if (job->id == id && job->result.is_owned_by(rights) && rights.may_use(job->matrix)) return job;
   return not_there(id);
 }
 
 /// Of clients with jobs that are due, the one goes first whose last one began the longest ago.
-std::vector<std::shared_ptr<SolveJob>> Jobs::due() const {
-  std::vector<std::shared_ptr<SolveJob>> due;
+std::vector<std::shared_ptr<RankJob>> Jobs::due() const {
+  std::vector<std::shared_ptr<RankJob>> due;
   for (const auto& [number, job] : jobs_)
     if (job->is_due()) due.push_back(job);
-  const auto last_start = [&](const SolveJob& job) {
+  const auto last_start = [&](const RankJob& job) {
     const auto found = last_starts_.find(job.client.name);
     return found == last_starts_.end() ? 0 : found->second;
   };
@@ -111,48 +116,85 @@ void Jobs::start_next() {
   }
 }
 
-/// False if it must wait, or has failed.
-bool Jobs::start(const std::shared_ptr<SolveJob>& job) {
-  Matrix* matrix = service_.find(job->matrix);
-  if (const auto problem = why_never(*job, matrix)) {
-    job->fail(*problem);
-    return false;
+Matrix* Jobs::usable(RankJob& job, const std::string& name) {
+  Matrix* matrix = service_.find(name);
+  if (const auto problem = why_never(job, name, matrix)) {
+    job.fail(*problem);
+    return nullptr;
   }
-  if (matrix->state != MatrixState::ready) return false;
-  if (matrix->upload != 0) {
-    later_.start(kLookAgainSeconds, [this] { start_next(); });
-    return false;
-  }
-  job->matrix_id = matrix->id, job->generation = matrix->generation;
+  if (matrix->state != MatrixState::ready) return nullptr;
+  if (matrix->upload == 0) return matrix;
+  later_.start(kLookAgainSeconds, [this] { start_next(); });
+  return nullptr;
+}
+
+/// Those that are due and may go with this one, which is the first of them.
+std::vector<std::shared_ptr<RankJob>> Jobs::merged_with(const std::shared_ptr<RankJob>& job) const {
+  std::vector<std::shared_ptr<RankJob>> all{job};
+  if (!service_.merges()) return all;
   for (const auto& [number, other] : jobs_)
-    if (other->state() == JobState::running && other->shares_solver_with(*job)) return false;
-  std::uint64_t vector = 0;
+    if (all.size() < kMostMerged && other != job && other->is_due() && job->may_merge_with(*other)) all.push_back(other);
+  return all;
+}
+
+/// False if it must wait, or has failed.
+bool Jobs::start(const std::shared_ptr<RankJob>& job) {
+  Matrix* const matrix = usable(*job, job->matrix);
+  Matrix* const mass = matrix == nullptr || job->mass.empty() ? nullptr : usable(*job, job->mass);
+  if (matrix == nullptr || (mass == nullptr && !job->mass.empty())) return false;
+  for (const auto& [number, run] : runs_)
+    if (run->matrix_id() == matrix->id && run->first().shares_solver_with(*job)) return false;
+  const auto jobs = merged_with(job);
+  std::vector<std::uint64_t> vectors;
   try {
-    vector = service_.numbers().next();
+    for (std::size_t i = 0; i < jobs.size(); ++i) vectors.push_back(service_.numbers().next());
   } catch (const Error& error) {
     job->fail(make_problem(507, "no_disk", error.what()));
     return false;
   }
+  const auto run =
+      std::make_shared<JobRun>(++last_run_, matrix->id, mass == nullptr ? 0 : mass->id,
+                               jobs.size() > 1 ? static_cast<std::int64_t>(kMostMerged) : job->columns, jobs,
+                               JobRun::Actions{[this](JobRun& one) { slice(one); }, [this](JobRun& one) { left_ranks(one); },
+                                               [this](std::uint64_t vector) { service_.drop_vector(vector, nullptr); }});
+  runs_[last_run_] = run;
   ++matrix->jobs;
-  last_starts_[job->client.name] = ++last_solve_;
-  job->begin(last_solve_, vector);
-  slice(*job);
+  if (mass != nullptr) ++mass->jobs;
+  for (const auto& one : jobs) {
+    last_starts_[one->client.name] = last_run_;
+    one->generation = matrix->generation;
+  }
+  run->begin(vectors);
+  slice(*run);
   return true;
 }
 
-void Jobs::slice(SolveJob& job) {
-  Matrix* matrix = service_.dispatcher().matrix(job.matrix_id);
-  if (matrix == nullptr) return job.fail(make_problem(404, "no_matrix", fmt::format("{} was unloaded", job.matrix)));
-  if (!job.solver_bytes.empty()) matrix->solver_bytes = std::exchange(job.solver_bytes, {});
-  service_.dispatcher().add_slice(*matrix, job.shared_from_this(), job.client, job.priority);
+void Jobs::slice(JobRun& run) {
+  Matrix* matrix = service_.dispatcher().matrix(run.matrix_id());
+  const bool has_mass = run.mass_id() == 0 || service_.dispatcher().matrix(run.mass_id()) != nullptr;
+  if (matrix == nullptr || !has_mass)
+    return run.lose(make_problem(404, "no_matrix",
+                                 fmt::format("{} was unloaded", matrix == nullptr ? run.first().matrix : run.first().mass)));
+  if (!run.solver_bytes.empty()) matrix->solver_bytes = std::exchange(run.solver_bytes, {});
+  service_.dispatcher().add_slice(*matrix, run.shared_from_this(), run.next_client(), run.first().priority);
 }
 
-void Jobs::left_ranks(SolveJob& job) {
-  if (Matrix* matrix = service_.dispatcher().matrix(job.matrix_id)) --matrix->jobs;
+void Jobs::left_ranks(const JobRun& run) {
+  Matrix* const matrix = service_.dispatcher().matrix(run.matrix_id());
+  if (matrix != nullptr) --matrix->jobs;
+  if (matrix != nullptr && !run.solver_bytes.empty()) matrix->solver_bytes = run.solver_bytes;
+  if (Matrix* mass = service_.dispatcher().matrix(run.mass_id())) --mass->jobs;
+  std::erase_if(runs_, [&](const auto& one) { return one.second.get() == &run; });
   loop_.post([this] { start_next(); });  // not here: the dispatcher may be at work
 }
 
-void Jobs::changed(SolveJob& job) {
+bool Jobs::is_wanted(const std::string& matrix) const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& one) {
+    return !one.second->ended() && (one.second->matrix == matrix || one.second->mass == matrix);
+  });
+}
+
+void Jobs::changed(RankJob& job) {
   double& told = told_[job.id];
   if (job.state() == JobState::running && now() - told < kTellSeconds) return;
   told = now();
@@ -169,12 +211,12 @@ void Jobs::changed(SolveJob& job) {
   }
   if (!service_.on_event) return;
   ServiceEvent event{"job", job.matrix, state_name(job.state()), job.problem() ? job.problem()->text : ""};
-  event.job = job.id, event.owner = job.result.owner;
+  event.job = job.id, event.kind = job.kind, event.owner = job.result.owner;
   event.iteration = job.iterations(), event.residual = job.residual();
   service_.on_event(event);
 }
 
-void Jobs::erase(const SolveJob& job) {
+void Jobs::erase(const RankJob& job) {
   const std::uint64_t vector = job.result.number;
   if (job.has_result) {
     const auto& all = service_.vectors().all();
@@ -187,14 +229,14 @@ void Jobs::erase(const SolveJob& job) {
 }
 
 void Jobs::drop_oldest(const std::string& owner) {
-  std::vector<std::shared_ptr<SolveJob>> ended;
+  std::vector<std::shared_ptr<RankJob>> ended;
   for (const auto& [number, job] : jobs_)
     if (job->ended() && job->result.owner == owner) ended.push_back(job);
   for (std::ptrdiff_t i = 0; i < std::ssize(ended) - kMostEnded; ++i) erase(*ended[static_cast<std::size_t>(i)]);
 }
 
 void Jobs::drop_unowned(const std::function<bool(const std::string& owner)>& exists) {
-  std::vector<std::shared_ptr<SolveJob>> gone;
+  std::vector<std::shared_ptr<RankJob>> gone;
   for (const auto& [number, job] : jobs_)
     if (!exists(job->result.owner)) gone.push_back(job);
   for (const auto& job : gone) job->when_ended([this, job] { loop_.post([this, job] { erase(*job); }); });

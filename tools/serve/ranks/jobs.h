@@ -12,47 +12,53 @@
 #include <variant>
 #include <vector>
 
+#include "tools/serve/ranks/job_run.h"
+#include "tools/serve/ranks/rank_job.h"
 #include "tools/serve/ranks/service.h"
-#include "tools/serve/ranks/solve_job.h"
 
 namespace shardmat::serve {
 
 class Jobs {
  public:
-  Jobs(EventLoop& loop, Service& service) : loop_(loop), service_(service), later_(loop) {}
+  Jobs(EventLoop& loop, Service& service);
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
 
   /// A job that is not in line yet; 429 if the tenant has too many that have not ended.
-  std::variant<Problem, std::shared_ptr<SolveJob>> make(const std::shared_ptr<const Rights>& rights);
+  std::variant<Problem, std::shared_ptr<RankJob>> make(const std::shared_ptr<const Rights>& rights);
   /// Puts it in line. `b` and `guess`: vectors that are read first; null: the numbers are there, or there is no guess.
-  void add(const std::shared_ptr<SolveJob>& job, const Vector* b, const Vector* guess);
+  void add(const std::shared_ptr<RankJob>& job, const Vector* b, const Vector* guess);
   /// 404 if there is no such job for these rights.
-  std::variant<Problem, std::shared_ptr<SolveJob>> find(const std::string& id, const Rights& rights) const;
+  std::variant<Problem, std::shared_ptr<RankJob>> find(const std::string& id, const Rights& rights) const;
   /// In the order of arrival.
-  const std::map<std::uint64_t, std::shared_ptr<SolveJob>>& all() const { return jobs_; }
+  const std::map<std::uint64_t, std::shared_ptr<RankJob>>& all() const { return jobs_; }
   /// Forgets a job that has ended. Its x goes, too.
-  void erase(const SolveJob& job);
+  void erase(const RankJob& job);
   /// Ends and forgets the jobs of owners that are no longer.
   void drop_unowned(const std::function<bool(const std::string& owner)>& exists);
   /// Something happened in the service: jobs may begin now, or never.
   void on_event(const ServiceEvent& event);
 
  private:
-  void read(const std::shared_ptr<SolveJob>& job, const Vector& vector, std::uint64_t offset);
+  void read(const std::shared_ptr<RankJob>& job, const Vector& vector, std::uint64_t offset);
   void start_next();
-  std::vector<std::shared_ptr<SolveJob>> due() const;
-  bool start(const std::shared_ptr<SolveJob>& job);
-  void slice(SolveJob& job);
-  void left_ranks(SolveJob& job);
-  void changed(SolveJob& job);
+  std::vector<std::shared_ptr<RankJob>> due() const;
+  bool start(const std::shared_ptr<RankJob>& job);
+  /// The matrix of this name that a job may use now; nothing: it must wait, or has failed.
+  Matrix* usable(RankJob& job, const std::string& name);
+  std::vector<std::shared_ptr<RankJob>> merged_with(const std::shared_ptr<RankJob>& job) const;
+  void slice(JobRun& run);
+  void left_ranks(const JobRun& run);
+  void changed(RankJob& job);
   void drop_oldest(const std::string& owner);
+  bool is_wanted(const std::string& matrix) const;
 
   EventLoop& loop_;
   Service& service_;
-  std::map<std::uint64_t, std::shared_ptr<SolveJob>> jobs_;  ///< by number
-  std::map<std::string, std::uint64_t> last_starts_;         ///< of each client, as numbers that rise
-  std::uint64_t last_job_ = 0, last_solve_ = 0;
+  std::map<std::uint64_t, std::shared_ptr<RankJob>> jobs_;  ///< by number
+  std::map<std::string, std::uint64_t> last_starts_;        ///< of each client: numbers of runs
+  std::map<std::uint64_t, std::shared_ptr<JobRun>> runs_;   ///< that the ranks are at, by number
+  std::uint64_t last_job_ = 0, last_run_ = 0;
   std::map<std::string, double> told_;  ///< when the progress of a job was told last, by id
   Alarm later_;
 };

@@ -303,8 +303,8 @@ void Service::send_load(Matrix& matrix, Loaded loaded) {
 std::vector<Matrix*> Service::evictable(const Matrix& incoming) const {
   std::vector<Matrix*> matrices;
   for (const auto& [name, matrix] : matrices_) {
-    const bool is_needed =
-        matrix->wanted.pinned || matrix->wanted.has_new_values || matrix->upload != 0 || !dispatcher_.is_idle(*matrix);
+    const bool is_needed = matrix->wanted.pinned || matrix->wanted.has_new_values || matrix->upload != 0 ||
+                           !dispatcher_.is_idle(*matrix) || (is_wanted && is_wanted(name));
     if (name != incoming.wanted.name && matrix->is_loaded() && !is_needed && !is_loading(*matrix))
       matrices.push_back(matrix.get());
   }

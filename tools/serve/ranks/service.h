@@ -43,8 +43,8 @@ struct ServiceEvent {
   std::string matrix, state, reason;
   int rank = -1;
   std::optional<ProcessEnd> end = {};  ///< of the rank's process, if it is known
-  /// Of "job": its id and owner, and how far it came.
-  std::string job = {}, owner = {};
+  /// Of "job": its id, kind and owner, and how far it came.
+  std::string job = {}, kind = {}, owner = {};
   std::int64_t iteration = 0;
   double residual = 0;
 };
@@ -122,6 +122,9 @@ class Service {
   /// Drops the vectors of owners that are no longer.
   void drop_unowned_vectors(const std::function<bool(const std::string& owner)>& exists);
   std::function<void(const ServiceEvent&)> on_event;  ///< called after each, if it is set
+  /// True for a matrix that must not be evicted, because a job waits for it.
+  std::function<bool(const std::string& matrix)> is_wanted;
+  bool merges() const { return merging_ == Merging::on; }
 
   Dispatcher& dispatcher() { return dispatcher_; }
   const Dispatcher& dispatcher() const { return dispatcher_; }

@@ -1,4 +1,4 @@
-#include "tools/serve/handlers/solve_request.h"
+#include "tools/serve/handlers/job_request.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include "kernels/base/error.h"
 #include "tools/serve/gate/gate.h"
 #include "tools/serve/handlers/arriving_body.h"
+#include "tools/serve/handlers/job_query.h"
 #include "tools/serve/handlers/request_space.h"
-#include "tools/serve/handlers/solve_query.h"
 #include "tools/serve/handlers/text_job.h"
 #include "tools/serve/observe/job_json.h"
 #include "tools/serve/observe/service_json.h"
@@ -23,8 +23,9 @@ constexpr const char* kJson = "application/json";
 
 /// All that a request needs. Its vectors may go while its body comes.
 struct Prepared {
-  std::shared_ptr<SolveJob> job;
-  SolveQuery query;
+  const JobKind* kind = nullptr;
+  std::shared_ptr<RankJob> job;
+  JobQuery query;
   Room b_room, x_room;
 };
 
@@ -62,15 +63,35 @@ std::variant<Problem, const Matrix*> solvable_matrix(const Service& service, con
                       fmt::format("{} was loaded without what solvers need of it; load it with \"solvable\": true", name));
 }
 
+std::optional<Problem> check_mass(const std::string& name, const Service& service, const Matrix& matrix,
+                                  const Rights& rights) {
+  if (name.empty()) return std::nullopt;
+  if (!rights.may_use(name)) return make_problem(404, "no_matrix", fmt::format("there is no matrix {}", name));
+  auto usable = solvable_matrix(service, name);
+  if (auto* problem = std::get_if<Problem>(&usable)) return std::move(*problem);
+  const Matrix& mass = *std::get<const Matrix*>(usable);
+  if (mass.shape().rows == matrix.shape().rows && mass.shape().cols == matrix.shape().cols &&
+      mass.wanted.type == matrix.wanted.type)
+    return std::nullopt;
+  return make_problem(422, "wrong_mass", fmt::format("{} has another size or type than {}", name, matrix.wanted.name));
+}
+
 /// Checks the request against what is there now, and finds its vectors and columns.
 struct Fit {
   const Vector *b = nullptr, *x0 = nullptr;
   std::int64_t columns = 1;
 };
-std::variant<Problem, Fit> fit(const SolveQuery& query, const Service& service, const Jobs& jobs, const Matrix& matrix,
-                               const Rights& rights) {
+std::variant<Problem, Fit> fit(const JobKind& kind, const JobQuery& query, const Service& service, const Jobs& jobs,
+                               const Matrix& matrix, const Rights& rights) {
   if (auto problem = check_type(query.type, matrix.wanted.type, matrix.wanted.name)) return std::move(*problem);
+  if (auto problem = check_mass(query.mass, service, matrix, rights)) return std::move(*problem);
   Fit all;
+  if (!kind.has_b) {
+    auto columns = kind.columns(query, matrix.shape().rows);
+    if (auto* problem = std::get_if<Problem>(&columns)) return std::move(*problem);
+    all.columns = std::get<1>(columns);
+    return all;
+  }
   for (const auto& [id, vector] : {std::pair(&query.b, &all.b), {&query.x0, &all.x0}}) {
     if (id->empty()) continue;
     auto found = find_vector(*id, service, jobs, matrix, rights);
@@ -81,37 +102,41 @@ std::variant<Problem, Fit> fit(const SolveQuery& query, const Service& service, 
   for (const Vector* vector : {all.b, all.x0})
     if (vector != nullptr && vector->columns != all.columns)
       return make_problem(422, "wrong_columns",
-                          fmt::format("{} has {} columns, but the solve {}", vector->id, vector->columns, all.columns));
+                          fmt::format("{} has {} columns, but the job {}", vector->id, vector->columns, all.columns));
   return all;
 }
 
 /// Rooms are reserved; nothing is held yet.
-std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const std::string& name, SolveQuery query,
-                                        const SharedRights& rights, std::optional<Priority> priority) {
+std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const JobKind& kind, const std::string& name,
+                                        JobQuery query, const SharedRights& rights, std::optional<Priority> priority) {
   auto usable = solvable_matrix(service, name);
   if (auto* problem = std::get_if<Problem>(&usable)) return std::move(*problem);
   const Matrix& matrix = *std::get<const Matrix*>(usable);
-  auto fits = fit(query, service, jobs, matrix, *rights);
+  auto fits = fit(kind, query, service, jobs, matrix, *rights);
   if (auto* problem = std::get_if<Problem>(&fits)) return std::move(*problem);
   auto made = jobs.make(rights);
   if (auto* problem = std::get_if<Problem>(&made)) return std::move(*problem);
-  Prepared prepared{std::get<1>(std::move(made)), std::move(query), nullptr, nullptr};
-  SolveJob& job = *prepared.job;
-  job.matrix = name, job.settings = prepared.query.settings, job.limit_seconds = prepared.query.limit_seconds;
+  Prepared prepared{&kind, std::get<1>(std::move(made)), std::move(query), nullptr, nullptr};
+  RankJob& job = *prepared.job;
+  job.kind = kind.name, job.matrix = name, job.mass = prepared.query.mass, job.settings = prepared.query.settings;
+  job.limit_seconds = prepared.query.limit_seconds;
+  job.has_b = kind.has_b, job.alone = !kind.merges || prepared.query.alone;
   job.columns = std::get<Fit>(fits).columns, job.type = matrix.wanted.type;
   job.rows = static_cast<std::uint64_t>(matrix.shape().rows);
   MultiplyRequest client;
   if (auto problem = set_client(client, *rights, prepared.query.priority ? prepared.query.priority : priority))
     return std::move(*problem);
   job.client = client.client, job.priority = client.priority;
-  if (auto problem = check_arena(service, 2 * job.bytes(), "b and x need")) return std::move(*problem);
-  if (auto problem = check_token_memory(*rights, 3 * job.bytes())) return std::move(*problem);
+  const std::uint64_t in_arena = kind.has_b ? 2 * job.bytes() : 0;
+  if (auto problem = check_arena(service, in_arena, "b and x need")) return std::move(*problem);
+  if (auto problem = check_token_memory(*rights, in_arena + job.bytes())) return std::move(*problem);
   job.result.charge = std::make_shared<TokenMemory::Charge>(service.token_memory(), rights, TokenMemory::Kind::vectors);
   if (!job.result.charge->raise(job.bytes()))
     return make_problem(507, "token_memory",
                         fmt::format("x has {} bytes, and the vectors and requests of this token hold as many as it may have "
                                     "(memory_bytes in the token file); delete vectors or jobs",
                                     job.bytes()));
+  if (!kind.has_b) return prepared;
   for (Room* room : {&prepared.b_room, &prepared.x_room}) {
     auto reserved = reserve_room(service, rights, job.bytes());
     if (auto* problem = std::get_if<Problem>(&reserved)) return std::move(*problem);
@@ -120,17 +145,18 @@ std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const std:
   return prepared;
 }
 
-double largest_share(const SolveJob& job) {
+double largest_share(const RankJob& job) {
   double share = 0;
-  for (const service::SolvedColumn& column : job.solved())
-    if (column.norm_of_b > 0) share = std::max(share, column.true_residual / column.norm_of_b);
+  for (const service::JobColumn& column : job.results()) share = std::max(share, column.share);
   return share;
 }
 
 /// Of a job that has ended; `x` is where the ranks have written it.
-Reply answer_of(Service& service, const SolveJob& job, const std::shared_ptr<ArenaSpace::Lease>& x) {
+Reply answer_of(Service& service, const RankJob& job, const std::shared_ptr<ArenaSpace::Lease>& x) {
   Reply reply;
-  if (job.state() == JobState::done) {
+  if (job.state() == JobState::done && !job.has_b) {
+    reply = json_reply(200, to_json(job, false));
+  } else if (job.state() == JobState::done) {
     reply.content_type = "application/octet-stream";
     reply.bytes = service.arena().at(x->offset(), job.bytes());
     reply.owner = x;
@@ -159,25 +185,26 @@ class Submission {
   Submission& operator=(const Submission&) = delete;
 
   void start(Prepared& prepared, const SharedRights& rights, std::function<void(Reply)> done) {
-    const std::shared_ptr<SolveJob> job = prepared.job;
+    const std::shared_ptr<RankJob> job = prepared.job;
     auto usable = solvable_matrix(service_, job->matrix);
     if (auto* problem = std::get_if<Problem>(&usable)) return done(problem_reply(std::move(*problem)));
     const Matrix& matrix = *std::get<const Matrix*>(usable);
-    auto fits = fit(prepared.query, service_, jobs_, matrix, *rights);
+    auto fits = fit(*prepared.kind, prepared.query, service_, jobs_, matrix, *rights);
     if (auto* problem = std::get_if<Problem>(&fits)) return done(problem_reply(std::move(*problem)));
     if (static_cast<std::uint64_t>(matrix.shape().rows) != job->rows || matrix.wanted.type != job->type ||
         std::get<Fit>(fits).columns != job->columns)
       return done(problem_reply(409, "changed", fmt::format("{} has another shape or type now", job->matrix)));
     for (Room* room : {&prepared.b_room, &prepared.x_room})
-      if (auto problem = hold_room(service_, *room, job->bytes(), job->bytes(), (*room)->held()))
-        return done(problem_reply(std::move(*problem)));
+      if (*room)
+        if (auto problem = hold_room(service_, *room, job->bytes(), job->bytes(), (*room)->held()))
+          return done(problem_reply(std::move(*problem)));
     job->b = std::move(prepared.b_room), job->x = std::move(prepared.x_room);
     const std::shared_ptr<ArenaSpace::Lease> x = job->x;
     jobs_.add(job, std::get<Fit>(fits).b, std::get<Fit>(fits).x0);
     if (prepared.query.wait_seconds == 0) return done(accepted(*job));
     waits_ = job;
     done_ = std::move(done);
-    job->when_ended([this, weak = std::weak_ptr(alive_), job, x, keeps = prepared.query.keeps] {
+    job->when_ended([this, weak = std::weak_ptr(alive_), job, x, keeps = prepared.query.keeps || !job->has_b] {
       if (weak.expired()) return;
       waits_.reset(), alarm_.cancel();
       Reply reply = answer_of(service_, *job, x);
@@ -192,7 +219,7 @@ class Submission {
   }
 
  private:
-  static Reply accepted(const SolveJob& job) {
+  static Reply accepted(const RankJob& job) {
     Reply reply = json_reply(202, to_json(job, true));
     reply.fields.emplace_back("Location", "/v1/jobs/" + job.id);
     return reply;
@@ -202,15 +229,15 @@ class Submission {
   Service& service_;
   Jobs& jobs_;
   Alarm alarm_;
-  std::shared_ptr<SolveJob> waits_;  ///< null once it was answered
+  std::shared_ptr<RankJob> waits_;  ///< null once it was answered
   std::function<void(Reply)> done_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();
 };
 
 /// b is the body, or a vector.
-class SolveRequest final : public Job {
+class NumbersOfJob final : public Job {
  public:
-  SolveRequest(EventLoop& loop, Service& service, Jobs& jobs, Prepared prepared, SharedRights rights)
+  NumbersOfJob(EventLoop& loop, Service& service, Jobs& jobs, Prepared prepared, SharedRights rights)
       : prepared_(std::move(prepared)),
         rights_(std::move(rights)),
         submission_(loop, service, jobs),
@@ -228,47 +255,53 @@ class SolveRequest final : public Job {
   ArrivingBody body_;
 };
 
-std::vector<std::string> names_of_settings(const Service& service) {
+std::vector<std::string> names_of_settings(const Service& service, const JobKind& kind) {
   const auto hellos = service.ranks().hellos();
-  return hellos.empty() ? std::vector<std::string>() : hellos.front().solver_settings;
+  if (hellos.empty()) return {};
+  for (const service::SettingsOfJobs& one : hellos.front().job_settings)
+    if (one.kind == kind.name) return one.names;
+  return {};
 }
 
 /// The parameters are the body.
-Accepted accept_json(EventLoop& loop, Service& service, Jobs& jobs, const Call& call, std::optional<Priority> priority) {
-  if (!call.target.query.empty())
+Accepted accept_json(EventLoop& loop, Service& service, Jobs& jobs, const JobKind& kind, const Call& call,
+                     std::optional<Priority> priority) {
+  if (call.head.content_length > 0 && !call.target.query.empty())
     return problem_reply(400, "malformed", "the parameters are in the query or in a body of JSON, not in both");
   const auto submission = std::make_shared<Submission>(loop, service, jobs);
   const auto prepared = std::make_shared<Prepared>();
-  return take_text(call, [&service, &jobs, submission, prepared, priority, name = call.matrix, rights = call.head.rights](
-                             std::string_view body, const std::function<void(Reply)>& done) {
-    try {
-      auto query = read_solve_query(pairs_of_json(body), names_of_settings(service));
-      if (auto* problem = std::get_if<Problem>(&query)) return done(problem_reply(std::move(*problem)));
-      if (std::get<SolveQuery>(query).b.empty())
-        return done(
-            problem_reply(400, "malformed", "b is missing: the id of a vector. Raw numbers are a body of their own"));
-      auto made = prepare(service, jobs, name, std::get<SolveQuery>(std::move(query)), rights, priority);
-      if (auto* problem = std::get_if<Problem>(&made)) return done(problem_reply(std::move(*problem)));
-      *prepared = std::get<Prepared>(std::move(made));
-      submission->start(*prepared, rights, done);
-    } catch (const Error& error) {
-      done(problem_reply(400, "malformed", error.what()));
-    }
-  });
+  return take_text(
+      call, [&service, &jobs, &kind, submission, prepared, priority, name = call.matrix, rights = call.head.rights,
+             in_query = call.target.query](std::string_view body, const std::function<void(Reply)>& done) {
+        try {
+          auto query = read_job_query(kind, body.empty() ? in_query : pairs_of_json(body), names_of_settings(service, kind));
+          if (auto* problem = std::get_if<Problem>(&query)) return done(problem_reply(std::move(*problem)));
+          if (kind.has_b && std::get<JobQuery>(query).b.empty())
+            return done(
+                problem_reply(400, "malformed", "b is missing: the id of a vector. Raw numbers are a body of their own"));
+          auto made = prepare(service, jobs, kind, name, std::get<JobQuery>(std::move(query)), rights, priority);
+          if (auto* problem = std::get_if<Problem>(&made)) return done(problem_reply(std::move(*problem)));
+          *prepared = std::get<Prepared>(std::move(made));
+          submission->start(*prepared, rights, done);
+        } catch (const Error& error) {
+          done(problem_reply(400, "malformed", error.what()));
+        }
+      });
 }
 
 }  // namespace
 
-Accepted accept_solve(EventLoop& loop, Service& service, Jobs& jobs, const Call& call) {
+Accepted accept_job(EventLoop& loop, Service& service, Jobs& jobs, const JobKind& kind, const Call& call) {
   auto priority = wanted_priority(call.head);
   if (auto* problem = std::get_if<Problem>(&priority)) return problem_reply(std::move(*problem));
   if (auto problem = service.why_no_new_work()) return problem_reply(std::move(*problem));
-  if (call.head.field("Content-Type") == kJson) return accept_json(loop, service, jobs, call, std::get<0>(priority));
+  if (call.head.field("Content-Type") == kJson || !kind.has_b)
+    return accept_json(loop, service, jobs, kind, call, std::get<0>(priority));
   if (auto problem = check_content_type(call.head)) return problem_reply(std::move(*problem));
-  auto query = read_solve_query(call.target.query, names_of_settings(service));
+  auto query = read_job_query(kind, call.target.query, names_of_settings(service, kind));
   if (auto* problem = std::get_if<Problem>(&query)) return problem_reply(std::move(*problem));
-  auto prepared =
-      prepare(service, jobs, call.matrix, std::get<SolveQuery>(std::move(query)), call.head.rights, std::get<0>(priority));
+  auto prepared = prepare(service, jobs, kind, call.matrix, std::get<JobQuery>(std::move(query)), call.head.rights,
+                          std::get<0>(priority));
   if (auto* problem = std::get_if<Problem>(&prepared)) return problem_reply(std::move(*problem));
   Prepared& all = std::get<Prepared>(prepared);
   const std::uint64_t wanted = all.query.b.empty() ? all.job->bytes() : 0;
@@ -279,7 +312,7 @@ Accepted accept_solve(EventLoop& loop, Service& service, Jobs& jobs, const Call&
                     wanted == 0 ? ": b is a vector"
                                 : fmt::format(": b with {} column{} of {} numbers of type {}", all.job->columns,
                                               all.job->columns == 1 ? "" : "s", all.job->rows, type_name(all.job->type))));
-  return std::make_unique<SolveRequest>(loop, service, jobs, std::move(all), call.head.rights);
+  return std::make_unique<NumbersOfJob>(loop, service, jobs, std::move(all), call.head.rights);
 }
 
 }  // namespace shardmat::serve

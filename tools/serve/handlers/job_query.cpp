@@ -1,4 +1,4 @@
-#include "tools/serve/handlers/solve_query.h"
+#include "tools/serve/handlers/job_query.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,7 +15,7 @@ namespace shardmat::serve {
 namespace {
 
 /// Reads a parameter that is no setting of solvers. Returns what is wrong with it, or nothing.
-std::string read_parameter(const std::string& key, const std::string& value, SolveQuery& query) {
+std::string read_parameter(const std::string& key, const std::string& value, JobQuery& query) {
   if (key == "k") {
     const auto columns = parse_whole(value);
     if (!columns || *columns < 1 || *columns > 256) return "k must be a whole number from 1 to 256";
@@ -32,9 +32,12 @@ std::string read_parameter(const std::string& key, const std::string& value, Sol
     if (!seconds || *seconds < 0 || (key == "limit" && *seconds == 0))
       return fmt::format("{} must be a number of seconds {} 0", key, key == "wait" ? "from" : "above");
     (key == "wait" ? query.wait_seconds : query.limit_seconds) = *seconds;
-  } else if (key == "keep") {
-    if (value != "0" && value != "1") return "keep must be 0 or 1";
-    query.keeps = value == "1";
+  } else if (key == "keep" || key == "alone") {
+    if (value != "0" && value != "1") return key + " must be 0 or 1";
+    (key == "keep" ? query.keeps : query.alone) = value == "1";
+  } else if (key == "mass") {
+    if (value.empty()) return "mass must be the name of a matrix";
+    query.mass = value;
   } else {
     query.priority = parse_priority(value);
     if (!query.priority) return "priority must be high, normal or low";
@@ -42,33 +45,38 @@ std::string read_parameter(const std::string& key, const std::string& value, Sol
   return {};
 }
 
-constexpr std::string_view kParameters[] = {"k", "type", "b", "x0", "wait", "limit", "keep", "priority"};
+/// Of all kinds of jobs.
+constexpr std::string_view kParameters[] = {"type", "wait", "limit", "priority"};
 
 }  // namespace
 
-std::variant<Problem, SolveQuery> read_solve_query(const std::map<std::string, std::string>& pairs,
-                                                   std::span<const std::string> settings) {
-  SolveQuery query;
+std::variant<Problem, JobQuery> read_job_query(const JobKind& kind, const std::map<std::string, std::string>& pairs,
+                                               std::span<const std::string> settings) {
+  JobQuery query;
+  std::vector<std::string> parameters = kind.parameters;
+  parameters.insert(parameters.end(), std::begin(kParameters), std::end(kParameters));
   const auto wrong = [](std::string text) { return make_problem(400, "malformed", std::move(text)); };
   for (const auto& [key, value] : pairs) {
-    const std::string name = key == "method" ? "solver" : key;
-    if (std::find(std::begin(kParameters), std::end(kParameters), key) != std::end(kParameters)) {
+    const std::string name = key == "method" ? kind.method : key;
+    if (std::find(parameters.begin(), parameters.end(), key) != parameters.end()) {
       if (std::string text = read_parameter(key, value, query); !text.empty()) return wrong(std::move(text));
       continue;
     }
     if (std::find(settings.begin(), settings.end(), name) == settings.end())
-      return wrong(fmt::format("there is no parameter \"{}\"; there are {}, method, and the settings of solvers: {}", key,
-                               fmt::join(kParameters, ", "), fmt::join(settings, ", ")));
+      return wrong(fmt::format("there is no parameter \"{}\" of {}; there are {}, method, and the settings: {}", key,
+                               kind.name, fmt::join(parameters, ", "), fmt::join(settings, ", ")));
     if (value.empty() || value.find_first_of(" ,=") != std::string::npos)
       return wrong(fmt::format("{} has no such value", key));
-    if (key == "method" && pairs.contains("solver")) return wrong("method and solver are one thing too much");
+    if (key == "method" && name != key && pairs.contains(name))
+      return wrong(key + " and " + name + " are one thing too much");
+    query.given[name] = value;
     query.settings += fmt::format("{}{}={}", query.settings.empty() ? "" : " ", name, value);
   }
   return query;
 }
 
 std::map<std::string, std::string> pairs_of_json(std::string_view text) {
-  const auto value = parse_json(text, R"({"b": "vec-…", "method": "cg", "rtol": 1e-8})");
+  const auto value = parse_json(text, R"({"method": "cg", "rtol": 1e-8})");
   std::map<std::string, std::string> pairs;
   for (const auto& [key, field] : value.items()) {
     if (field.is_string()) pairs[key] = field.get<std::string>();

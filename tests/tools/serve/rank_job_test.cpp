@@ -1,12 +1,13 @@
-// How long slices of a solve are, what is kept of its history, and what its request may say.
-#include "tools/serve/ranks/solve_job.h"
+// How long slices of a job are, what is kept of its history, and what its request may say.
+#include "tools/serve/ranks/rank_job.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "tools/serve/handlers/solve_query.h"
+#include "tools/serve/handlers/job_query.h"
+#include "tools/serve/ranks/job_run.h"
 
 namespace shardmat::serve {
 namespace {
@@ -41,10 +42,12 @@ TEST(ResidualHistory, KeepsResidualsAtEqualDistancesWhateverTheLength) {
   }
 }
 
-TEST(SolveQuery, TellsSettingsFromParameters) {
+TEST(JobQuery, TellsSettingsFromParameters) {
   const std::vector<std::string> settings{"solver", "rtol"};
-  const auto read = [&](const std::map<std::string, std::string>& pairs) { return read_solve_query(pairs, settings); };
-  const auto query = std::get<SolveQuery>(read(
+  const auto read = [&](const std::map<std::string, std::string>& pairs) {
+    return read_job_query(job_kinds().front(), pairs, settings);
+  };
+  const auto query = std::get<JobQuery>(read(
       {{"method", "cg"}, {"rtol", "1e-3"}, {"k", "3"}, {"wait", "2.5"}, {"limit", "7"}, {"b", "vec-1"}, {"keep", "1"}}));
   EXPECT_EQ(query.settings, "solver=cg rtol=1e-3");
   EXPECT_EQ(query.columns, 3);

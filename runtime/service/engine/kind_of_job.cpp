@@ -1,0 +1,23 @@
+#include "runtime/service/engine/kind_of_job.h"
+
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "kernels/base/error.h"
+
+namespace shardmat::service {
+
+std::vector<KindOfJob> kinds_of_jobs() { return {solve_kind(), eigen_kind()}; }
+
+void for_settings(const std::string& settings,
+                  const std::function<void(const std::string& name, const std::string& value)>& take) {
+  std::istringstream words(settings);
+  for (std::string word; words >> word;) {
+    const std::size_t sign = word.find('=');
+    if (sign == std::string::npos) throw Error(ErrorKind::usage, fmt::format("\"{}\" is not of the form name=value", word));
+    take(word.substr(0, sign), word.substr(sign + 1));
+  }
+}
+
+}  // namespace shardmat::service

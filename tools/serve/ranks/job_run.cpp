@@ -1,0 +1,156 @@
+#include "tools/serve/ranks/job_run.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardmat::serve {
+namespace {
+
+/// Seconds between iterates that are kept for the case that a rank is lost.
+constexpr double kKeepSeconds = 1;
+
+}  // namespace
+
+void SliceLength::observe(std::int64_t pauses, double seconds) {
+  constexpr std::int64_t kGrowth = 4, kMost = 1'000'000;
+  if (pauses < 1 || !(seconds > 0)) return;
+  const double each = seconds / static_cast<double>(pauses);
+  const auto wanted = static_cast<std::int64_t>(std::min(kSeconds / each, static_cast<double>(kMost)));
+  pauses_ = std::clamp<std::int64_t>(wanted, 1, std::min(kMost, kGrowth * pauses_));
+  expected_ = each * static_cast<double>(pauses_);
+}
+
+JobRun::JobRun(std::uint64_t number, std::uint64_t matrix_id, std::uint64_t mass_id, std::int64_t width,
+               std::vector<std::shared_ptr<RankJob>> jobs, Actions actions)
+    : number_(number), matrix_id_(matrix_id), mass_id_(mass_id), width_(width), actions_(std::move(actions)) {
+  for (auto& job : jobs) parts_.push_back({job, job->b, job->x, 0});
+}
+
+const Client& JobRun::next_client() {
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const RankJob& job = *parts_[charged_++ % parts_.size()].job;
+    if (job.is_wanted()) return job.client;
+  }
+  return parts_.front().job->client;
+}
+
+bool JobRun::has_others(const RankJob& job) const {
+  return std::any_of(parts_.begin(), parts_.end(),
+                     [&](const Part& part) { return part.job.get() != &job && part.job->is_wanted(); });
+}
+
+void JobRun::begin(const std::vector<std::uint64_t>& vectors) {
+  kept_ = now();
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    Part& part = parts_[i];
+    part.vector = vectors[i];
+    part.job->merged = std::ssize(parts_);
+    part.job->begin(shared_from_this(), part.vector);
+  }
+}
+
+service::Begin JobRun::begin_command() const {
+  service::Begin begin{number_, first().kind, matrix_id_, mass_id_, width_, first().settings, first().has_b, false, {}};
+  begin.has_guess = first().has_guess;
+  for (const Part& part : parts_) {
+    service::JobPart one{part.vector, part.job->columns, {}, {}};
+    if (part.b) one.b.offset = part.b->offset();
+    if (part.x) one.guess.offset = part.x->offset();
+    begin.parts.push_back(one);
+  }
+  return begin;
+}
+
+decltype(service::Command::what) JobRun::next_command() {
+  if (!has_begun_) return begin_command();
+  const auto some = [&](bool (RankJob::*is)() const) {
+    return std::any_of(parts_.begin(), parts_.end(), [&](const Part& part) { return (*part.job.*is)(); });
+  };
+  if (!some(&RankJob::is_wanted)) return service::Cancel{number_};
+  service::Slice slice{number_, length_.pauses(), some(&RankJob::is_late), false, {}};
+  for (const Part& part : parts_)
+    if (part.x) slice.x.push_back(part.x->offset());
+  keeps_ = slice.keeps = is_set_up_ && !slice.x.empty() && now() - kept_ >= kKeepSeconds;
+  if (keeps_)
+    for (const Part& part : parts_) part.job->has_guess = false;  // until the ranks have written all of it
+  return slice;
+}
+
+void JobRun::take(const std::vector<service::Answer>& answers, const std::optional<Problem>& problem) {
+  if (has_left_) return;
+  if (problem) {
+    Problem named = *problem;
+    if (named.code == "bad_matrix") named.code = "bad_job";
+    return lose(named);
+  }
+  const auto keep = shared_from_this();
+  if (std::holds_alternative<service::Begun>(answers.front().what)) {
+    take_begun(answers);
+  } else if (std::holds_alternative<service::Progress>(answers.front().what)) {
+    take_progress(answers);
+  } else {  // it was cancelled
+    leave();
+    for (const Part& part : parts_) part.job->finish_cancel();
+  }
+  if (!has_left_) actions_.goes_on(*this);
+}
+
+void JobRun::take_begun(const std::vector<service::Answer>& answers) {
+  has_begun_ = true;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    Vector& result = parts_[i].job->result;
+    result.bytes_of_ranks.clear();
+    for (const service::Answer& answer : answers) {
+      const service::VectorMade& x = std::get<service::Begun>(answer.what).x.at(i);
+      result.distribution = x.distribution, result.size = x.size;
+      result.bytes_of_ranks.push_back(x.bytes);
+    }
+  }
+}
+
+void JobRun::take_progress(const std::vector<service::Answer>& answers) {
+  const auto& progress = std::get<service::Progress>(answers.front().what);
+  length_.observe(progress.pauses, progress.seconds);
+  if (progress.is_set_up && (!is_set_up_ || progress.ended)) {
+    solver_bytes.clear();
+    for (const service::Answer& answer : answers)
+      solver_bytes.push_back(std::get<service::Progress>(answer.what).solver_bytes);
+  }
+  is_set_up_ = progress.is_set_up;
+  if (keeps_) {
+    for (const Part& part : parts_) part.job->has_guess = true;
+    kept_ = now();
+  }
+  keeps_ = false;
+  std::size_t first = 0;
+  for (const Part& part : parts_) {
+    part.job->take(progress, first);
+    first += static_cast<std::size_t>(part.job->columns);
+  }
+  if (progress.ended) finish(progress);
+}
+
+void JobRun::finish(const service::Progress& progress) {
+  leave();
+  std::span<const service::JobColumn> rest(progress.columns);
+  for (const Part& part : parts_) {
+    const auto own = rest.first(std::min(rest.size(), static_cast<std::size_t>(part.job->columns)));
+    rest = rest.subspan(own.size());
+    if (part.job->ended() && !own.empty()) actions_.drop_vector(part.vector);
+    part.job->finish(own);
+  }
+}
+
+void JobRun::lose(const Problem& problem) {
+  if (has_left_) return;
+  const auto keep = shared_from_this();
+  leave();
+  for (const Part& part : parts_) part.job->lose(problem);
+}
+
+void JobRun::leave() {
+  has_left_ = true;
+  actions_.left_ranks(*this);
+}
+
+}  // namespace shardmat::serve

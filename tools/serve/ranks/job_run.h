@@ -1,0 +1,88 @@
+// What the ranks are at for one job, or for several that are merged: the commands of their slices, and who gets what of the
+// answers.
+//
+// Threads: the thread of the event loop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/serve/ranks/dispatcher.h"
+#include "tools/serve/ranks/rank_job.h"
+
+namespace shardmat::serve {
+
+/// How many pauses the next slice of a job has, so that it takes about kSeconds.
+class SliceLength {
+ public:
+  /// Half of what products of others may wait for it.
+  static constexpr double kSeconds = 0.01;
+
+  std::int64_t pauses() const { return pauses_; }
+  double expected_seconds() const { return expected_; }
+  void observe(std::int64_t pauses, double seconds);
+
+ private:
+  std::int64_t pauses_ = 1;
+  double expected_ = kSeconds;
+};
+
+class JobRun final : public LongWork, public std::enable_shared_from_this<JobRun> {
+ public:
+  /// What becomes of it; the registry does it (jobs.h).
+  struct Actions {
+    std::function<void(JobRun&)> goes_on;                   ///< its next slice is due
+    std::function<void(JobRun&)> left_ranks;                ///< the ranks are at it no more
+    std::function<void(std::uint64_t vector)> drop_vector;  ///< of a job that ended before the others
+  };
+
+  /// Jobs that may merge with each other. `width`: columns that the ranks iterate with at once.
+  JobRun(std::uint64_t number, std::uint64_t matrix_id, std::uint64_t mass_id, std::int64_t width,
+         std::vector<std::shared_ptr<RankJob>> jobs, Actions actions);
+
+  std::uint64_t matrix_id() const { return matrix_id_; }
+  std::uint64_t mass_id() const { return mass_id_; }
+  const RankJob& first() const { return *parts_.front().job; }
+  /// Who is charged for the next slice: one after the other.
+  const Client& next_client();
+  /// True if the ranks are at another job, too, that somebody wants.
+  bool has_others(const RankJob& job) const;
+  /// Of all solvers of the matrix, by rank; empty: as before.
+  std::vector<std::int64_t> solver_bytes;
+
+  /// The ranks get its commands from now on. A number for each job's vector.
+  void begin(const std::vector<std::uint64_t>& vectors);
+  /// It ends without results, before its next slice.
+  void lose(const Problem& problem);
+
+  decltype(service::Command::what) next_command() override;
+  double expected_seconds() const override { return has_begun_ ? length_.expected_seconds() : 0; }
+  void take(const std::vector<service::Answer>& answers, const std::optional<Problem>& problem) override;
+
+ private:
+  struct Part {
+    std::shared_ptr<RankJob> job;
+    std::shared_ptr<ArenaSpace::Lease> b, x;  ///< the ranks use them even if the job has ended
+    std::uint64_t vector = 0;
+  };
+  service::Begin begin_command() const;
+  void take_begun(const std::vector<service::Answer>& answers);
+  void take_progress(const std::vector<service::Answer>& answers);
+  void finish(const service::Progress& progress);
+  void leave();
+
+  std::uint64_t number_, matrix_id_, mass_id_;
+  std::int64_t width_;
+  std::vector<Part> parts_;
+  Actions actions_;
+  std::size_t charged_ = 0;  ///< slices so far
+  bool has_begun_ = false, is_set_up_ = false, has_left_ = false;
+  double kept_ = 0;     ///< when x was kept last
+  bool keeps_ = false;  ///< the slice that is under way writes it
+  SliceLength length_;
+};
+
+}  // namespace shardmat::serve

@@ -1,0 +1,146 @@
+// One job of a client that the ranks work at: what was asked for, how far it has come, and what became of it. The ranks may
+// be at several jobs at once (job_run.h).
+//
+// Threads: the thread of the event loop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/serve/http/event_loop.h"
+#include "tools/serve/ranks/dispatcher.h"
+#include "tools/serve/state/arena_space.h"
+#include "tools/serve/state/client_memories.h"
+#include "tools/serve/state/vectors.h"
+
+namespace shardmat::serve {
+
+class JobRun;
+
+enum class JobState { queued, running, done, failed, cancelled };
+
+constexpr const char* state_name(JobState state) {
+  constexpr const char* kNames[] = {"queued", "running", "done", "failed", "cancelled"};
+  return kNames[static_cast<int>(state)];
+}
+
+/// Norms of residuals by iteration. Of a long job it keeps every second one, every fourth …
+class ResidualHistory {
+ public:
+  struct Entry {
+    std::int64_t iteration = 0;
+    double norm = 0;  ///< the largest of all columns
+  };
+  void add(const Entry& entry);
+  void clear() { *this = {}; }
+  /// Forgets what came after this iteration.
+  void end_at(std::int64_t iteration);
+  const std::vector<Entry>& all() const { return all_; }
+
+ private:
+  static constexpr std::size_t kMost = 512;
+  std::vector<Entry> all_;
+  std::int64_t step_ = 1;  ///< iterations from one to the next
+};
+
+class RankJob : public std::enable_shared_from_this<RankJob> {
+ public:
+  /// `changed` is called when it came on, or its state changed.
+  RankJob(EventLoop& loop, std::function<void(RankJob&)> changed) : limit_(loop), changed_(std::move(changed)) {}
+
+  // As asked for.
+  std::string id, kind, matrix, mass, settings;
+  std::int64_t columns = 1;  ///< of X
+  ValueType type = ValueType::f64;
+  std::uint64_t rows = 0;
+  double limit_seconds = std::numeric_limits<double>::infinity();  ///< from its arrival on
+  std::shared_ptr<const Rights> rights;
+  Client client;
+  Priority priority = Priority::normal;
+  bool has_b = false;                       ///< B and X are in the arena, or in a client's memory
+  bool alone = true;                        ///< the ranks are at no other job in the same iterations
+  std::shared_ptr<ArenaSpace::Lease> b, x;  ///< where its numbers are; x: the first guess, then the last kept iterate
+  bool has_guess = false;                   ///< x holds something to begin from
+
+  // Where it is.
+  int inputs = 0;  ///< vectors that are still to be read
+  std::uint64_t number = 0;
+  std::uint64_t generation = 0;
+  std::int64_t merged = 1;  ///< jobs that the ranks are at, or were at, together with this one
+  std::weak_ptr<JobRun> run;
+  Vector result;  ///< what x becomes on the ranks
+  bool has_result = false;
+
+  JobState state() const { return state_; }
+  bool ended() const { return state_ != JobState::queued && state_ != JobState::running; }
+  bool is_due() const { return state_ == JobState::queued && inputs == 0; }
+  /// It runs, and nobody has asked for its end.
+  bool is_wanted() const { return state_ == JobState::running && !cancels_; }
+  /// Its next slice is its last one.
+  bool is_late() const { return late_; }
+  const std::optional<Problem>& problem() const { return problem_; }
+  std::int64_t iterations() const { return last_.iteration; }
+  double residual() const { return last_.norm; }
+  const ResidualHistory& history() const { return history_; }
+  const std::vector<service::JobColumn>& results() const { return results_; }
+  /// What was set up, and how it ended: a JSON object; empty: it is not set up.
+  const std::string& facts() const { return facts_; }
+  double set_up_seconds() const { return set_up_seconds_; }
+  int restarts() const { return restarts_; }
+  double queued_seconds() const { return (began_ > 0 ? began_ : ended_ > 0 ? ended_ : now()) - arrived_; }
+  double running_seconds() const { return began_ > 0 ? (ended_ > 0 ? ended_ : now()) - began_ : 0; }
+  std::uint64_t bytes() const { return rows * static_cast<std::uint64_t>(columns) * size_of(type); }
+  /// One job of these works at the matrix after the other, or they are merged.
+  bool shares_solver_with(const RankJob& other) const {
+    return matrix == other.matrix && kind == other.kind && settings == other.settings;
+  }
+  /// The ranks may iterate with the columns of both at once.
+  bool may_merge_with(const RankJob& other) const;
+
+  /// The limit counts from now on.
+  void arrive();
+  void fail(const Problem& problem);
+  /// Ends it between two iterations.
+  void cancel();
+  /// `told` is called once it has ended.
+  void when_ended(std::function<void()> told);
+
+  // For its run.
+
+  void begin(const std::shared_ptr<JobRun>& with, std::uint64_t vector_number);
+  /// Its columns of `progress` are those from `first` on.
+  void take(const service::Progress& progress, std::size_t first);
+  void finish(std::span<const service::JobColumn> columns);
+  /// The run is over without a result.
+  void lose(const Problem& problem);
+  void finish_cancel() { end(JobState::cancelled); }
+
+ private:
+  bool has_company() const;
+  void wait_again();
+  void end(JobState state);
+  void pass_limit();
+
+  Alarm limit_;
+  std::function<void(RankJob&)> changed_;
+  JobState state_ = JobState::queued;
+  std::optional<Problem> problem_;
+  double arrived_ = 0, began_ = 0, ended_ = 0;
+  bool cancels_ = false, late_ = false;
+  int restarts_ = 0;
+  ResidualHistory history_;
+  ResidualHistory::Entry last_;
+  std::string facts_;
+  double set_up_seconds_ = 0;
+  std::vector<service::JobColumn> results_;
+  std::vector<std::function<void()>> told_;
+};
+
+}  // namespace shardmat::serve
