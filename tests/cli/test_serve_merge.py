@@ -12,7 +12,7 @@ from support import OK
 from test_serve import NAMES
 from test_serve_solve import SolveTest
 
-QUERY = "method=cg&preconditioner=jacobi"
+QUERY = "method=cg&preconditioner=jacobi&alone=0"
 MERGED_COLUMNS = 8
 
 
@@ -64,9 +64,10 @@ class Answers(MergeTest):
                 b = self.b(ranks, type, 5)
                 b[1] *= 1e-3  # another right-hand side, another number of iterations
                 b[2] = 0
-                for query in (QUERY, "method=cg&preconditioner=multigrid", "method=gmres&preconditioner=block_jacobi", "method=bicgstab"):
+                for query in ("method=cg&preconditioner=jacobi", "method=cg&preconditioner=multigrid", "method=gmres&preconditioner=block_jacobi",
+                              "method=bicgstab"):
                     with self.subTest(ranks=ranks, type=type, query=query):
-                        ids = self.at_once(service, b, query)
+                        ids = self.at_once(service, b, query + "&alone=0")
                         for i, id in enumerate(ids):
                             job = self.ended(service, id)
                             self.assertEqual((job["state"], job["merged"], job["columns"]), ("done", 5, 1), job)
@@ -104,7 +105,7 @@ class Answers(MergeTest):
             self.assertEqual(self.merged(service), expected)
             for id in ids:
                 self.assertEqual(service.ask("DELETE", f"/v1/jobs/{id}").status, 204)
-        others = [QUERY, QUERY + "&alone=1", QUERY + "&k=2", QUERY + "&rtol=1e-9", QUERY + "&priority=low", QUERY]
+        others = [QUERY, QUERY.replace("alone=0", "alone=1"), QUERY + "&k=2", QUERY + "&rtol=1e-9", QUERY + "&priority=low", QUERY]
         ids = self.at_once(service, [b[0], b[0], pair, b[0], b[0], b[1]], others)
         self.assertEqual([self.ended(service, id)["merged"] for id in ids], [2, 1, 1, 1, 1, 2])
         x, _ = self.of_command(b[0], 2, "f64", "--solver", "cg", "--preconditioner", "jacobi")
@@ -144,7 +145,7 @@ class Life(MergeTest):
         self.assertEqual(len(self.x_of(service, ids[1])), b[0].nbytes)  # as far as it came
         self.assertEqual(service.terminate(), OK, service.report())
 
-    ENDLESS = "method=gmres&preconditioner=none&restart=1&rtol=1e-300&max_iterations=1000000000"
+    ENDLESS = "alone=0&method=gmres&preconditioner=none&restart=1&rtol=1e-300&max_iterations=1000000000"
 
     def endless_at_once(self, service, count, more=()):
         """Jobs on slow that do not end by themselves, of which each has some more of a query."""
@@ -176,7 +177,7 @@ class Life(MergeTest):
         service = self.start("--ranks", 2)
         self.solvable(service, "slow", "slow.h5")
         b = self.b(1, columns=3)
-        ids = self.at_once(service, b, "method=gmres&preconditioner=none&restart=1&rtol=0.3&max_iterations=1000000", "slow")
+        ids = self.at_once(service, b, "alone=0&method=gmres&preconditioner=none&restart=1&rtol=0.3&max_iterations=1000000", "slow")
         self.running(service, ids[1])
         self.assertEqual(service.ask("DELETE", f"/v1/jobs/{ids[0]}").json["state"], "cancelled")
         self.assertEqual([self.ended(service, id)["state"] for id in ids], ["cancelled", "done", "done"])
@@ -217,6 +218,39 @@ class Life(MergeTest):
         for i in range(2):
             self.assertEqual(answers[i].status, 200, answers[i])
             self.assertLessEqual(np.linalg.norm(b[i] - self.grid @ np.frombuffer(answers[i].body)), 1.01e-8 * np.linalg.norm(b[i]))
+        self.assertEqual(service.terminate(), OK, service.report())
+
+
+    def test_what_was_accepted_ends_before_the_service_does(self):
+        service = self.start("--ranks", 2)
+        self.solvable(service)
+        b, answers = self.b(1, columns=8), [None] * 8
+        with self.held(service, QUERY):
+            threads = [threading.Thread(target=lambda i=i: answers.__setitem__(i, self.solve(service, b[i], QUERY + "&wait=60"))) for i in range(8)]
+            for thread in threads:
+                thread.start()
+            service.wait_for("nine jobs", lambda: len(service.get("/v1/jobs").json["jobs"]) == 9)
+        self.assertEqual(service.terminate(), OK, service.report())
+        for thread in threads:
+            thread.join()
+        for i in range(8):
+            self.assertEqual(answers[i].status, 200, answers[i])
+            self.assertLessEqual(np.linalg.norm(b[i] - self.grid @ np.frombuffer(answers[i].body)), 1.01e-8 * np.linalg.norm(b[i]))
+
+    def test_more_than_it_takes(self):
+        service = self.start("--ranks", 1)
+        self.solvable(service)
+        b = self.b(1, columns=80)
+        with self.held(service, QUERY):
+            answers = [self.solve(service, one, QUERY) for one in b]
+        self.assertEqual([answer.status for answer in answers], [202] * 63 + [429] * 17)  # 64 with the first one
+        for answer in answers[63:]:
+            self.assert_problem(answer, 429, "too_many_jobs")
+        for one, answer in zip(b, answers[:63]):
+            self.assertEqual(self.ended(service, answer.json["id"])["state"], "done")
+            x = np.frombuffer(self.x_of(service, answer.json["id"]))
+            self.assertLessEqual(np.linalg.norm(one - self.grid @ x), 1.01e-8 * np.linalg.norm(one))
+        self.assertEqual(self.solve(service, b[0], QUERY + "&wait=60").status, 200)
         self.assertEqual(service.terminate(), OK, service.report())
 
 

@@ -14,10 +14,11 @@ import threading
 import unittest
 
 import numpy as np
+import scipy.sparse as sp
 
 from service import at_once
-from support import OK
-from test_serve import ServiceTest
+from support import OK, write_binsparse
+from test_serve import NAMES, ServiceTest
 
 CLIENT_MEMORY = "memfd:shardmat-client"
 GIB = 1 << 30
@@ -325,6 +326,80 @@ class Ends(SharedTest):
         self.written(own.multiply("x_at=0&y_at=32768"))
         self.assertEqual(service.terminate(), OK, service.report())
 
+
+
+class Solves(SharedTest):
+    """b and the first x of jobs in the memory of their connection."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        size = 500
+        cls.line = sp.diags([-1, 2.1, -1], [-1, 0, 1], (size, size)).tocsr()
+        write_binsparse(cls.library / "line.h5", cls.line)
+
+    QUERY = "/v1/matrices/line/solve?method=cg&preconditioner=jacobi&alone=1&keep=1&wait=60"
+
+    def test_x_has_the_bits_of_bodies(self):
+        for ranks in (1, 2, 3):
+            service = self.start("--ranks", ranks, state=f"state{ranks}")
+            for type in ("f64", "f32"):
+                self.loaded(service, "line", "line.h5", type=type, solvable=True)
+                own = self.shared(service)
+                b = np.random.default_rng(ranks).uniform(-1, 1, (2, 500)).astype(NAMES[type])
+                own.put(4096, b)
+                for k in (1, 2):
+                    expected = service.ask("POST", self.QUERY + f"&k={k}", b[:k].tobytes(), Content_Type="application/octet-stream")
+                    answer = service.ask("POST", self.QUERY + f"&k={k}&b_at=4096", connection=own.connection)
+                    self.assertEqual((answer.status, answer.body), (200, expected.body), answer)
+                    own.put(65536, np.frombuffer(answer.body, NAMES[type]))
+                    again = service.ask("POST", self.QUERY + f"&k={k}&x0_at=65536", b[:k].tobytes(), own.connection,
+                                        Content_Type="application/octet-stream")
+                    self.assertEqual((again.status, again.body, again.headers["Shardmat-Iterations"]), (200, answer.body, "0"), again)
+                    both = service.ask("POST", self.QUERY + f"&k={k}&b_at=4096&x0_at=65536", connection=own.connection)
+                    self.assertEqual((both.status, both.body), (200, answer.body), both)
+                own.close()
+                for job in service.get("/v1/jobs").json["jobs"]:
+                    self.assertEqual(service.ask("DELETE", f"/v1/jobs/{job['id']}").status, 204)
+                self.assertEqual(service.ask("POST", "/v1/matrices/line/unload").status, 200)
+            service.wait_for("the end of the memories", lambda: service.get("/v1/ranks").json["client_memory"] == {"count": 0, "bytes": 0})
+            self.assertEqual(service.get("/v1/ranks").json["arena"]["used"], 0)
+            self.assertEqual(service.terminate(), OK, service.report())
+
+    def test_wrong_places(self):
+        service = self.start("--ranks", 1)
+        self.loaded(service, "line", "line.h5", solvable=True)
+        own = self.shared(service, 4096)
+        plain = service.connection()
+        self.assert_problem(service.ask("POST", self.QUERY + "&b_at=0", connection=plain), 409, "no_shared_memory")
+        for query, status, code in (("b_at=4", 422, "misaligned"), ("b_at=104", 422, "outside_memory"), ("b_at=0&x0_at=4096", 422, "outside_memory"),
+                                    ("b_at=0&k=2", 422, "outside_memory"), ("b_at=-1", 400, "malformed"), ("b_at=0&b=vec-1", 400, "malformed"),
+                                    ("x0_at=x", 400, "malformed")):
+            with self.subTest(query):
+                self.assert_problem(service.ask("POST", f"{self.QUERY}&{query}", connection=own.connection), status, code)
+        answer = service.ask("POST", self.QUERY + "&b_at=0", b"body", own.connection)
+        self.assert_problem(answer, 422, "wrong_length", "in the client's memory")
+        own.put(0, np.ones(500))
+        self.assertEqual(service.ask("POST", self.QUERY + "&b_at=0&x0_at=0", connection=own.connection).status, 200)
+
+    def test_the_memory_lasts_until_its_job_has_ended(self):
+        service = self.start("--ranks", 2)
+        self.loaded(service, "line", "line.h5", solvable=True)
+        own = self.shared(service)
+        own.put(0, np.ones(500))
+        workers = service.workers()
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
+        ids = [service.ask("POST", self.QUERY.replace("&wait=60", "") + "&b_at=0", connection=own.connection).json["id"] for _ in range(2)]
+        own.close()
+        for pid in workers:
+            os.kill(pid, signal.SIGCONT)
+        for id in ids:
+            service.wait_for("its end", lambda: service.get(f"/v1/jobs/{id}").json["state"] == "done")
+            x = np.frombuffer(service.get(f"/v1/jobs/{id}/x").body)
+            self.assertLessEqual(np.linalg.norm(1 - self.line @ x), 1.01e-8 * np.sqrt(500))
+        service.wait_for("the end of the memory", lambda: service.get("/v1/ranks").json["client_memory"] == {"count": 0, "bytes": 0})
+        self.assertEqual(service.terminate(), OK, service.report())
 
 if __name__ == "__main__":
     unittest.main()

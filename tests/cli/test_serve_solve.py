@@ -234,6 +234,35 @@ class Life(SolveTest):
         self.assertEqual([one["state"] for one in service.get("/v1/vectors").json["vectors"]], ["ready"])  # x of `other`
         self.assertEqual(service.terminate(), OK, service.report())
 
+    def test_products_come_in_between_while_a_solver_is_set_up(self):
+        large = poisson(400)
+        write_binsparse(self.library / "large.h5", large)
+        for ranks in (1, 2):
+            service = self.start("--ranks", ranks, state=f"state{ranks}")
+            self.solvable(service)
+            self.solvable(service, "large", "large.h5")
+            x, b = self.b(2)[0], np.ones(large.shape[0]).tobytes()
+            expected = service.multiply("grid", x).body
+            query = "method=cg&preconditioner=multigrid"
+            id = self.solve(service, b, query, "large", 202).json["id"]
+            products = 0
+            while (job := self.job(service, id))["state"] in ("queued", "running") and "method" not in job:
+                self.assertEqual(service.multiply("grid", x).body, expected)
+                products += 1
+            self.assertGreater(products, 1)
+            job = self.ended(service, id)
+            self.assertEqual((job["state"], job["resident"]), ("done", False))
+            whole = service.get(f"/v1/jobs/{id}/x").body
+            service.ask("DELETE", f"/v1/jobs/{id}")
+            again = self.solve(service, b, query + "&wait=60", "large", 200)  # in one slice after the other of iterations alone
+            self.assertEqual(again.body, whole)
+            cancelled = self.solve(service, b, query + "&levels=3", "large", 202).json["id"]  # another solver
+            service.wait_for("its begin", lambda: self.job(service, cancelled)["state"] == "running")
+            self.assertEqual(service.ask("DELETE", f"/v1/jobs/{cancelled}").json["state"], "cancelled")
+            self.assertEqual(service.multiply("grid", x).body, expected)
+            self.assertEqual(self.solve(service, b, query + "&levels=3&wait=60", "large", 200).headers["Shardmat-Iterations"].isdigit(), True)
+            self.assertEqual(service.terminate(), OK, service.report())
+
     def test_one_solver_serves_one_job_after_another(self):
         service = self.start("--ranks", 1)
         self.solvable(service, "slow", "slow.h5", updatable=True)

@@ -2,12 +2,16 @@
 #include "tools/serve/ranks/rank_job.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "tools/serve/handlers/job_query.h"
 #include "tools/serve/ranks/job_run.h"
+#include "tools/serve/ranks/jobs.h"
 
 namespace shardmat::serve {
 namespace {
@@ -58,6 +62,30 @@ TEST(JobQuery, TellsSettingsFromParameters) {
   for (const auto& [key, value] :
        std::map<std::string, std::string>{{"walt", "1"}, {"k", "257"}, {"keep", "yes"}, {"rtol", "1 solver=x"}})
     EXPECT_EQ(std::get<Problem>(read({{key, value}})).status, 400) << key;
+}
+
+TEST(Jobs, KeepTheirMatricesFromEvictionUntilTheyEnd) {
+  const auto directory = std::filesystem::temp_directory_path() / ("shardmat_jobs_" + std::to_string(getpid()));
+  {
+    StateDirectory state(directory);
+    const auto arena = service::Arena::create(1 << 16);
+    EventLoop loop;
+    Service service(loop, {}, state, arena);  // its ranks are not started: jobs wait
+    Jobs jobs(loop, service);
+    const auto job = std::get<1>(jobs.make(std::make_shared<Rights>("a", std::vector<Scope>{}, std::vector<std::string>{})));
+    job->kind = "eigen", job->matrix = "K", job->mass = "M";
+    EXPECT_FALSE(service.is_wanted("K"));
+    jobs.add(job, nullptr, nullptr);
+    EXPECT_EQ(job->state(), JobState::queued);
+    EXPECT_TRUE(service.is_wanted("K"));
+    EXPECT_TRUE(service.is_wanted("M"));
+    EXPECT_FALSE(service.is_wanted("A"));
+    job->cancel();
+    EXPECT_EQ(job->state(), JobState::cancelled);
+    EXPECT_FALSE(service.is_wanted("K"));
+    EXPECT_FALSE(service.is_wanted("M"));
+  }
+  std::filesystem::remove_all(directory);
 }
 
 }  // namespace

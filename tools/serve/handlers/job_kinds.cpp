@@ -30,7 +30,7 @@ std::variant<Problem, std::int64_t> columns_of_eigen(const JobQuery& query, std:
 
 std::span<const JobKind> job_kinds() {
   static const std::vector<JobKind> kinds{
-      {"solve", true, true, "solver", {"k", "b", "x0", "keep", "alone"}, nullptr},
+      {"solve", true, true, "solver", {"k", "b", "x0", "b_at", "x0_at", "keep", "alone"}, nullptr},
       {"eigen", false, false, "method", {"mass"}, columns_of_eigen},
   };
   return kinds;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "tools/serve/handlers/client_place.h"
 #include "tools/serve/http/names.h"
 #include "tools/serve/observe/service_json.h"
 
@@ -27,6 +28,10 @@ std::string read_parameter(const std::string& key, const std::string& value, Job
       return key == "b" ? "b must be the id of a vector, as POST /v1/vectors gives it"
                         : "x0 must be the id of a vector or of a job";
     (key == "b" ? query.b : query.x0) = value;
+  } else if (key == "b_at" || key == "x0_at") {
+    const auto place = parse_place(value);
+    if (!place) return key + " must be a whole number from 0 on: bytes from the start of the memory";
+    (key == "b_at" ? query.b_at : query.x0_at) = place;
   } else if (key == "wait" || key == "limit") {
     const auto seconds = parse_number(value);
     if (!seconds || *seconds < 0 || (key == "limit" && *seconds == 0))
@@ -34,7 +39,8 @@ std::string read_parameter(const std::string& key, const std::string& value, Job
     (key == "wait" ? query.wait_seconds : query.limit_seconds) = *seconds;
   } else if (key == "keep" || key == "alone") {
     if (value != "0" && value != "1") return key + " must be 0 or 1";
-    (key == "keep" ? query.keeps : query.alone) = value == "1";
+    if (key == "keep") query.keeps = value == "1";
+    else query.alone = value == "1";
   } else if (key == "mass") {
     if (value.empty()) return "mass must be the name of a matrix";
     query.mass = value;
@@ -72,6 +78,8 @@ std::variant<Problem, JobQuery> read_job_query(const JobKind& kind, const std::m
     query.given[name] = value;
     query.settings += fmt::format("{}{}={}", query.settings.empty() ? "" : " ", name, value);
   }
+  if ((query.b_at && !query.b.empty()) || (query.x0_at && !query.x0.empty()))
+    return wrong("b and b_at are one thing too much, as are x0 and x0_at");
   return query;
 }
 

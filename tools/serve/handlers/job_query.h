@@ -24,11 +24,12 @@ struct JobQuery {
   std::optional<std::int64_t> columns;
   std::string type;   ///< empty: the matrix's
   std::string b, x0;  ///< ids of vectors; x0 may be that of a job. Empty: b is the body, and x begins with zeros
+  std::optional<std::uint64_t> b_at, x0_at;  ///< or where they are in the client's memory, in bytes
   double wait_seconds = 0;
   double limit_seconds = std::numeric_limits<double>::infinity();
-  bool keeps = false;  ///< the job stays after its x was the answer
-  bool alone = false;  ///< it is not merged with others
-  std::string mass;    ///< name of the matrix M of K·x = λ·M·x
+  bool keeps = false;         ///< the job stays after its x was the answer
+  std::optional<bool> alone;  ///< it is not merged with others, or whenever others wait; none: where that is faster
+  std::string mass;           ///< name of the matrix M of K·x = λ·M·x
   std::optional<Priority> priority;
 };
 

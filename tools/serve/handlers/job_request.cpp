@@ -8,6 +8,7 @@
 #include "kernels/base/error.h"
 #include "tools/serve/gate/gate.h"
 #include "tools/serve/handlers/arriving_body.h"
+#include "tools/serve/handlers/client_place.h"
 #include "tools/serve/handlers/job_query.h"
 #include "tools/serve/handlers/request_space.h"
 #include "tools/serve/handlers/text_job.h"
@@ -28,6 +29,8 @@ struct Prepared {
   JobQuery query;
   Room b_room, x_room;
 };
+
+bool b_is_body(const JobQuery& query) { return query.b.empty() && !query.b_at; }
 
 /// The vector with this id, which may be that of a job, if it fits.
 std::variant<Problem, const Vector*> find_vector(const std::string& id, const Service& service, const Jobs& jobs,
@@ -107,8 +110,9 @@ std::variant<Problem, Fit> fit(const JobKind& kind, const JobQuery& query, const
 }
 
 /// Rooms are reserved; nothing is held yet.
-std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const JobKind& kind, const std::string& name,
-                                        JobQuery query, const SharedRights& rights, std::optional<Priority> priority) {
+std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const JobKind& kind, const RequestHead& head,
+                                        const std::string& name, JobQuery query, const SharedRights& rights,
+                                        std::optional<Priority> priority) {
   auto usable = solvable_matrix(service, name);
   if (auto* problem = std::get_if<Problem>(&usable)) return std::move(*problem);
   const Matrix& matrix = *std::get<const Matrix*>(usable);
@@ -120,14 +124,25 @@ std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const JobK
   RankJob& job = *prepared.job;
   job.kind = kind.name, job.matrix = name, job.mass = prepared.query.mass, job.settings = prepared.query.settings;
   job.limit_seconds = prepared.query.limit_seconds;
-  job.has_b = kind.has_b, job.alone = !kind.merges || prepared.query.alone;
+  job.has_b = kind.has_b, job.alone = !kind.merges || prepared.query.alone.value_or(false);
+  job.always_merges = !prepared.query.alone.value_or(true);
   job.columns = std::get<Fit>(fits).columns, job.type = matrix.wanted.type;
   job.rows = static_cast<std::uint64_t>(matrix.shape().rows);
   MultiplyRequest client;
   if (auto problem = set_client(client, *rights, prepared.query.priority ? prepared.query.priority : priority))
     return std::move(*problem);
   job.client = client.client, job.priority = client.priority;
-  const std::uint64_t in_arena = kind.has_b ? 2 * job.bytes() : 0;
+  job.b_at = prepared.query.b_at, job.x0_at = prepared.query.x0_at;
+  if (job.b_at || job.x0_at) {
+    auto memory = shared_memory(head);
+    if (auto* problem = std::get_if<Problem>(&memory)) return std::move(*problem);
+    job.memory = std::get<1>(std::move(memory));
+    for (const auto& [key, at] : {std::pair("b_at", job.b_at), {"x0_at", job.x0_at}})
+      if (at)
+        if (auto problem = check_place(key, *at, job.bytes(), size_of(job.type), job.memory->bytes()))
+          return std::move(*problem);
+  }
+  const std::uint64_t in_arena = kind.has_b ? (job.b_at ? 1 : 2) * job.bytes() : 0;
   if (auto problem = check_arena(service, in_arena, "b and x need")) return std::move(*problem);
   if (auto problem = check_token_memory(*rights, in_arena + job.bytes())) return std::move(*problem);
   job.result.charge = std::make_shared<TokenMemory::Charge>(service.token_memory(), rights, TokenMemory::Kind::vectors);
@@ -138,6 +153,7 @@ std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const JobK
                                     job.bytes()));
   if (!kind.has_b) return prepared;
   for (Room* room : {&prepared.b_room, &prepared.x_room}) {
+    if (room == &prepared.b_room && job.b_at) continue;
     auto reserved = reserve_room(service, rights, job.bytes());
     if (auto* problem = std::get_if<Problem>(&reserved)) return std::move(*problem);
     *room = std::get<Room>(std::move(reserved));
@@ -198,6 +214,7 @@ class Submission {
       if (*room)
         if (auto problem = hold_room(service_, *room, job->bytes(), job->bytes(), (*room)->held()))
           return done(problem_reply(std::move(*problem)));
+    if (job->memory && job->memory->lost) return done(problem_reply(memory_lost()));
     job->b = std::move(prepared.b_room), job->x = std::move(prepared.x_room);
     const std::shared_ptr<ArenaSpace::Lease> x = job->x;
     jobs_.add(job, std::get<Fit>(fits).b, std::get<Fit>(fits).x0);
@@ -241,7 +258,7 @@ class NumbersOfJob final : public Job {
       : prepared_(std::move(prepared)),
         rights_(std::move(rights)),
         submission_(loop, service, jobs),
-        body_(service, prepared_.b_room, prepared_.query.b.empty() ? prepared_.job->bytes() : 0) {}
+        body_(service, prepared_.b_room, b_is_body(prepared_.query) ? prepared_.job->bytes() : 0) {}
 
   std::span<std::byte> body() override { return body_.piece(); }
   std::uint64_t rest() const override { return body_.rest(); }
@@ -270,23 +287,23 @@ Accepted accept_json(EventLoop& loop, Service& service, Jobs& jobs, const JobKin
     return problem_reply(400, "malformed", "the parameters are in the query or in a body of JSON, not in both");
   const auto submission = std::make_shared<Submission>(loop, service, jobs);
   const auto prepared = std::make_shared<Prepared>();
-  return take_text(
-      call, [&service, &jobs, &kind, submission, prepared, priority, name = call.matrix, rights = call.head.rights,
-             in_query = call.target.query](std::string_view body, const std::function<void(Reply)>& done) {
-        try {
-          auto query = read_job_query(kind, body.empty() ? in_query : pairs_of_json(body), names_of_settings(service, kind));
-          if (auto* problem = std::get_if<Problem>(&query)) return done(problem_reply(std::move(*problem)));
-          if (kind.has_b && std::get<JobQuery>(query).b.empty())
-            return done(
-                problem_reply(400, "malformed", "b is missing: the id of a vector. Raw numbers are a body of their own"));
-          auto made = prepare(service, jobs, kind, name, std::get<JobQuery>(std::move(query)), rights, priority);
-          if (auto* problem = std::get_if<Problem>(&made)) return done(problem_reply(std::move(*problem)));
-          *prepared = std::get<Prepared>(std::move(made));
-          submission->start(*prepared, rights, done);
-        } catch (const Error& error) {
-          done(problem_reply(400, "malformed", error.what()));
-        }
-      });
+  return take_text(call, [&service, &jobs, &kind, submission, prepared, priority, head = call.head, name = call.matrix,
+                          rights = call.head.rights,
+                          in_query = call.target.query](std::string_view body, const std::function<void(Reply)>& done) {
+    try {
+      auto query = read_job_query(kind, body.empty() ? in_query : pairs_of_json(body), names_of_settings(service, kind));
+      if (auto* problem = std::get_if<Problem>(&query)) return done(problem_reply(std::move(*problem)));
+      if (kind.has_b && b_is_body(std::get<JobQuery>(query)))
+        return done(
+            problem_reply(400, "malformed", "b is missing: the id of a vector. Raw numbers are a body of their own"));
+      auto made = prepare(service, jobs, kind, head, name, std::get<JobQuery>(std::move(query)), rights, priority);
+      if (auto* problem = std::get_if<Problem>(&made)) return done(problem_reply(std::move(*problem)));
+      *prepared = std::get<Prepared>(std::move(made));
+      submission->start(*prepared, rights, done);
+    } catch (const Error& error) {
+      done(problem_reply(400, "malformed", error.what()));
+    }
+  });
 }
 
 }  // namespace
@@ -300,16 +317,16 @@ Accepted accept_job(EventLoop& loop, Service& service, Jobs& jobs, const JobKind
   if (auto problem = check_content_type(call.head)) return problem_reply(std::move(*problem));
   auto query = read_job_query(kind, call.target.query, names_of_settings(service, kind));
   if (auto* problem = std::get_if<Problem>(&query)) return problem_reply(std::move(*problem));
-  auto prepared = prepare(service, jobs, kind, call.matrix, std::get<JobQuery>(std::move(query)), call.head.rights,
-                          std::get<0>(priority));
+  auto prepared = prepare(service, jobs, kind, call.head, call.matrix, std::get<JobQuery>(std::move(query)),
+                          call.head.rights, std::get<0>(priority));
   if (auto* problem = std::get_if<Problem>(&prepared)) return problem_reply(std::move(*problem));
   Prepared& all = std::get<Prepared>(prepared);
-  const std::uint64_t wanted = all.query.b.empty() ? all.job->bytes() : 0;
+  const std::uint64_t wanted = b_is_body(all.query) ? all.job->bytes() : 0;
   if (call.head.content_length != wanted)
     return problem_reply(
         422, "wrong_length",
         fmt::format("the body has {} bytes, but this solve takes {}{}", call.head.content_length, wanted,
-                    wanted == 0 ? ": b is a vector"
+                    wanted == 0 ? ": b is a vector, or in the client's memory"
                                 : fmt::format(": b with {} column{} of {} numbers of type {}", all.job->columns,
                                               all.job->columns == 1 ? "" : "s", all.job->rows, type_name(all.job->type))));
   return std::make_unique<NumbersOfJob>(loop, service, jobs, std::move(all), call.head.rights);

@@ -10,6 +10,7 @@
 
 #include "tools/serve/gate/gate.h"
 #include "tools/serve/handlers/arriving_body.h"
+#include "tools/serve/handlers/client_place.h"
 #include "tools/serve/handlers/multiply_query.h"
 #include "tools/serve/handlers/request_space.h"
 #include "tools/serve/ranks/generation.h"
@@ -29,19 +30,13 @@ std::string server_timing(const MultiplyResult& result) {
          ", product;dur=" + milliseconds(result.seconds.product) + ", copy-out;dur=" + milliseconds(result.seconds.copy_out);
 }
 
-Problem memory_lost() {
-  return make_problem(410, "memory_lost", "the new ranks could not map the memory of this connection; ask for memory again");
-}
-
 /// The memory of the request's connection, in which x and y are where the query says; null if it names no place.
 std::variant<Problem, std::shared_ptr<ClientMemory>> memory_of(const RequestHead& head, const MultiplyQuery& query,
                                                                const MultiplyShape& shape, ValueType type) {
   if (!query.x_at && !query.y_at) return std::shared_ptr<ClientMemory>();
-  if (!head.connection || !head.connection->memory)
-    return make_problem(409, "no_shared_memory",
-                        "this connection shares no memory; POST /v1/memory?bytes=N on the Unix socket comes first");
-  const auto& memory = head.connection->memory;
-  if (memory->lost) return memory_lost();
+  auto found = shared_memory(head);
+  if (auto* problem = std::get_if<Problem>(&found)) return std::move(*problem);
+  const auto& memory = std::get<1>(found);
   if (auto problem = check_places(query, shape, size_of(type), memory->bytes())) return std::move(*problem);
   return memory;
 }

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "tools/serve/handlers/client_place.h"
 #include "tools/serve/handlers/request_space.h"
 #include "tools/serve/ranks/generation.h"
 #include "tools/serve/words/value_names.h"
@@ -27,9 +28,9 @@ std::string read_parameter(const std::string& key, const std::string& value, Mul
     if (value.empty()) return key + " must be the id of a vector, as POST /v1/vectors gives it";
     (key == "x" ? query.x : query.y) = value;
   } else if (key == "x_at" || key == "y_at") {
-    const auto bytes = parse_whole(value);
-    if (!bytes || *bytes < 0) return key + " must be a whole number from 0 on: bytes from the start of the memory";
-    (key == "x_at" ? query.x_at : query.y_at) = static_cast<std::uint64_t>(*bytes);
+    const auto place = parse_place(value);
+    if (!place) return key + " must be a whole number from 0 on: bytes from the start of the memory";
+    (key == "x_at" ? query.x_at : query.y_at) = place;
   } else if (key == "priority") {
     query.priority = parse_priority(value);
     if (!query.priority) return "priority must be high, normal or low";
@@ -141,13 +142,8 @@ std::optional<Problem> check_places(const MultiplyQuery& query, const MultiplySh
                                     std::uint64_t memory_bytes) {
   const auto columns = static_cast<std::uint64_t>(shape.columns);
   const std::uint64_t x_bytes = columns * shape.x_bytes, y_bytes = columns * shape.y_bytes;
-  const auto check = [&](const char* key, std::uint64_t at, std::uint64_t bytes) -> std::optional<Problem> {
-    if (at % entry != 0)
-      return make_problem(422, "misaligned", fmt::format("{} must be a multiple of {}, the bytes of a value", key, entry));
-    if (bytes <= memory_bytes && at <= memory_bytes - bytes) return std::nullopt;
-    return make_problem(422, "outside_memory",
-                        fmt::format("{} bytes from {}={} on are not inside the {} bytes of this connection's memory", bytes,
-                                    key, at, memory_bytes));
+  const auto check = [&](const char* key, std::uint64_t at, std::uint64_t bytes) {
+    return check_place(key, at, bytes, entry, memory_bytes);
   };
   if (query.x_at)
     if (auto problem = check("x_at", *query.x_at, x_bytes)) return problem;

@@ -23,7 +23,10 @@ void SliceLength::observe(std::int64_t pauses, double seconds) {
 JobRun::JobRun(std::uint64_t number, std::uint64_t matrix_id, std::uint64_t mass_id, std::int64_t width,
                std::vector<std::shared_ptr<RankJob>> jobs, Actions actions)
     : number_(number), matrix_id_(matrix_id), mass_id_(mass_id), width_(width), actions_(std::move(actions)) {
-  for (auto& job : jobs) parts_.push_back({job, job->b, job->x, 0});
+  has_guess_ = jobs.front()->guess_place().has_value();
+  for (auto& job : jobs)
+    parts_.push_back({job, job->b, job->x, job->memory, job->b_place().value_or(service::Place()),
+                      job->guess_place().value_or(service::Place()), 0});
 }
 
 const Client& JobRun::next_client() {
@@ -40,7 +43,7 @@ bool JobRun::has_others(const RankJob& job) const {
 }
 
 void JobRun::begin(const std::vector<std::uint64_t>& vectors) {
-  kept_ = now();
+  began_ = kept_ = now();
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     Part& part = parts_[i];
     part.vector = vectors[i];
@@ -50,14 +53,8 @@ void JobRun::begin(const std::vector<std::uint64_t>& vectors) {
 }
 
 service::Begin JobRun::begin_command() const {
-  service::Begin begin{number_, first().kind, matrix_id_, mass_id_, width_, first().settings, first().has_b, false, {}};
-  begin.has_guess = first().has_guess;
-  for (const Part& part : parts_) {
-    service::JobPart one{part.vector, part.job->columns, {}, {}};
-    if (part.b) one.b.offset = part.b->offset();
-    if (part.x) one.guess.offset = part.x->offset();
-    begin.parts.push_back(one);
-  }
+  service::Begin begin{number_, first().kind, matrix_id_, mass_id_, width_, first().settings, first().has_b, has_guess_, {}};
+  for (const Part& part : parts_) begin.parts.push_back({part.vector, part.job->columns, part.b_place, part.guess_place});
   return begin;
 }
 
@@ -111,6 +108,7 @@ void JobRun::take_begun(const std::vector<service::Answer>& answers) {
 void JobRun::take_progress(const std::vector<service::Answer>& answers) {
   const auto& progress = std::get<service::Progress>(answers.front().what);
   length_.observe(progress.pauses, progress.seconds);
+  if (progress.pauses > 0) iterations_ += progress.pauses, iterating_ += progress.seconds;
   if (progress.is_set_up && (!is_set_up_ || progress.ended)) {
     solver_bytes.clear();
     for (const service::Answer& answer : answers)

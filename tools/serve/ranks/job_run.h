@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tools/serve/ranks/dispatcher.h"
@@ -46,6 +47,14 @@ class JobRun final : public LongWork, public std::enable_shared_from_this<JobRun
   std::uint64_t matrix_id() const { return matrix_id_; }
   std::uint64_t mass_id() const { return mass_id_; }
   const RankJob& first() const { return *parts_.front().job; }
+  std::size_t jobs() const { return parts_.size(); }
+  /// What one run at a time may use: matrix, kind and settings.
+  using Solver = std::tuple<std::uint64_t, std::string, std::string>;
+  Solver solver() const { return {matrix_id_, first().kind, first().settings}; }
+  /// Since it began.
+  double seconds() const { return now() - began_; }
+  /// Of an iteration; 0: there was none.
+  double seconds_of_iteration() const { return iterations_ > 0 ? iterating_ / static_cast<double>(iterations_) : 0; }
   /// Who is charged for the next slice: one after the other.
   const Client& next_client();
   /// True if the ranks are at another job, too, that somebody wants.
@@ -65,7 +74,10 @@ class JobRun final : public LongWork, public std::enable_shared_from_this<JobRun
  private:
   struct Part {
     std::shared_ptr<RankJob> job;
-    std::shared_ptr<ArenaSpace::Lease> b, x;  ///< the ranks use them even if the job has ended
+    // The ranks use these even if the job has ended.
+    std::shared_ptr<ArenaSpace::Lease> b, x;
+    std::shared_ptr<ClientMemory> memory;
+    service::Place b_place, guess_place;
     std::uint64_t vector = 0;
   };
   service::Begin begin_command() const;
@@ -79,7 +91,9 @@ class JobRun final : public LongWork, public std::enable_shared_from_this<JobRun
   std::vector<Part> parts_;
   Actions actions_;
   std::size_t charged_ = 0;  ///< slices so far
-  bool has_begun_ = false, is_set_up_ = false, has_left_ = false;
+  bool has_guess_ = false, has_begun_ = false, is_set_up_ = false, has_left_ = false;
+  double began_ = 0, iterating_ = 0;  ///< seconds
+  std::int64_t iterations_ = 0;
   double kept_ = 0;     ///< when x was kept last
   bool keeps_ = false;  ///< the slice that is under way writes it
   SliceLength length_;

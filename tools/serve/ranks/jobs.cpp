@@ -39,7 +39,7 @@ std::optional<Problem> why_never(const RankJob& job, const std::string& name, co
 
 }  // namespace
 
-Jobs::Jobs(EventLoop& loop, Service& service) : loop_(loop), service_(service), later_(loop) {
+Jobs::Jobs(EventLoop& loop, Service& service) : loop_(loop), service_(service), later_(loop), gathered_(loop) {
   service_.is_wanted = [this](const std::string& matrix) { return is_wanted(matrix); };
 }
 
@@ -137,14 +137,67 @@ std::vector<std::shared_ptr<RankJob>> Jobs::merged_with(const std::shared_ptr<Ra
   return all;
 }
 
+void Jobs::note_pace(const JobRun& run) {
+  constexpr std::size_t kMostPaces = 256;
+  constexpr int kTryAgain = 50;  // runs after which an old observation is forgotten
+  const double seconds = run.seconds_of_iteration();
+  if (!service_.merges() || run.first().alone || run.first().columns != 1 || seconds == 0) return;
+  if (paces_.size() >= kMostPaces && !paces_.contains(run.solver())) paces_.clear();
+  Pace& pace = paces_[run.solver()];
+  double& known = run.jobs() > 1 ? pace.merged : pace.alone;
+  known = known == 0 ? seconds : (known + seconds) / 2;
+  pace.runs = run.jobs() > 1 ? 0 : pace.runs + 1;
+  if (pace.runs > kTryAgain) pace.merged = 0;
+}
+
+/// True if so many merged jobs take less time than one after the other, or nobody knows.
+bool Jobs::pays(const JobRun::Solver& solver, std::size_t jobs) const {
+  const auto found = paces_.find(solver);
+  if (jobs < 2 || found == paces_.end() || found->second.merged == 0 || found->second.alone == 0) return true;
+  return found->second.merged < static_cast<double>(jobs) * found->second.alone;
+}
+
+/// Clients that have just got their x may ask at once for the next one, and those that wait already would go without them.
+void Jobs::gather_after(const JobRun& run) {
+  constexpr double kShare = 0.05, kMostSeconds = 0.01;
+  std::size_t wanted = run.jobs();
+  for (const auto& [number, job] : jobs_)
+    if (job->is_due() && job->may_merge_with(run.first())) ++wanted;
+  if (!service_.merges() || run.first().alone || wanted < 2 || !pays(run.solver(), std::min(wanted, kMostMerged))) return;
+  const double seconds = std::min(kShare * run.seconds(), kMostSeconds);
+  gatherings_[run.solver()] = {now() + seconds, std::min(wanted, kMostMerged)};
+}
+
+bool Jobs::waits_for_more(const JobRun::Solver& solver, std::size_t jobs) {
+  std::erase_if(gatherings_, [](const auto& one) { return one.second.until <= now(); });
+  const auto found = gatherings_.find(solver);
+  if (found == gatherings_.end()) return false;
+  if (jobs >= found->second.jobs) {
+    gatherings_.erase(found);
+    return false;
+  }
+  double first = found->second.until;
+  for (const auto& [other, gathering] : gatherings_) first = std::min(first, gathering.until);
+  gathered_.start(std::max(0.0, first - now()), [this] { start_next(); });
+  return true;
+}
+
 /// False if it must wait, or has failed.
 bool Jobs::start(const std::shared_ptr<RankJob>& job) {
   Matrix* const matrix = usable(*job, job->matrix);
   Matrix* const mass = matrix == nullptr || job->mass.empty() ? nullptr : usable(*job, job->mass);
   if (matrix == nullptr || (mass == nullptr && !job->mass.empty())) return false;
+  if (job->memory && job->memory->lost) {
+    job->fail(make_problem(410, "memory_lost", "the new ranks could not map the memory in which b is"));
+    return false;
+  }
+  const JobRun::Solver solver{matrix->id, job->kind, job->settings};
   for (const auto& [number, run] : runs_)
-    if (run->matrix_id() == matrix->id && run->first().shares_solver_with(*job)) return false;
-  const auto jobs = merged_with(job);
+    if (run->solver() == solver) return false;
+  auto jobs = merged_with(job);
+  const bool always = std::any_of(jobs.begin(), jobs.end(), [](const auto& one) { return one->always_merges; });
+  if (!always && !pays(solver, jobs.size())) jobs.resize(1);
+  if (!job->alone && waits_for_more(solver, jobs.size())) return false;
   std::vector<std::uint64_t> vectors;
   try {
     for (std::size_t i = 0; i < jobs.size(); ++i) vectors.push_back(service_.numbers().next());
@@ -184,6 +237,8 @@ void Jobs::left_ranks(const JobRun& run) {
   if (matrix != nullptr) --matrix->jobs;
   if (matrix != nullptr && !run.solver_bytes.empty()) matrix->solver_bytes = run.solver_bytes;
   if (Matrix* mass = service_.dispatcher().matrix(run.mass_id())) --mass->jobs;
+  note_pace(run);
+  gather_after(run);
   std::erase_if(runs_, [&](const auto& one) { return one.second.get() == &run; });
   loop_.post([this] { start_next(); });  // not here: the dispatcher may be at work
 }
@@ -200,7 +255,7 @@ void Jobs::changed(RankJob& job) {
   told = now();
   if (job.ended()) {
     told_.erase(job.id);
-    job.b.reset(), job.x.reset();
+    job.b.reset(), job.x.reset(), job.memory.reset();
     if (job.has_result) {
       if (job.rights->is_revoked()) service_.drop_vector(job.result.number, nullptr);
       else service_.vectors().add(job.result);

@@ -47,6 +47,10 @@ class Jobs {
   /// The matrix of this name that a job may use now; nothing: it must wait, or has failed.
   Matrix* usable(RankJob& job, const std::string& name);
   std::vector<std::shared_ptr<RankJob>> merged_with(const std::shared_ptr<RankJob>& job) const;
+  void note_pace(const JobRun& run);
+  bool pays(const JobRun::Solver& solver, std::size_t jobs) const;
+  void gather_after(const JobRun& run);
+  bool waits_for_more(const JobRun::Solver& solver, std::size_t jobs);
   void slice(JobRun& run);
   void left_ranks(const JobRun& run);
   void changed(RankJob& job);
@@ -59,8 +63,20 @@ class Jobs {
   std::map<std::string, std::uint64_t> last_starts_;        ///< of each client: numbers of runs
   std::map<std::uint64_t, std::shared_ptr<JobRun>> runs_;   ///< that the ranks are at, by number
   std::uint64_t last_job_ = 0, last_run_ = 0;
+  /// Until when the next run of a solver waits for more jobs to merge, and for how many.
+  struct Gathering {
+    double until = 0;
+    std::size_t jobs = 0;
+  };
+  std::map<JobRun::Solver, Gathering> gatherings_;
+  /// Seconds of an iteration with one column and with those of merged jobs, as observed; 0: not known.
+  struct Pace {
+    double alone = 0, merged = 0;
+    int runs = 0;  ///< since jobs were merged
+  };
+  std::map<JobRun::Solver, Pace> paces_;
   std::map<std::string, double> told_;  ///< when the progress of a job was told last, by id
-  Alarm later_;
+  Alarm later_, gathered_;
 };
 
 }  // namespace shardmat::serve

@@ -28,9 +28,19 @@ void ResidualHistory::end_at(std::int64_t iteration) {
   std::erase_if(all_, [&](const Entry& one) { return one.iteration > iteration; });
 }
 
+std::optional<service::Place> RankJob::b_place() const {
+  if (b_at) return service::Place{0, *b_at, memory->number()};
+  return b ? std::optional(service::Place{0, b->offset(), 0}) : std::nullopt;
+}
+
+std::optional<service::Place> RankJob::guess_place() const {
+  if (has_guess && x) return service::Place{0, x->offset(), 0};
+  return x0_at ? std::optional(service::Place{0, *x0_at, memory->number()}) : std::nullopt;
+}
+
 bool RankJob::may_merge_with(const RankJob& other) const {
   return !alone && !other.alone && shares_solver_with(other) && type == other.type && columns == 1 && other.columns == 1 &&
-         has_guess == other.has_guess && priority == other.priority;
+         guess_place().has_value() == other.guess_place().has_value() && priority == other.priority;
 }
 
 void RankJob::arrive() {

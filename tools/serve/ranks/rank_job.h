@@ -64,10 +64,13 @@ class RankJob : public std::enable_shared_from_this<RankJob> {
   std::shared_ptr<const Rights> rights;
   Client client;
   Priority priority = Priority::normal;
-  bool has_b = false;                       ///< B and X are in the arena, or in a client's memory
-  bool alone = true;                        ///< the ranks are at no other job in the same iterations
-  std::shared_ptr<ArenaSpace::Lease> b, x;  ///< where its numbers are; x: the first guess, then the last kept iterate
-  bool has_guess = false;                   ///< x holds something to begin from
+  bool has_b = false;                        ///< B and X are in the arena, or in a client's memory
+  bool alone = true;                         ///< the ranks are at no other job in the same iterations
+  bool always_merges = false;                ///< with others that wait, even if the ranks take longer then
+  std::shared_ptr<ArenaSpace::Lease> b, x;   ///< where its numbers are; x: the first guess, then the last kept iterate
+  bool has_guess = false;                    ///< x holds something to begin from
+  std::shared_ptr<ClientMemory> memory;      ///< in which b and the first guess are if they have a place there
+  std::optional<std::uint64_t> b_at, x0_at;  ///< in bytes
 
   // Where it is.
   int inputs = 0;  ///< vectors that are still to be read
@@ -96,6 +99,9 @@ class RankJob : public std::enable_shared_from_this<RankJob> {
   int restarts() const { return restarts_; }
   double queued_seconds() const { return (began_ > 0 ? began_ : ended_ > 0 ? ended_ : now()) - arrived_; }
   double running_seconds() const { return began_ > 0 ? (ended_ > 0 ? ended_ : now()) - began_ : 0; }
+  /// Of the first columns of b and of what x begins with; nothing: there is none.
+  std::optional<service::Place> b_place() const;
+  std::optional<service::Place> guess_place() const;
   std::uint64_t bytes() const { return rows * static_cast<std::uint64_t>(columns) * size_of(type); }
   /// One job of these works at the matrix after the other, or they are merged.
   bool shares_solver_with(const RankJob& other) const {
