@@ -212,6 +212,29 @@ HostVector<double> ValueMap::read(const Storage& storage, Stream& stream) const 
   return values;
 }
 
+HostVector<std::int64_t> ValueMap::places(Stream& stream) const {
+  require_host_memory(8 * entries_, "the places of the values of a stored matrix");
+  HostVector<std::int64_t> places(static_cast<std::size_t>(entries_));
+  std::fill(places.begin(), places.end(), std::int64_t{-1});
+  std::int64_t before = 0;
+  for (const Array& array : arrays_) {
+    values::dispatch_source(wide_, [&](auto source) {
+      using Source = typename decltype(source)::type;
+      HostVector<Source> sources(array.sources.bytes() / sizeof(Source));
+      copy_to_host(sources.data(), array.sources.data(), array.sources.bytes(), stream);
+      parallel_ranges(array.places, kAtLeast, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::uint64_t entry =
+              sources.empty() ? static_cast<std::uint64_t>(i) + 1 : sources[static_cast<std::size_t>(i)];
+          if (entry != 0) places[entry - 1] = before + i;
+        }
+      });
+    });
+    before += array.places;
+  }
+  return places;
+}
+
 std::int64_t ValueMap::bytes() const {
   std::int64_t bytes = 0;
   for (const Array& array : arrays_) bytes += static_cast<std::int64_t>(array.sources.bytes());

@@ -50,6 +50,10 @@ class ValueMap {
   /// Waits for the stream. Takes host memory for the result and for the largest value array with its sources.
   HostVector<double> read(const Storage& storage, Stream& stream) const;
 
+  /// The place of each of the caller's entries, counted through all value arrays, one after another; -1 for an entry that
+  /// has none. Waits for the stream. REQUIRES: each entry has one place at most.
+  HostVector<std::int64_t> places(Stream& stream) const;
+
   /// Number of values that update() needs: the largest position + 1.
   std::int64_t entries() const { return entries_; }
   /// Bytes of device memory that the map holds. An array where place i takes entry i, as in CSR, needs none.
