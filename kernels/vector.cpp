@@ -56,6 +56,11 @@ void gather_entries(std::size_t entry_bytes, std::int64_t n, const std::int32_t*
   backend_of(stream).gather(entry_bytes, n, places, from, to, stream);
 }
 
+void add_entries(ValueType type, std::int64_t n, std::int64_t columns, const std::int32_t* places, const void* from,
+                 void* to, DenseStrides to_strides, Stream& stream) {
+  backend_of(stream).add_entries(type, n, columns, places, from, to, to_strides, stream);
+}
+
 void copy_rows(std::size_t row_bytes, std::int64_t n, const void* from, std::size_t from_apart, void* to,
                std::size_t to_apart, Stream& stream) {
   backend_of(stream).copy_rows(row_bytes, n, from, from_apart, to, to_apart, stream);

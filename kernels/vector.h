@@ -11,6 +11,8 @@
 
 namespace shardmat {
 
+struct DenseStrides;
+
 /// Dot products of vectors with f64 accumulation in a fixed order, so results are bit-identical from run to run.
 class DotProducts {
  public:
@@ -55,6 +57,11 @@ void square_roots(std::int64_t n, double* values, Stream& stream);
 /// to[i] = from[places[i]] for n entries of `entry_bytes` bytes, in stream order.
 void gather_entries(std::size_t entry_bytes, std::int64_t n, const std::int32_t* places, const void* from, void* to,
                     Stream& stream);
+
+/// to[places[i]·to_strides.row + j·to_strides.column] += from[i·columns + j] for n entries of `columns` values, in stream
+/// order. Without places, entry i goes to place i. REQUIRES: all places differ; f64 or f32.
+void add_entries(ValueType type, std::int64_t n, std::int64_t columns, const std::int32_t* places, const void* from,
+                 void* to, DenseStrides to_strides, Stream& stream);
 
 /// Copies n rows of `row_bytes` bytes between two matrices, in stream order. The rows of `from` begin `from_apart` bytes
 /// apart, those of `to` begin `to_apart` bytes apart. All three are multiples of the size of a value.

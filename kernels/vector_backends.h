@@ -5,6 +5,7 @@
 
 #include "kernels/base/device.h"
 #include "kernels/base/types.h"
+#include "kernels/spmm_plan.h"
 #include "kernels/vector.h"
 
 namespace shardmat {
@@ -36,6 +37,8 @@ struct VectorBackend {
   void (*normalise)(ValueType type, std::int64_t n, const void* y, const double* norm_squared, void* x, Stream& stream);
   void (*gather)(std::size_t entry_bytes, std::int64_t n, const std::int32_t* places, const void* from, void* to,
                  Stream& stream);
+  void (*add_entries)(ValueType type, std::int64_t n, std::int64_t columns, const std::int32_t* places, const void* from,
+                      void* to, DenseStrides to_strides, Stream& stream);
   void (*copy_rows)(std::size_t row_bytes, std::int64_t n, const void* from, std::size_t from_apart, void* to,
                     std::size_t to_apart, Stream& stream);
   void (*transpose)(std::size_t entry_bytes, const Transposition& entries, Stream& stream);

@@ -32,6 +32,7 @@
 #include "runtime/matrix/load_part.h"           // rows from a file or generator
 #include "runtime/matrix/own_rows.h"            // rows or triplets of the program
 #include "runtime/matrix/product.h"             // Y = alpha·A·X + beta·Y
+#include "runtime/matrix/transposed_product.h"  // Y = alpha·Aᵀ·X + beta·Y, of the same rows
 #include "runtime/matrix/vector_operations.h"   // dot, norm, axpy, xpay, scale
 #include "runtime/solvers/eigen/lanczos.h"      // eigenvalues at the ends of a symmetric matrix's spectrum
 #include "runtime/solvers/eigen/pagerank.h"     // scores of a graph's vertices by random walks

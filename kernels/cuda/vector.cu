@@ -133,6 +133,17 @@ __global__ void gather(std::int64_t n, int words, const std::int32_t* __restrict
   if (i < n) to[at] = from[static_cast<std::int64_t>(places[i]) * words + (at - i * words)];
 }
 
+/// A thread adds one value.
+template <class T>
+__global__ void add_values(std::int64_t n, std::int64_t columns, const std::int32_t* __restrict__ places,
+                           const T* __restrict__ from, T* __restrict__ to, std::int64_t to_row, std::int64_t to_column) {
+  const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::int64_t i = columns == 1 ? at : at / columns;
+  if (i >= n) return;
+  const std::int64_t place = places != nullptr ? places[i] : i;
+  to[place * to_row + (at - i * columns) * to_column] += from[at];
+}
+
 /// Rows of `words` words; blockDim.x threads take a row.
 template <class Word>
 __global__ void copy_words(std::int64_t n, int words, const Word* __restrict__ from, std::int64_t from_apart,
@@ -264,6 +275,15 @@ void gather_cuda(std::size_t entry_bytes, std::int64_t n, const std::int32_t* pl
   });
 }
 
+void add_entries_cuda(ValueType type, std::int64_t n, std::int64_t columns, const std::int32_t* places, const void* from,
+                      void* to, DenseStrides to_strides, Stream& stream) {
+  dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    cuda::launch(add_values<T>, n * columns, kThreads, stream, n, columns, places, static_cast<const T*>(from),
+                 static_cast<T*>(to), to_strides.row, to_strides.column);
+  });
+}
+
 void copy_rows_cuda(std::size_t row_bytes, std::int64_t n, const void* from, std::size_t from_apart, void* to,
                     std::size_t to_apart, Stream& stream) {
   with_word(
@@ -314,7 +334,8 @@ void transpose_cuda(std::size_t entry_bytes, const Transposition& entries, Strea
 
 }  // namespace
 
-const VectorBackend cuda_vector_backend{dots,           fill_cuda,   column_dots_cuda, combine_cuda,   square_roots_cuda,
-                                        normalise_cuda, gather_cuda, copy_rows_cuda,   transpose_cuda, scale_lines_cuda};
+const VectorBackend cuda_vector_backend{
+    dots,        fill_cuda,        column_dots_cuda, combine_cuda,   square_roots_cuda, normalise_cuda,
+    gather_cuda, add_entries_cuda, copy_rows_cuda,   transpose_cuda, scale_lines_cuda};
 
 }  // namespace shardmat

@@ -130,6 +130,20 @@ void gather_host(std::size_t entry_bytes, std::int64_t n, const std::int32_t* pl
   });
 }
 
+void add_entries_host(ValueType type, std::int64_t n, std::int64_t columns, const std::int32_t* places, const void* from,
+                      void* to, DenseStrides to_strides, Stream&) {
+  dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    parallel_ranges(n, grain_of(n, n * columns), [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) {
+        T* const entry = static_cast<T*>(to) + (places != nullptr ? places[i] : i) * to_strides.row;
+        for (std::int64_t j = 0; j < columns; ++j)
+          entry[j * to_strides.column] += static_cast<const T*>(from)[i * columns + j];
+      }
+    });
+  });
+}
+
 void copy_rows_host(std::size_t row_bytes, std::int64_t n, const void* from, std::size_t from_apart, void* to,
                     std::size_t to_apart, Stream&) {
   parallel_ranges(n, 1 << 14, [&](std::int64_t first, std::int64_t last) {
@@ -172,7 +186,8 @@ void transpose_host(std::size_t entry_bytes, const Transposition& entries, Strea
 
 }  // namespace
 
-const VectorBackend host_vector_backend{dots,           fill_host,   column_dots_host, combine_host,   square_roots_host,
-                                        normalise_host, gather_host, copy_rows_host,   transpose_host, scale_lines_host};
+const VectorBackend host_vector_backend{
+    dots,        fill_host,        column_dots_host, combine_host,   square_roots_host, normalise_host,
+    gather_host, add_entries_host, copy_rows_host,   transpose_host, scale_lines_host};
 
 }  // namespace shardmat

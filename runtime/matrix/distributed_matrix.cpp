@@ -1,5 +1,7 @@
 #include "runtime/matrix/distributed_matrix.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -10,6 +12,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/timer.h"
 #include "kernels/choose/registry.h"
+#include "kernels/spmm_plan.h"
 #include "runtime/context/context_scope.h"
 #include "runtime/matrix/boundary_rows.h"
 #include "runtime/matrix/make_symmetric.h"
@@ -19,6 +22,7 @@
 #include "runtime/matrix/product_planner.h"
 #include "runtime/matrix/put_on_maps.h"
 #include "runtime/matrix/reorder_rows.h"
+#include "runtime/matrix/transposed_product.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/source/matrix_source.h"
 
@@ -177,6 +181,32 @@ std::unique_ptr<Product> DistributedMatrix::product(const ProductOptions& option
   return product;
 }
 
+std::unique_ptr<TransposedProduct> DistributedMatrix::transposed_product(std::int64_t columns) {
+  const ContextScope scope(context_);
+  const Timer timer;
+  const auto columns_of_ranks = context_.communicator().all_gather(columns);
+  context_.communicator().run_agreed([&] {
+    require_same_columns(columns_of_ranks);
+    require_count(columns);
+    if (is_half(options_.type))
+      throw Error(ErrorKind::usage,
+                  fmt::format("a matrix in {} has no transposed product; store it in f64 or f32", name(options_.type)));
+  });
+  const bool symmetric = options_.plan.storage == StoredEntries::half;
+  std::unique_ptr<Product> product;
+  if (symmetric || !rows_->stored()) {
+    ProductOptions options;
+    options.columns = symmetric ? columns : options_.right_hand_sides;
+    if (!rows_->stored()) options.column_block = options_.column_block;
+    product = planner_->product(*this, options);
+  }
+  auto made = symmetric ? std::make_unique<TransposedProduct>(*this, std::move(product))
+                        : plan_transposed_product(*this, *rows_, map_, columns);
+  if (options_.host_rows == HostRows::drop) drop_host_rows();
+  part_.times.plan += timer.seconds();
+  return made;
+}
+
 void DistributedMatrix::update_values(const ConstDense& values, Stream& stream) {
   const ContextScope scope(context_);
   values_->update(values, stream);
@@ -204,6 +234,7 @@ DiagonalBlocks DistributedMatrix::block_diagonal(std::int64_t size, Stream& stre
 std::int64_t DistributedMatrix::local_nnz() const { return rows_->nnz(); }
 std::int64_t DistributedMatrix::device_bytes() const { return rows_->device_bytes(); }
 std::int64_t DistributedMatrix::map_bytes() const { return rows_->map_bytes(); }
+std::int64_t DistributedMatrix::transpose_bytes() const { return rows_->transpose_bytes(); }
 std::int64_t DistributedMatrix::host_bytes() const { return rows_->host_bytes(); }
 bool DistributedMatrix::has_host_rows() const { return rows_->on_host(); }
 CsrView DistributedMatrix::host_rows(Stream& stream) { return rows_->on_host_now(stream); }

@@ -26,6 +26,7 @@ class MatrixValues;
 class NodeFacts;
 class Product;
 class ProductPlanner;
+class TransposedProduct;
 
 /// Dense blocks around the diagonal, in device memory.
 struct DiagonalBlocks {
@@ -84,6 +85,13 @@ class DistributedMatrix {
   std::unique_ptr<Product> product(std::int64_t columns = 1);
   std::unique_ptr<Product> product(const ProductOptions& options);
 
+  /// A product with Aᵀ, of the rows that are stored once: X lies as y_rows() says, Y as x_rows(). On the host, formats csr,
+  /// bcsr and packed are read as they lie. On a GPU, and for other formats, this makes a map of the columns, of 8 bytes a
+  /// nonzero and 8 a column, which all such products share; it is made from the host rows. If no product was made before,
+  /// this stores the rows as product() does. Collective; the same error on all ranks. Throws Error(usage) for a matrix in
+  /// f16 or bf16, and if the map is needed and the host rows were dropped.
+  std::unique_ptr<TransposedProduct> transposed_product(std::int64_t columns = 1);
+
   /// New values on the same pattern. Every format, the diagonals and all products use them from the next product in stream
   /// order on. `values`: one column of f64 or f32 for this rank's nonzeros, in the order in which the rows were given, with
   /// rows in the order of the source. Of triplets: the values of the same triplets in the same order (own_rows.h). They lie
@@ -133,10 +141,12 @@ class DistributedMatrix {
   /// True if no rank has only some rows of a node.
   bool nodes_are_whole() const { return part_.nodes_are_whole; }
 
-  /// Device memory of the stored rows in all formats, map_bytes() included.
+  /// Device memory of the stored rows in all formats, map_bytes() and transpose_bytes() included.
   std::int64_t device_bytes() const;
   /// Device memory of the maps that update_values() needs.
   std::int64_t map_bytes() const;
+  /// Device memory of the maps that transposed_product() needs.
+  std::int64_t transpose_bytes() const;
   /// Host memory of the rows that are kept to store further formats. On the host, a matrix in format csr that takes no new
   /// values shares their columns and values.
   std::int64_t host_bytes() const;

@@ -68,6 +68,14 @@ std::vector<RowPlan> MatrixRows::plan(RowPlanRequest request, bool may_split, st
   return plans;
 }
 
+std::vector<RowTransposePlan> MatrixRows::transpose_plans(const TransposeShape& shape, Stream& stream) {
+  std::vector<RowTransposePlan> plans;
+  for (StoredRows& block : blocks_)
+    plans.push_back({block.first_row(), block.transpose_plan(
+                                            shape, [&] { refresh(stream); }, stream)});
+  return plans;
+}
+
 void MatrixRows::undo_first(bool none_before) {
   if (std::any_of(blocks_.begin(), blocks_.end(), [](const StoredRows& block) { return block.released(); })) csr_.clear();
   if (none_before) blocks_.clear();
@@ -149,6 +157,12 @@ std::int64_t MatrixRows::device_bytes() const {
 std::int64_t MatrixRows::map_bytes() const {
   std::int64_t bytes = 0;
   for (const StoredRows& block : blocks_) bytes += block.map_bytes();
+  return bytes;
+}
+
+std::int64_t MatrixRows::transpose_bytes() const {
+  std::int64_t bytes = 0;
+  for (const StoredRows& block : blocks_) bytes += block.transpose_bytes();
   return bytes;
 }
 

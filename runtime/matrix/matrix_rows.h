@@ -13,6 +13,7 @@
 #include "runtime/context/context.h"
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/matrix/stored_rows.h"
+#include "runtime/matrix/transposed_product.h"
 
 namespace shardmat {
 
@@ -46,6 +47,8 @@ class MatrixRows {
   /// `may_split`: the last `boundary` rows in the second one. If it throws, undo_first() follows on all ranks.
   std::vector<RowPlan> plan(RowPlanRequest request, bool may_split, std::int64_t boundary);
   void undo_first(bool none_before);
+  /// Plans of transposed products for all rows on the formats at hand. Waits. REQUIRES: stored().
+  std::vector<RowTransposePlan> transpose_plans(const TransposeShape& shape, Stream& stream);
 
   /// New values, f64 or f32 in device memory, in stream order: into every format. Into host memory, too, which waits, before
   /// a product was planned, and if on_host_now() read the values of the last update. `on_host`: the same values in host
@@ -54,6 +57,7 @@ class MatrixRows {
 
   std::int64_t device_bytes() const;
   std::int64_t map_bytes() const;
+  std::int64_t transpose_bytes() const;
   std::int64_t host_bytes() const { return csr_.bytes(); }
 
  private:

@@ -11,6 +11,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/choose/stored_plans.h"
+#include "kernels/choose/transpose_list.h"
 #include "kernels/conversion.h"
 
 namespace shardmat {
@@ -93,6 +94,27 @@ RowPlan StoredRows::plan(const RowPlanRequest& request, Stream& stream) {
   return plan;
 }
 
+std::unique_ptr<TransposePlan> StoredRows::transpose_plan(const TransposeShape& shape,
+                                                          const std::function<void()>& before_reading, Stream& stream) {
+  const auto as_stored =
+      std::find_if(storages_.begin(), storages_.end(), [](const auto& storage) { return transposes_as_stored(*storage); });
+  if (as_stored != storages_.end()) return make_transpose_plan(*as_stored, shape);
+  const std::shared_ptr<Storage>& storage = storages_.front();
+  if (columns_ == nullptr) {
+    if (!host_rows_)
+      throw Error(ErrorKind::usage,
+                  fmt::format("a transposed product of a matrix in format {} needs a map of its columns, which is made from "
+                              "the host rows, and these were dropped; keep them, or make a transposed product before",
+                              storage->format));
+    before_reading();
+    CsrView rows = *host_rows_;
+    rows.owner = nullptr, rows.release = nullptr;  // nothing is shared with arrays whose values the map replaces
+    ConversionInput input(rows, type_, stream);
+    columns_ = std::make_shared<const ColumnEntries>(*storage, input);
+  }
+  return make_transpose_plan(storage, columns_, shape);
+}
+
 /// With a map for new values, if there may be any.
 void StoredRows::keep(const std::shared_ptr<Storage>& storage, Stream& stream) {
   if (!value_starts_.empty()) {
@@ -125,7 +147,7 @@ void StoredRows::read_values(std::span<double> values, Stream& stream) const {
 std::int64_t StoredRows::device_bytes() const {
   std::int64_t bytes = 0;
   for (const auto& storage : storages_) bytes += storage->bytes;
-  return bytes + map_bytes();
+  return bytes + map_bytes() + transpose_bytes();
 }
 
 std::int64_t StoredRows::map_bytes() const {

@@ -8,11 +8,13 @@
 #include <span>
 #include <vector>
 
+#include "kernels/choose/column_entries.h"
 #include "kernels/choose/value_map.h"
 #include "kernels/matrix/csr.h"
 #include "kernels/matrix/row_release.h"
 #include "kernels/matrix/statistics.h"
 #include "kernels/plan.h"
+#include "kernels/transpose_plan.h"
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/matrix/plan_cache.h"
 #include "runtime/matrix/row_plan.h"
@@ -50,6 +52,11 @@ class StoredRows {
   /// plans use the stored formats (see Conversion). Throws as these two, and Error(usage) if a new format is needed and the
   /// host rows were dropped.
   RowPlan plan(const RowPlanRequest& request, Stream& stream);
+  /// A transposed product of the stored rows, preferably on a format that can do it as it lies; else with a map of the
+  /// columns, which the first call makes. `before_reading` is called before that reads the host rows. REQUIRES: a plan was
+  /// made. Throws Error(usage) if the map is needed and the host rows were dropped, Error(resources).
+  std::unique_ptr<TransposePlan> transpose_plan(const TransposeShape& shape, const std::function<void()>& before_reading,
+                                                Stream& stream);
   /// Stores new values in every format, in stream order. `values` is f64 or f32 in device memory. REQUIRES: value_starts was
   /// given; `values` has the values of all rows of the rank, all in the type's range.
   void update_values(const void* values, std::int64_t count, ValueType values_type, Stream& stream);
@@ -58,10 +65,12 @@ class StoredRows {
   /// After this call no further format can be stored.
   void drop_host_rows() { host_rows_.reset(); }
 
-  /// Device memory of all formats, map_bytes() included.
+  /// Device memory of all formats, map_bytes() and transpose_bytes() included.
   std::int64_t device_bytes() const;
   /// Device memory of the maps for new values.
   std::int64_t map_bytes() const;
+  /// Device memory of the map of the columns.
+  std::int64_t transpose_bytes() const { return columns_ != nullptr ? columns_->bytes() : 0; }
 
  private:
   std::optional<RowPlan> plan_on_stored(const RowPlanRequest& request, Stream& stream) const;
@@ -75,7 +84,8 @@ class StoredRows {
   std::unique_ptr<RowRelease> release_;  ///< of host_rows_; null: they stay
   std::span<const std::int64_t> value_starts_;
   std::vector<std::shared_ptr<Storage>> storages_;
-  std::vector<ValueMap> maps_;  ///< one for each storage; none without value_starts
+  std::vector<ValueMap> maps_;                    ///< one for each storage; none without value_starts
+  std::shared_ptr<const ColumnEntries> columns_;  ///< of the first storage, for transposed products; null: not needed yet
 };
 
 }  // namespace shardmat

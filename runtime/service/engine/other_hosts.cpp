@@ -12,14 +12,14 @@ namespace {
 constexpr int kEntriesTag = 71, kColumnTag = 72, kToldTag = 73;
 /// Maps that are remembered: more are forgotten together, on all ranks alike.
 constexpr std::size_t kMostKnown = 256;
-constexpr std::int64_t kGrain = 1 << 14;
+constexpr std::int64_t kRowsAThread = 1 << 14;
 
 /// Between entries `ids` of a vector and a buffer in which they follow each other.
 void copy_entries(std::byte* vector, std::span<const std::int64_t> ids, std::byte* buffer, ValueType type, bool to_buffer) {
   dispatch(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     T *const entries = reinterpret_cast<T*>(vector), *const packed = reinterpret_cast<T*>(buffer);
-    parallel_ranges(std::ssize(ids), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_ranges(std::ssize(ids), kRowsAThread, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         T& entry = entries[ids[static_cast<std::size_t>(i)]];
         if (to_buffer) packed[i] = entry;
