@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "kernels/gather_columns.h"
+#include "kernels/choose/gather_columns.h"
 
 namespace shardmat {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/choose/gather_columns.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/gather_columns.h"
 
 namespace shardmat {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/gather_columns.h"
+#include "kernels/choose/gather_columns.h"
 #include "kernels/host/dense_columns.h"
 #include "kernels/host/even_starts.h"
 #include "kernels/host/ranges.h"

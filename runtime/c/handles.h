@@ -44,7 +44,7 @@ struct ContextState {
 struct MatrixState {
   std::shared_ptr<ContextState> context;
   std::optional<GroupMatrix> matrix;
-  std::map<std::int64_t, GroupProduct> kept;  ///< of shardmat_spmm(), by columns; goes first
+  std::map<std::int64_t, GroupProduct> kept, kept_transposed;  ///< of shardmat_spmm(), by columns; go first
 };
 
 /// The first member of each handle tells its kind: a pointer that a program cast to another kind is refused, and so is, as

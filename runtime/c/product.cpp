@@ -7,27 +7,36 @@
 namespace shardmat::c {
 namespace {
 
-int multiply_kept(shardmat_matrix* matrix, std::int64_t columns, double alpha, const void* x, double beta, void* y) {
+/// How a product is made: with the matrix or with its transpose.
+enum class Side { matrix, transpose };
+
+GroupProduct make_product(GroupMatrix& of, std::int64_t columns, Side side) {
+  if (side == Side::transpose) return of.transposed_product([&] { return columns; });
+  return of.product([&] {
+    ProductOptions options;
+    options.columns = columns;
+    return options;
+  });
+}
+
+int multiply_kept(shardmat_matrix* matrix, std::int64_t columns, double alpha, const void* x, double beta, void* y,
+                  Side side) {
   if (!is_handle(matrix)) return no_handle(matrix, "the matrix");
   MatrixState& state = *matrix->state;
   return in_context(state.context, [&] {
     GroupMatrix& of = *state.matrix;
-    auto found = state.kept.find(columns);
-    if (found == state.kept.end()) {
+    auto& kept = side == Side::matrix ? state.kept : state.kept_transposed;
+    auto found = kept.find(columns);
+    if (found == kept.end()) {
       require_same(*state.context, [&] { return std::vector<Given>{option("columns", static_cast<double>(columns))}; });
-      found = state.kept
-                  .emplace(columns, of.product([&] {
-                    ProductOptions options;
-                    options.columns = columns;
-                    return options;
-                  }))
-                  .first;
+      found = kept.emplace(columns, make_product(of, columns, side)).first;
     }
     const auto vectors = [&] {
       GroupMatrix::Vectors given;
       given.y = {y, of.own_rows(), columns, columns, DenseOrder::row_major, sum_type(of.type()), Device{}};
       given.x = given.y;
       given.x.data = x, given.x.rows = of.own_cols(), given.x.type = of.type();
+      if (side == Side::transpose) std::swap(given.x.rows, given.y.rows);
       require((x != nullptr || given.x.rows == 0) && (y != nullptr || given.y.rows == 0), "X or Y is NULL");
       return given;
     };
@@ -42,10 +51,16 @@ using namespace shardmat;
 using namespace shardmat::c;
 
 int shardmat_spmv(shardmat_matrix* matrix, double alpha, const void* x, double beta, void* y) {
-  return multiply_kept(matrix, 1, alpha, x, beta, y);
+  return multiply_kept(matrix, 1, alpha, x, beta, y, Side::matrix);
 }
 int shardmat_spmm(shardmat_matrix* matrix, int64_t columns, double alpha, const void* x, double beta, void* y) {
-  return multiply_kept(matrix, columns, alpha, x, beta, y);
+  return multiply_kept(matrix, columns, alpha, x, beta, y, Side::matrix);
+}
+int shardmat_spmv_transposed(shardmat_matrix* matrix, double alpha, const void* x, double beta, void* y) {
+  return multiply_kept(matrix, 1, alpha, x, beta, y, Side::transpose);
+}
+int shardmat_spmm_transposed(shardmat_matrix* matrix, int64_t columns, double alpha, const void* x, double beta, void* y) {
+  return multiply_kept(matrix, columns, alpha, x, beta, y, Side::transpose);
 }
 
 int shardmat_product_create(shardmat_matrix* matrix, int64_t columns, const shardmat_product_options* options,
@@ -57,10 +72,13 @@ int shardmat_product_create(shardmat_matrix* matrix, int64_t columns, const shar
     GroupMatrix& of = *matrix->state->matrix;
     require_same(*matrix->state->context, [&] {
       const shardmat_product_options chosen = read_struct(options, "shardmat_product_options");
+      require(chosen.transposed == 0 || (chosen.kernel == nullptr && chosen.exchange == nullptr),
+              "a transposed product takes neither kernel nor exchange: it reads the matrix as it is stored");
       return std::vector<Given>{option("columns", static_cast<double>(columns)), option("kernel", chosen.kernel),
-                                option("exchange", chosen.exchange)};
+                                option("exchange", chosen.exchange), option("transposed", chosen.transposed != 0)};
     });
-    GroupProduct made = of.product([&] {
+    const bool transposed = read_struct(options, "shardmat_product_options").transposed != 0;
+    GroupProduct made = transposed ? make_product(of, columns, Side::transpose) : of.product([&] {
       ProductOptions wanted;
       wanted.columns = columns;
       const shardmat_product_options chosen = read_struct(options, "shardmat_product_options");
@@ -102,7 +120,8 @@ int shardmat_product_x(shardmat_product* product, void** data) {
   if (!is_handle(product)) return no_handle(product, "the product");
   return in_context(product->matrix->context, [&] {
     require(data != nullptr, "there is nowhere to put the address");
-    const bool own_place = !product->matrix->context->context.has_feeders() && product->state.ordered->in_order();
+    const bool own_place = !product->matrix->context->context.has_feeders() && product->state.ordered != nullptr &&
+                           product->state.ordered->in_order();
     *data = own_place ? product->state.ordered->product().x().data : nullptr;
   });
 }
@@ -111,10 +130,11 @@ int shardmat_product_get_info(shardmat_product* product, shardmat_product_info* 
   if (!is_handle(product)) return no_handle(product, "the product");
   return in_context(product->matrix->context, [&] {
     const GroupProduct& of = product->state;
-    write_struct(info,
-                 {0, of.columns, of.ordered == nullptr ? 0 : of.ordered->product().device_bytes(),
-                  of.ordered == nullptr ? 0 : of.ordered->product().bytes_received(), of.kernel.c_str(), of.why.c_str(),
-                  of.exchange.c_str()},
+    std::int64_t device_bytes = 0, bytes_received = 0;
+    const auto read = [&](const auto& made) { device_bytes = made.device_bytes(), bytes_received = made.bytes_received(); };
+    if (of.ordered != nullptr) read(of.ordered->product());
+    if (of.transposed != nullptr) read(of.transposed->product());
+    write_struct(info, {0, of.columns, device_bytes, bytes_received, of.kernel.c_str(), of.why.c_str(), of.exchange.c_str()},
                  "there is no shardmat_product_info with its size set");
   });
 }

@@ -83,9 +83,10 @@ module shardmat
   end type
 
   type, bind(c) :: shardmat_product_options
-    integer(c_size_t) :: size_ = 32
+    integer(c_size_t) :: size_ = 40
     type(c_ptr) :: kernel = c_null_ptr, exchange = c_null_ptr
     integer(c_int) :: column_major_y = 0
+    integer(c_int64_t) :: transposed = 0
   end type
 
   type, bind(c) :: shardmat_product_info
@@ -394,6 +395,22 @@ module shardmat
 
     ! The same of several columns. X and Y lie row by row: x(columns, own_cols), y(columns, own_rows).
     function shardmat_spmm(matrix, columns, alpha, x, beta, y) bind(c) result(status)
+      import :: c_double, c_int, c_int64_t, c_ptr
+      type(c_ptr), value :: matrix, x, y
+      integer(c_int64_t), value :: columns
+      real(c_double), value :: alpha, beta
+      integer(c_int) :: status
+    end function
+
+    ! The same with the transpose of the matrix: x(own_rows), y(own_cols).
+    function shardmat_spmv_transposed(matrix, alpha, x, beta, y) bind(c) result(status)
+      import :: c_double, c_int, c_ptr
+      type(c_ptr), value :: matrix, x, y
+      real(c_double), value :: alpha, beta
+      integer(c_int) :: status
+    end function
+
+    function shardmat_spmm_transposed(matrix, columns, alpha, x, beta, y) bind(c) result(status)
       import :: c_double, c_int, c_int64_t, c_ptr
       type(c_ptr), value :: matrix, x, y
       integer(c_int64_t), value :: columns

@@ -229,6 +229,11 @@ int shardmat_matrix_zero_rows_columns(shardmat_matrix* matrix, const int64_t* ro
  * ranks. Returns when Y is complete. Collective. */
 int shardmat_spmv(shardmat_matrix* matrix, double alpha, const void* x, double beta, void* y);
 int shardmat_spmm(shardmat_matrix* matrix, int64_t columns, double alpha, const void* x, double beta, void* y);
+/* The same with the transpose of the matrix, from the rows that are stored once: own_rows × columns entries of X, and
+ * own_cols × columns of Y. Not of a matrix in f16 or bf16. On a GPU, and for formats other than csr, bcsr and packed, the
+ * first call makes a map of 8 bytes a nonzero from the rows in host memory. */
+int shardmat_spmv_transposed(shardmat_matrix* matrix, double alpha, const void* x, double beta, void* y);
+int shardmat_spmm_transposed(shardmat_matrix* matrix, int64_t columns, double alpha, const void* x, double beta, void* y);
 
 typedef struct shardmat_product shardmat_product;
 
@@ -237,6 +242,7 @@ typedef struct {
   const char* kernel;   /* NULL: that of the matrix, or chosen */
   const char* exchange; /* NULL: that of the matrix, or chosen */
   int column_major_y;   /* 1: takes a column-major Y, too, with a copy of Y on the device */
+  int64_t transposed;   /* 1: with the transpose (shardmat_spmm_transposed()); Y in either order, no other option */
 } shardmat_product_options;
 
 /* A product for a number of right-hand sides; any number of products may exist. Collective. `options` may be NULL. */

@@ -388,6 +388,36 @@ GroupProduct GroupMatrix::product(const std::function<ProductOptions()>& give) {
   return made;
 }
 
+GroupProduct GroupMatrix::transposed_product(const std::function<std::int64_t()>& give) {
+  GroupProduct made;
+  made.is_transposed = true;
+  const auto make = [&] {
+    made.transposed = std::make_unique<OrderedTranspose>(*matrix_, made.columns);
+    made.kernel = made.transposed->product().kernel(), made.why = "the transpose of the matrix as it is stored";
+    made.exchange = matrix_->context().communicator().size() == 1 ? "none" : "sums go to their owners";
+  };
+  if (!context_.has_feeders()) {
+    made.columns = context_.ranks().run_agreed(give);
+    make();
+    return made;
+  }
+  AnswerBytes from(context_.group().call(
+      "making a transposed product",
+      [&] {
+        made.columns = give();
+        return std::vector<Operand>{one_value(made.columns)};
+      },
+      [&](std::span<const GroupOperand> all) {
+        context_.group().owners().run_agreed([&] { require_same_columns(all[0].as<std::int64_t>()); });
+        make();
+        AnswerBytes text;
+        text.put(made.kernel), text.put(made.why), text.put(made.exchange);
+        return text.text();
+      }));
+  from.get(made.kernel), from.get(made.why), from.get(made.exchange);
+  return made;
+}
+
 void GroupMatrix::multiply(GroupProduct& with, double alpha, const ConstDense& x, double beta, const Dense& y,
                            Stream& stream, bool wait) {
   multiply(
@@ -402,22 +432,27 @@ void GroupMatrix::multiply(GroupProduct& with, double alpha, double beta, const 
                            Stream& stream, bool wait) {
   if (!context_.has_feeders()) {
     const Vectors mine = give();
+    if (with.is_transposed) return with.transposed->multiply(alpha, mine.x, beta, mine.y, stream, wait);
     return with.ordered->multiply(alpha, mine.x, beta, mine.y, stream, wait);
   }
+  const std::int64_t entries_of_x = with.is_transposed ? own_rows_ : own_cols_,
+                     entries_of_y = with.is_transposed ? own_cols_ : own_rows_;
   HandOver over(context_, stream);
   context_.group().call(
       "the product",
       [&] {
         const Vectors mine = give();
-        require_dense("X", mine.x, own_cols_, with.columns, type(), mine.x.device);
-        require_dense("Y", mine.y, own_rows_, with.columns, sum_type(type()), mine.y.device);
+        require_dense("X", mine.x, entries_of_x, with.columns, type(), mine.x.device);
+        require_dense("Y", mine.y, entries_of_y, with.columns, sum_type(type()), mine.y.device);
         over.give("X", mine.x, type());
         over.give_and_take("Y", mine.y, sum_type(type()), beta != 0);
         return over.operands();
       },
       [&](std::span<const GroupOperand> all) {
         over.gather(all);
-        with.ordered->multiply(alpha, over.whole(0), beta, over.whole(1), context_.stream(), true);
+        if (with.is_transposed)
+          with.transposed->multiply(alpha, over.whole(0), beta, over.whole(1), context_.stream(), true);
+        else with.ordered->multiply(alpha, over.whole(0), beta, over.whole(1), context_.stream(), true);
         over.give_back();
         return std::string();
       });

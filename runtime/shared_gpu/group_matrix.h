@@ -15,6 +15,7 @@
 
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/ordered_product.h"
+#include "runtime/matrix/ordered_transpose.h"
 #include "runtime/matrix/own_rows.h"
 #include "runtime/shared_gpu/group_context.h"
 
@@ -48,10 +49,12 @@ struct ZeroedRows {
   Dense b;
 };
 
-/// One product. `ordered` is null on a feeder.
+/// One product: with the matrix, or with its transpose. The one that it is not, and both on a feeder, are null.
 struct GroupProduct {
   std::int64_t columns = 1;
+  bool is_transposed = false;
   std::unique_ptr<OrderedProduct> ordered;
+  std::unique_ptr<OrderedTranspose> transposed;
   std::string kernel, why, exchange;
 };
 
@@ -96,8 +99,11 @@ class GroupMatrix {
     Dense y;
   };
   GroupProduct product(const std::function<ProductOptions()>& give);
-  /// Y = alpha·A·X + beta·Y: own_cols() × columns and own_rows() × columns, as of OrderedProduct. With feeders, returns
-  /// when Y is complete, and an error of `give` reaches all ranks; without feeders it reaches its own rank alone.
+  /// With Aᵀ. `give` returns the number of columns.
+  GroupProduct transposed_product(const std::function<std::int64_t()>& give);
+  /// Y = alpha·A·X + beta·Y: own_cols() × columns and own_rows() × columns, as of OrderedProduct; of a transposed product
+  /// the other way round, as of OrderedTranspose. With feeders, returns when Y is complete, and an error of `give` reaches
+  /// all ranks; without feeders it reaches its own rank alone.
   void multiply(GroupProduct& with, double alpha, double beta, const std::function<Vectors()>& give, Stream& stream,
                 bool wait = true);
   void multiply(GroupProduct& with, double alpha, const ConstDense& x, double beta, const Dense& y, Stream& stream,

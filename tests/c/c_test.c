@@ -129,6 +129,60 @@ static void multiplies(shardmat_context* context) {
   shardmat_product_destroy(product);
 }
 
+/* 3 on the diagonal and row + 1 to the right of it: not symmetric. New values: twice as much. */
+static void multiplies_the_transpose(shardmat_context* context) {
+  const int64_t n = 53, first = n * rank / ranks, mine = n * (rank + 1) / ranks - first;
+  int64_t row_ptr[54] = {0}, columns[106], ids[53];
+  double values[106], x[53], y[53], wide[2 * 60], result[2 * 60];
+  int64_t k = 0;
+  for (int64_t i = 0; i < mine; ++i) {
+    columns[k] = first + i, values[k++] = 3;
+    if (first + i + 1 < n) columns[k] = first + i + 1, values[k++] = (double)(first + i + 1);
+    row_ptr[i + 1] = k;
+  }
+  shardmat_rows rows = {.size = sizeof rows, .first_row = first, .rows = mine, .cols = n, .row_ptr = row_ptr,
+                        .columns = columns, .values = values, .value_type = SHARDMAT_F64};
+  shardmat_matrix_options options = {.size = sizeof options, .updatable = 1};
+  shardmat_matrix* a = NULL;
+  OK(shardmat_matrix_from_rows(context, &rows, &options, &a));
+  OK(shardmat_matrix_row_ids(a, ids));
+#define X_OF(i) (0.25 * (double)((i) * 7 % 11) - 1)
+#define ATX_OF(j) (3 * X_OF(j) + ((j) > 0 ? (double)(j)*X_OF((j)-1) : 0))
+  for (int64_t i = 0; i < mine; ++i) x[i] = X_OF(ids[i]), y[i] = -9;
+  OK(shardmat_spmv_transposed(a, 1, x, 0, y));
+  for (int64_t i = 0; i < mine; ++i) CHECK(y[i] == ATX_OF(ids[i]));
+  OK(shardmat_spmv_transposed(a, 2, x, -1, y));
+  for (int64_t i = 0; i < mine; ++i) CHECK(y[i] == ATX_OF(ids[i]));
+  /* Two columns, column-major and with gaps. */
+  for (int i = 0; i < 120; ++i) wide[i] = result[i] = -7;
+  for (int64_t i = 0; i < mine; ++i) wide[i] = X_OF(ids[i]), wide[60 + i] = 2 * X_OF(ids[i]);
+  shardmat_product_options turned = {.size = sizeof turned, .transposed = 1};
+  shardmat_product* product = NULL;
+  OK(shardmat_product_create(a, 2, &turned, &product));
+  shardmat_dense w = {wide, mine, 2, 60, 1, SHARDMAT_F64, 0}, r = {result, mine, 2, 60, 1, SHARDMAT_F64, 0};
+  OK(shardmat_product_multiply(product, 1, &w, 0, &r, NULL));
+  for (int64_t i = 0; i < 60; ++i) CHECK(result[i] == (i < mine ? ATX_OF(ids[i]) : -7));
+  for (int64_t i = 0; i < 60; ++i) CHECK(result[60 + i] == (i < mine ? 2 * ATX_OF(ids[i]) : -7));
+  shardmat_product_info about = {.size = sizeof about};
+  OK(shardmat_product_get_info(product, &about));
+  CHECK(about.columns == 2 && strlen(about.kernel) > 0 && strlen(about.exchange) > 0);
+  void* slot = &slot;
+  OK(shardmat_product_x(product, &slot));
+  CHECK(slot == NULL);
+  for (int64_t i = 0; i < k; ++i) values[i] *= 2;
+  OK(shardmat_matrix_update_values(a, values, k, SHARDMAT_F64, 0, NULL));
+  OK(shardmat_spmm_transposed(a, 1, 1, x, 0, y));
+  for (int64_t i = 0; i < mine; ++i) CHECK(y[i] == 2 * ATX_OF(ids[i]));
+  OK(shardmat_product_multiply(product, 1, &w, 0, &r, NULL));
+  for (int64_t i = 0; i < mine; ++i) CHECK(result[i] == 2 * ATX_OF(ids[i]));
+  w.rows = mine + 1;
+  REFUSED(shardmat_product_multiply(product, 1, &w, 0, &r, NULL), SHARDMAT_USAGE, "X is");
+  shardmat_product_destroy(product);
+  turned.kernel = "csr_host";
+  REFUSED(shardmat_product_create(a, 2, &turned, &product), SHARDMAT_USAGE, "neither kernel nor exchange");
+  shardmat_matrix_destroy(a);
+}
+
 static void takes_triplets_and_new_values(shardmat_context* context) {
   /* Every rank gives all entries of the diagonal, which are summed over the ranks. */
   int64_t row[48];
@@ -863,6 +917,7 @@ static void does_everything(shardmat_context* context, int feeders) {
   CHECK(info.rank == rank && info.ranks == ranks && strcmp(info.backend, backend()) == 0 &&
         (info.device == -1) == on_host() && strlen(info.name) > 0);
   multiplies(context);
+  multiplies_the_transpose(context);
   takes_triplets_and_new_values(context);
   types_of_all_ranks(context);
   solves(context);

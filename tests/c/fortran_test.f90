@@ -120,10 +120,10 @@ contains
 
   subroutine multiplies(context)
     type(c_ptr), intent(in) :: context
-    type(c_ptr) :: matrix, one, three, by_rows, place
+    type(c_ptr) :: matrix, one, three, by_rows, place, turned
     integer(c_int64_t) :: first, rows
     integer(c_int64_t), allocatable :: ids(:), row_ptr(:), columns(:)
-    real(c_double) :: a(0:n - 1, 0:n - 1), all_x(0:n - 1, 3), all_y(0:n - 1, 3)
+    real(c_double) :: a(0:n - 1, 0:n - 1), all_x(0:n - 1, 3), all_y(0:n - 1, 3), turned_y(0:n - 1)
     real(c_double), allocatable, target :: x(:), y(:), x3(:, :), y3(:, :), wide_x(:, :), wide_y(:, :), values(:), b(:)
     real(c_double), pointer :: in_place(:, :)
     real(c_float), allocatable, target :: short(:)
@@ -156,6 +156,18 @@ contains
     y = 0
     call ok(shardmat_spmv(matrix, 1d0, c_loc(x), 0d0, c_loc(y)), 'spmv')
     call expect(near(y, all_y(ids, 1)), 'the same of spmv')
+
+    ! With the transpose: by a call of its own, and by a product.
+    y = 0
+    call ok(shardmat_spmv_transposed(matrix, 1d0, c_loc(x), 0d0, c_loc(y)), 'spmv_transposed')
+    turned_y = matmul(transpose(a), all_x(:, 1))
+    call expect(near(y, turned_y(ids)), 'y = transpose of A, times x')
+    y = 0
+    call ok(shardmat_product_create(matrix, 1_c_int64_t, shardmat_product_options(transposed=1_c_int64_t), turned), 'transposed product')
+    call ok(shardmat_product_multiply(turned, 1d0, shardmat_column_major(x), 0d0, shardmat_column_major(y), c_null_ptr), &
+            'transposed product')
+    call expect(near(y, turned_y(ids)), 'y of the transposed product')
+    call shardmat_product_destroy(turned)
 
     ! Three columns as Fortran has them, then columns 2 to 4 of wider arrays, whose other entries stay.
     call ok(shardmat_product_create(matrix, 3_c_int64_t, shardmat_product_options(column_major_y=1), three), '3 columns')

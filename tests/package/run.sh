@@ -66,6 +66,7 @@ print('the Python package multiplies', a, float(numpy.sum(a @ numpy.ones(64))))"
   if "$python" -c 'import scipy' 2> /dev/null; then
     PYTHONPATH=${package%/shardmat/*} "$python" "$here/newton.py" > "$work/newton_python.txt"
     "$python" "$here/newton_check.py" "$work/newton.txt" "$work/newton_python.txt"
+    PYTHONPATH=${package%/shardmat/*} "$python" "$here/gradient.py"
   fi
 fi
 

@@ -30,7 +30,9 @@ class Errors(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "sparse"):
             shardmat.Matrix.from_scipy(np.eye(3))
         with self.assertRaisesRegex(NotImplementedError, "transpose"):
-            shardmat.Matrix.from_rows(tridiagonal(3)).T
+            shardmat.Matrix.from_rows(tridiagonal(3)).T.solve(np.ones(3))
+        with self.assertRaisesRegex(shardmat.UsageError, "f16 has no transposed product"):
+            shardmat.Matrix.from_scipy(tridiagonal(3), dtype=np.float16).T @ np.ones((3, 2), np.float16)
         self.assertTrue(issubclass(shardmat.ResourcesError, MemoryError))
 
     def test_cannot_be_pickled(self):

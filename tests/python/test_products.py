@@ -95,16 +95,56 @@ class Products(unittest.TestCase):
         np.testing.assert_allclose(rectangular.T @ np.arange(20.0), shifted.T @ np.arange(20.0))
         for back in (m, rectangular):
             self.assertIs(back.T.T, back)
-            self.assertIs(back.T.T.T, back.T)
-        with self.assertRaisesRegex(NotImplementedError, "keep it"):
-            shardmat.Matrix.from_scipy(shifted).T.T
+            self.assertEqual((back.T.shape, back.T.own_shape, back.T.nnz, back.T.dtype),
+                             (back.shape[::-1], back.own_shape[::-1], back.nnz, back.dtype))
+        self.assertEqual(shardmat.Matrix.from_scipy(shifted).T.T.shape, (20, 30))  # the transpose keeps its matrix
         changing = shardmat.Matrix.from_scipy(shifted, updatable=True)
         turned = changing.T
         changing.update_values(2 * shifted.data)
-        self.assertIs(changing.T.T, changing)
-        turned.update_values(turned.info()["nnz"] * [1.0])  # no longer the transpose of the other
-        with self.assertRaisesRegex(NotImplementedError, "before its values changed"):
-            turned.T
+        np.testing.assert_allclose(turned @ np.arange(20.0), 2 * (shifted.T @ np.arange(20.0)))
+        with self.assertRaisesRegex(NotImplementedError, "transposed=True"):
+            turned.solve(np.ones(30))
+        with self.assertRaisesRegex(shardmat.UsageError, "X is 30 × 1"):
+            rectangular.T @ np.ones(30)
+
+    def test_products_with_the_transpose(self):
+        random = np.random.default_rng(9)
+        a = sp.random(70, 40, 0.2, random_state=8).tolil()
+        a[[3, 4, 69]] = 0  # rows and columns without entries
+        a[:, [0, 11]] = 0
+        a = a.tocsr()
+        a.eliminate_zeros()
+        host = shardmat.Matrix.from_scipy(a).info()["backend"] == "host"
+        for dtype, near in ((np.float64, 1e-13), (np.float32, 1e-5)):
+            for kernel in (None, "csr_host", "sell_host") if host else (None,):
+                m = shardmat.Matrix.from_scipy(a.astype(dtype), kernel=kernel)
+                for x in (random.random(70), random.random((70, 1)), random.random((70, 5)), random.random((5, 70)).T):
+                    y = m.T @ x.astype(dtype)
+                    np.testing.assert_allclose(y, a.T @ x, rtol=near, atol=near)
+                    self.assertEqual(y.dtype, dtype)
+                    np.testing.assert_array_equal(y, m.T @ x.astype(dtype))  # the same bits
+                    np.testing.assert_allclose(m.rmatvec(x) if x.ndim == 1 else m.rmatmat(x), a.T @ x, rtol=near, atol=near)
+                if kernel == "csr_host":  # no second matrix, and no map
+                    one = shardmat.Matrix.from_scipy(a.astype(dtype), kernel=kernel)
+                    one @ np.ones(40)
+                    self.assertEqual(m.info()["device_bytes"], one.info()["device_bytes"])
+        m = shardmat.Matrix.from_scipy(a)
+        x, y = random.random((70, 3)), random.random((40, 3))
+        product = m.T.product(3)
+        self.assertGreater(len(product.info()["kernel"]), 0)
+        np.testing.assert_allclose(product.multiply(x, y.copy(), alpha=2, beta=-0.5), 2 * (a.T @ x) - 0.5 * y, atol=1e-13)
+        np.testing.assert_allclose(product @ x, a.T @ x, atol=1e-13)
+        for operator, dense in ((m.as_linear_operator(), a), (m.T.as_linear_operator(), a.T)):
+            v, w = random.random(dense.shape[1]), random.random(dense.shape[0])
+            np.testing.assert_allclose(operator.matvec(v), dense @ v, atol=1e-13)
+            np.testing.assert_allclose(operator.rmatvec(w), dense.T @ w, atol=1e-13)
+        b = random.random(70)
+        np.testing.assert_allclose(spl.lsqr(m, b, atol=1e-13, btol=1e-13)[0],
+                                   spl.lsqr(a, b, atol=1e-13, btol=1e-13)[0], atol=1e-8)
+        if host:
+            normal = (a.T @ a).tocsr()
+            symmetric = shardmat.Matrix.from_scipy(normal, storage="symmetric")
+            np.testing.assert_allclose(symmetric.T @ np.arange(40.0), normal @ np.arange(40.0), rtol=1e-12)
 
     def test_no_columns(self):
         a = sp.random(20, 30, 0.3, random_state=6).tocsr()

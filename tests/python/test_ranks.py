@@ -81,7 +81,11 @@ def own_rows(context):
             np.testing.assert_allclose(y, 2 * (A @ X)[FIRST:LAST] + 3, atol=1e-12)
             m.update_values(2 * own.data)
             np.testing.assert_allclose(m @ X[FIRST:LAST], 2 * (A @ X)[FIRST:LAST], atol=1e-12)
-    refused(NotImplementedError, "transpose", lambda: shardmat.Matrix.from_rows(own, context=context).T)
+            np.testing.assert_allclose(m.T @ X[FIRST:LAST], 2 * (A.T @ X)[FIRST:LAST], atol=1e-12)
+            np.testing.assert_allclose(m.T @ X[FIRST:LAST, 0], 2 * (A.T @ X)[FIRST:LAST, 0], atol=1e-12)
+            y = np.ones((LAST - FIRST, 3))
+            m.T.product(3).multiply(X[FIRST:LAST], out=y, alpha=2, beta=3)
+            np.testing.assert_allclose(y, 4 * (A.T @ X)[FIRST:LAST] + 3, atol=1e-12)
 
 
 def node_blocks(context):

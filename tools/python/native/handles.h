@@ -26,7 +26,7 @@ class NativeMatrix;
 class NativeProduct {
  public:
   NativeProduct(const NativeMatrix& matrix, std::int64_t columns, const std::optional<std::string>& kernel,
-                const std::optional<std::string>& exchange);
+                const std::optional<std::string>& exchange, bool transposed = false);
   /// Y = alpha·A·X + beta·Y. REQUIRES: the Python lock, which it releases meanwhile.
   void multiply(double alpha, const View& x, double beta, const View& y, void* stream) const;
   /// Times of products that C++ makes one after another, for what Python adds to them.
@@ -51,12 +51,12 @@ class NativeMatrix {
   void update_values(const py::object& values, const py::object& stream) const;
   void zero_rows_columns(const py::array_t<std::int64_t, py::array::c_style>& rows, double diagonal, const py::object& x,
                          const py::object& b) const;
-  /// A·x in a new array; None if x is not an array of NumPy of the matrix's type that lies row by row. Makes a product for
-  /// its number of columns by the first call, and keeps it.
-  py::object matmul(const py::object& x);
+  /// A·x, or Aᵀ·x, in a new array; None if x is not an array of NumPy of the matrix's type that lies row by row. Makes a
+  /// product for its number of columns by the first call, and keeps it.
+  py::object matmul(const py::object& x, bool transposed);
   /// The same into `out`, wherever x and out lie.
-  void multiply(const py::object& x, const py::object& out);
-  NativeProduct& product(std::int64_t columns);
+  void multiply(const py::object& x, const py::object& out, bool transposed);
+  NativeProduct& product(std::int64_t columns, bool transposed);
 
  private:
   Place place_;
@@ -64,7 +64,7 @@ class NativeMatrix {
   shardmat_matrix_info sizes_{};
   py::object x_dtype_;  ///< None for bf16, which NumPy does not have
   py::dtype y_dtype_;
-  std::map<std::int64_t, NativeProduct> products_;  ///< go first
+  std::map<std::pair<std::int64_t, bool>, NativeProduct> products_;  ///< by columns, and transposed or not; go first
 };
 
 }  // namespace shardmat::python

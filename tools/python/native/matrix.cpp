@@ -110,12 +110,13 @@ const char* type_name(int type) {
 }  // namespace
 
 NativeProduct::NativeProduct(const NativeMatrix& matrix, std::int64_t columns, const std::optional<std::string>& kernel,
-                             const std::optional<std::string>& exchange)
+                             const std::optional<std::string>& exchange, bool transposed)
     : place_(matrix.place()) {
   shardmat_product_options options{};
   options.size = sizeof options;
   if (kernel) options.kernel = kernel->c_str();
   if (exchange) options.exchange = exchange->c_str();
+  options.transposed = transposed ? 1 : 0;
   shardmat_product* made = nullptr;
   call([&] { return shardmat_product_create(matrix.get(), columns, &options, &made); });
   handle_.reset(made);
@@ -222,36 +223,39 @@ void NativeMatrix::zero_rows_columns(const py::array_t<std::int64_t, py::array::
   call([&] { return shardmat_matrix_zero_rows_columns(get(), named, count, diagonal, known, right); });
 }
 
-NativeProduct& NativeMatrix::product(std::int64_t columns) {
-  const auto found = products_.find(columns);
+NativeProduct& NativeMatrix::product(std::int64_t columns, bool transposed) {
+  const std::pair key(columns, transposed);
+  const auto found = products_.find(key);
   if (found != products_.end()) return found->second;
-  return products_.try_emplace(columns, *this, columns, std::nullopt, std::nullopt).first->second;
+  return products_.try_emplace(key, *this, columns, std::nullopt, std::nullopt, transposed).first->second;
 }
 
-py::object NativeMatrix::matmul(const py::object& given) {
+py::object NativeMatrix::matmul(const py::object& given, bool transposed) {
   if (!py::isinstance<py::array>(given)) return py::none();
   const auto array = py::reinterpret_borrow<py::array>(given);
   if (!array.dtype().is(x_dtype_) || (array.flags() & py::array::c_style) == 0) return py::none();
   const View x(given, "x", false, place_);
   const std::int64_t columns = x.dense().columns;
-  std::vector<py::ssize_t> shape{sizes_.own_rows};
+  const std::int64_t x_rows = transposed ? sizes_.own_rows : sizes_.own_cols,
+                     y_rows = transposed ? sizes_.own_cols : sizes_.own_rows;
+  std::vector<py::ssize_t> shape{y_rows};
   if (x.dimensions() == 2) shape.push_back(columns);
   py::array y(y_dtype_, shape);
-  if (columns == 0 && x.dense().rows == sizes_.own_cols) return y;
-  product(columns).multiply(1, x, 0, View(y, "y", true, place_), nullptr);
+  if (columns == 0 && x.dense().rows == x_rows) return y;
+  product(columns, transposed).multiply(1, x, 0, View(y, "y", true, place_), nullptr);
   return y;
 }
 
-void NativeMatrix::multiply(const py::object& given, const py::object& out) {
+void NativeMatrix::multiply(const py::object& given, const py::object& out, bool transposed) {
   const View x(given, "x", false, place_);
-  product(x.dense().columns).multiply(1, x, 0, View(out, "out", true, place_), nullptr);
+  product(x.dense().columns, transposed).multiply(1, x, 0, View(out, "out", true, place_), nullptr);
 }
 
 void add_matrix(py::module_& module) {
   py::class_<NativeProduct>(module, "Product")
-      .def(py::init(
-          [](const NativeMatrix& matrix, std::int64_t columns, const std::optional<std::string>& kernel,
-             const std::optional<std::string>& exchange) { return NativeProduct(matrix, columns, kernel, exchange); }))
+      .def(py::init([](const NativeMatrix& matrix, std::int64_t columns, const std::optional<std::string>& kernel,
+                       const std::optional<std::string>& exchange,
+                       bool transposed) { return NativeProduct(matrix, columns, kernel, exchange, transposed); }))
       .def("multiply",
            [](const NativeProduct& product, const py::object& x, const py::object& y, double alpha, double beta,
               const py::object& stream) {

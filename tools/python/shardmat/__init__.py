@@ -13,13 +13,13 @@ from .eigen import eigsh
 from .errors import (Error, InputError, InternalError, NotConvergedError, RankLostError, ResourcesError, UsageError,
                      VerificationError)
 from .krylov import bicgstab, cg, gmres, minres
-from .matrix import Matrix, Product
+from .matrix import Matrix, Product, Transpose
 from .multigrid import multigrid
 from .pagerank import pagerank
 from .solver import Solver, solver_settings
 
 __all__ = ["Batch", "Context", "Error", "InputError", "InternalError", "Matrix", "NotConvergedError", "Product", "RankLostError",
-           "ResourcesError", "Solver", "UsageError", "VerificationError", "bicgstab", "cg", "eigsh", "empty",
+           "ResourcesError", "Solver", "Transpose", "UsageError", "VerificationError", "bicgstab", "cg", "eigsh", "empty",
            "factorized", "gmres", "minres", "multigrid", "pagerank", "solver_settings", "spsolve", "version"]
 
 

@@ -2,7 +2,6 @@
 
 import html
 import operator
-import weakref
 
 from .arrays import (csr_arrays, csr_of, in_library_of, indices_of, on_gpu, places_of_duplicates,
                      real, type_name, values_of)
@@ -28,12 +27,9 @@ class Matrix(Handle):
 
     _REMEDY = "Save the matrix with SciPy (scipy.sparse.save_npz), and make it anew with from_scipy or from_file"
 
-    def __init__(self, handle, context, transpose=None):
+    def __init__(self, handle, context):
         self._native = handle
         self._context = context
-        self._make_transpose = transpose
-        self._transpose = None
-        self._transpose_of = None  # a weak reference, so that a matrix that is deleted frees its memory
         self._places = None  # of an updatable matrix with entries of the same place: where the values given are summed
         info = handle.info()
         self._shape = info["shape"]
@@ -45,10 +41,7 @@ class Matrix(Handle):
 
     @classmethod
     def from_scipy(cls, matrix, *, context=None, **options):
-        """A matrix of SciPy in any format, on a context of one rank. Entries of the same place are summed. Copied.
-
-        ``A.T`` keeps the SciPy matrix as long as it is not asked for, and is then a second matrix on the device.
-        """
+        """A matrix of SciPy in any format, on a context of one rank. Entries of the same place are summed. Copied."""
         csr = csr_of(matrix)
         context = context_for(context, None)
         if context.info()["ranks"] > 1:
@@ -56,7 +49,6 @@ class Matrix(Handle):
         result = cls.from_rows(csr, context=context, **options)
         if options.get("updatable"):
             result._places = places_of_duplicates(matrix, csr)
-        result._make_transpose = lambda: _Transposed(csr, context, options)
         return result
 
     @classmethod
@@ -102,11 +94,7 @@ class Matrix(Handle):
         context = context_for(context, comm)
         options["type"] = type_name(dtype)
         file = os.fspath(file)
-        result = cls(native().Matrix.from_file(context._open(), file, options), context)
-        if context.info()["ranks"] == 1 and not options.get("updatable"):
-            turned = {**options, "transposed": not options.get("transposed", False)}
-            result._make_transpose = lambda: _TransposedFile(cls(native().Matrix.from_file(context._open(), file, turned), context))
-        return result
+        return cls(native().Matrix.from_file(context._open(), file, options), context)
 
     # ---- what it is ----
 
@@ -169,19 +157,23 @@ class Matrix(Handle):
 
         For an x on the matrix's GPU, the result lies there, too, as an array of the library that x is of.
         """
-        y = self._open().matmul(x)
-        return y if y is not None else self._multiply_other(x)
+        return self._times(x, False)
 
-    def _multiply_other(self, x):
-        """A·x for an x of another type or layout, which is converted."""
+    def _times(self, x, transposed):
+        y = self._open().matmul(x, transposed)
+        return y if y is not None else self._multiply_other(x, transposed)
+
+    def _multiply_other(self, x, transposed):
+        """A·x or Aᵀ·x for an x of another type or layout, which is converted."""
         import numpy
 
         if on_gpu(x):
-            y = empty((self._own_shape[0], *x.shape[1:]), self._open().info()["sum_type"], context=self._context)
-            self._native.multiply(x, y)
+            y = empty((self._own_shape[1 if transposed else 0], *x.shape[1:]), self._open().info()["sum_type"],
+                      context=self._context)
+            self._native.multiply(x, y, transposed)
             return in_library_of(x, y)
         x = real(x, "x")
-        y = self._native.matmul(numpy.ascontiguousarray(x, dtype=self.dtype))
+        y = self._native.matmul(numpy.ascontiguousarray(x, dtype=self.dtype), transposed)
         if y is None:
             raise ValueError(f"x cannot be taken as an array of {self._type}")
         return y
@@ -205,31 +197,15 @@ class Matrix(Handle):
 
     @property
     def T(self):
-        """The transpose, a second matrix on the device; on one rank, of a matrix from SciPy or of a file. ``A.T.T`` is A."""
-        if self._transpose_of is not None:
-            before = self._transpose_of()
-            if before is None or before._native is None:
-                raise NotImplementedError("the matrix of which this is the transpose was closed or deleted; keep it, for "
-                                          "A.T.T is A")
-            return before
-        if self._transpose is None:
-            if self._make_transpose is None:
-                raise NotImplementedError("there is no product with the transpose of this matrix, but of one that from_scipy or "
-                                          "from_file made on one rank, before its values changed. Make a second matrix of the "
-                                          "transposed rows, or use from_file(…, transposed=True)")
-            self._transpose = self._make_transpose()
-            self._make_transpose = None
-            self._transpose.matrix._transpose_of = weakref.ref(self)
-        return self._transpose.matrix
+        """The transpose, for products: it reads the rows of this matrix, which are stored once. ``A.T.T`` is A."""
+        return Transpose(self)
 
     def as_linear_operator(self):
-        """A ``scipy.sparse.linalg.LinearOperator`` of this matrix, for one rank. It has A.T where there is one."""
+        """A ``scipy.sparse.linalg.LinearOperator`` of this matrix, for one rank, with its transpose."""
         from scipy.sparse.linalg import LinearOperator
 
-        has_transpose = self._transpose is not None or self._make_transpose is not None
-        return LinearOperator(self.shape, matvec=self.matvec, matmat=self.matmat, dtype=self.dtype,
-                              rmatvec=self.rmatvec if has_transpose else None,
-                              rmatmat=self.rmatmat if has_transpose else None)
+        return LinearOperator(self.shape, matvec=self.matvec, matmat=self.matmat, dtype=self.dtype, rmatvec=self.rmatvec,
+                              rmatmat=self.rmatmat)
 
     # ---- values ----
 
@@ -237,8 +213,8 @@ class Matrix(Handle):
         """New values on the same pattern, in the order in which the entries were given; of an updatable matrix. Collective.
 
         For ``from_scipy``: as ``data`` of ``matrix.tocsr()``. If entries of it have the same place: all of them, which are
-        summed in float64, or as after ``sum_duplicates()``. Also takes arrays on the device by DLPack, which end an A.T; there
-        entries of the same place must be summed. There is A.T of updated values only if it was asked for before.
+        summed in float64, or as after ``sum_duplicates()``. Also takes arrays on the device by DLPack; there entries of the
+        same place must be summed. Products, also those of A.T, take them from then on.
         """
         if not on_gpu(values):
             values = values_of(values)
@@ -247,14 +223,6 @@ class Matrix(Handle):
 
                 values = numpy.bincount(self._places, values, self._open().info()["own_values"])
         self._open().update_values(values, stream)
-        self._make_transpose = self._transpose_of = None  # the values of SciPy's matrix are no longer ours
-        if self._transpose is None:
-            return
-        if on_gpu(values):
-            self._transpose.matrix._transpose_of = self._transpose = None  # it would take its values through host memory
-        else:
-            self._transpose.update(values)
-            self._transpose.matrix._transpose_of = weakref.ref(self)
 
     def zero_rows_columns(self, rows, diagonal=1.0, x=None, b=None):
         """Zeros rows and columns and sets their diagonals, for known values x of these rows, as PETSc's MatZeroRowsColumns.
@@ -263,12 +231,6 @@ class Matrix(Handle):
         entries), b changes in place: it loses A·x of the zeroed columns, and becomes diagonal·x in the zeroed rows. Collective.
         """
         self._open().zero_rows_columns(indices_of(rows).reshape(-1), diagonal, x, b)
-        self._transpose_of = None
-        if self._transpose is not None:
-            self._transpose.matrix.zero_rows_columns(rows, diagonal)
-            self._transpose.matrix._transpose_of = weakref.ref(self)
-        else:
-            self._make_transpose = None  # the values of SciPy's matrix are no longer ours
 
     # ---- solving ----
 
@@ -294,7 +256,6 @@ class Matrix(Handle):
     def close(self):
         """Frees the memory of the matrix, once its products and solvers are gone, too."""
         self._native = None
-        self._transpose = self._make_transpose = None
 
     def __repr__(self):
         if self._native is None:
@@ -309,42 +270,89 @@ class Matrix(Handle):
         return f"<table><caption>shardmat.Matrix</caption>{rows}</table>"
 
 
-class _Transposed:
-    """The transpose of a matrix from SciPy, which follows new values."""
+class Transpose:
+    """The transpose of a matrix: products with it read the rows of the matrix, which are stored once. Made by ``A.T``.
 
-    def __init__(self, csr, context, options):
-        self._shape = csr.shape
-        self._pattern = (csr.indices, csr.indptr)
-        self._order = None
-        transposed = csr.T.tocsr()
-        self.matrix = Matrix.from_rows(transposed, context=context, **options)
+    It has the values of the matrix at any time. On several ranks an x has the entries of this rank's rows, and a result those
+    of its columns: ``own_shape``. On a GPU, and for some formats, its first product makes a map of 8 bytes an entry.
+    """
 
-    def update(self, values):
-        import numpy
-        import scipy.sparse
-
-        if self._order is None:
-            indices, indptr = self._pattern
-            numbers = scipy.sparse.csr_matrix((numpy.arange(len(indices)), indices, indptr), shape=self._shape)
-            self._order = numbers.T.tocsr().data
-        self.matrix.update_values(values[self._order])
-
-
-class _TransposedFile:
-    """The transpose of a file, whose values stay."""
+    ndim = 2
 
     def __init__(self, matrix):
-        self.matrix = matrix
+        self._matrix = matrix
+
+    @property
+    def T(self):
+        return self._matrix
+
+    @property
+    def shape(self):
+        return self._matrix.shape[::-1]
+
+    @property
+    def own_shape(self):
+        return self._matrix.own_shape[::-1]
+
+    @property
+    def nnz(self):
+        return self._matrix.nnz
+
+    @property
+    def dtype(self):
+        return self._matrix.dtype
+
+    @property
+    def context(self):
+        return self._matrix.context
+
+    def product(self, columns=1):
+        """A product for a number of right-hand sides, which can also scale and add. Collective."""
+        return Product(self._matrix, columns, transposed=True)
+
+    def __matmul__(self, x):
+        """``A.T @ x``, as ``A @ x``. Collective."""
+        return self._matrix._times(x, True)
+
+    def dot(self, x):
+        return self @ x
+
+    def matvec(self, x):
+        return self @ x
+
+    def matmat(self, x):
+        return self @ x
+
+    def rmatvec(self, x):
+        return self._matrix @ x
+
+    def rmatmat(self, x):
+        return self._matrix @ x
+
+    def as_linear_operator(self):
+        """A ``scipy.sparse.linalg.LinearOperator`` of the transpose, for one rank."""
+        return self._matrix.as_linear_operator().T
+
+    def solve(self, *arguments, **options):
+        """Refused."""
+        raise NotImplementedError("systems with the transpose are solved with a matrix of the transposed rows: "
+                                  "Matrix.from_scipy(a.T), or from_file(…, transposed=True)")
+
+    solver = solve
+
+    def __repr__(self):
+        return f"<shardmat.Transpose of {self._matrix!r}>"
 
 
 class Product(Handle):
-    """Y = alpha·A·X + beta·Y for a number of right-hand sides."""
+    """Y = alpha·A·X + beta·Y for a number of right-hand sides; made by ``A.T.product()``, of the transpose."""
 
-    def __init__(self, matrix, columns, kernel=None, exchange=None):
+    def __init__(self, matrix, columns, kernel=None, exchange=None, transposed=False):
         self._matrix = matrix
         self._columns = operator.index(columns)
         self._sum_type = matrix.info()["sum_type"]
-        self._native = native().Product(matrix._open(), self._columns, kernel, exchange)
+        self._own_rows = matrix.own_shape[1 if transposed else 0]  # of the result
+        self._native = native().Product(matrix._open(), self._columns, kernel, exchange, transposed)
 
     @property
     def columns(self):
@@ -372,7 +380,7 @@ class Product(Handle):
             return out
         import numpy
 
-        shape = self._matrix.own_shape[:1] if getattr(x, "ndim", 1) == 1 else (self._matrix.own_shape[0], self._columns)
+        shape = (self._own_rows,) if getattr(x, "ndim", 1) == 1 else (self._own_rows, self._columns)
         if beta != 0:
             raise ValueError("beta needs the out that it is for")
         if on_gpu(x):
