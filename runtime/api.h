@@ -39,5 +39,6 @@
 #include "runtime/solvers/eigen/pair.h"         // K·x = λ·M·x: the smallest eigenvalues, or those near a shift
 #include "runtime/solvers/eigen/power.h"        // the eigenvalue of the largest magnitude
 #include "runtime/solvers/eigen/transition.h"   // from a graph to the matrix of a random walk
+#include "runtime/solvers/least_squares.h"      // the x of the least b - A x, of any shape
 #include "runtime/solvers/solver.h"             // A·X = B by Krylov methods
 #include "runtime/source/matrix_source.h"       // opening a matrix file

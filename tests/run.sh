@@ -17,7 +17,8 @@ set -euo pipefail
 
 # The programs with suites named Gpu… or MultiGpu….
 gpu_programs="kernels_test comm_test runtime_batched_test runtime_context_test runtime_eigen_test runtime_maps_test
-  runtime_matrix_test runtime_run_test runtime_service_test runtime_solvers_test runtime_transposed_product_test"
+  runtime_matrix_test runtime_run_test runtime_service_test runtime_solvers_test runtime_transposed_product_test
+  runtime_least_squares_test"
 label="" only="" install=1 prefix="" dir=build prebuilt=""
 while [ $# -gt 0 ]; do
   case $1 in

@@ -18,6 +18,7 @@
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/run/multiply_transposed.h"
 #include "runtime/run/reported_run.h"
 #include "runtime/source/hdf5_on_ranks.h"
 #include "runtime/source/matrix_source.h"
@@ -256,6 +257,7 @@ MultiplyReport multiply(Communicator& communicator, const MultiplyOptions& optio
 
 MultiplyReport multiply(Context& context, const MultiplyOptions& options) {
   const ContextScope scope(context);
+  if (options.transpose) return multiply_transposed(context, options);
   return MultiplyRun(context, options)();
 }
 

@@ -29,6 +29,7 @@ struct MultiplyOptions {
   std::string y0 = "zeros";  ///< used if beta is not 0
   std::uint64_t seed = 1;
   double alpha = 1, beta = 0;
+  bool transpose = false;  ///< with Aᵀ: x has the rows of A, y its columns. For Mode::repeat alone
   Mode mode = Mode::repeat;
   std::int64_t iterations = 10;
   bool graph = true;

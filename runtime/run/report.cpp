@@ -22,7 +22,12 @@ void write_iterations(Table& t, const MultiplyReport& r) {
                         r.iteration.together > 1 ? fmt::format(", means of {}", r.iteration.together) : ""));
   t.line(times_line("iteration", r.iteration));
   t.line(times_line("  local product", r.local));
-  t.line(times_line("  exchange", r.exchange_times));
+  if (r.exchange_times.iterations > 0) t.line(times_line("  exchange", r.exchange_times));
+  if (r.transpose) {
+    t.line(times_line("with the matrix", r.transpose->product_of_matrix));
+    t.row("transpose", fmt::format("takes {:.2f} times as long as the product with the matrix",
+                                   r.iteration.median / r.transpose->product_of_matrix.median));
+  }
   t.row("dot products", r.sums.empty() ? "" : "summed over the ranks by " + r.sums);
   t.row("speed", fmt::format("{:.4g} GFLOP/s", r.gflops));
   if (r.ranks.size() > 1) t.row("local product", min_mean_max(r.local.of_ranks, human_seconds) + " over ranks");
@@ -42,6 +47,11 @@ void write_times(Table& t, const MultiplyReport& r) {
 std::string to_text(const MultiplyReport& r) {
   Table t;
   write_setup(t, r);
+  if (r.transpose)
+    t.row("transpose",
+          r.transpose->kernel + (r.transpose->map_bytes.max > 0
+                                     ? fmt::format(" ({} a rank)", min_mean_max(r.transpose->map_bytes, human_bytes))
+                                     : ""));
   write_times(t, r);
   if (r.eigenvalue || r.xy || r.verification || !r.output.empty()) t.section("Result");
   if (r.xy)
@@ -105,6 +115,10 @@ std::string to_json(const MultiplyReport& r) {
   if (r.xy) j["dots"] = {{"xy", number(*r.xy)}, {"yy", number(r.yy.value_or(0))}};
   if (r.eigenvalue)
     j["eigenvalue"] = {{"estimate", number(*r.eigenvalue)}, {"relative_residual", number(r.residual.value_or(0))}};
+  if (r.transpose)
+    j["transpose"] = {{"kernel", r.transpose->kernel},
+                      {"map_bytes", json(r.transpose->map_bytes)},
+                      {"product_of_matrix", json(r.transpose->product_of_matrix)}};
   if (!r.output.empty()) j["output"] = r.output;
   return j.dump(2) + "\n";
 }

@@ -13,6 +13,13 @@
 
 namespace shardmat {
 
+/// Of a product with the transpose.
+struct TransposeReport {
+  std::string kernel;                ///< TransposedProduct::kernel()
+  OverRanks map_bytes;               ///< DistributedMatrix::transpose_bytes()
+  IterationTimes product_of_matrix;  ///< products with A in the same run
+};
+
 struct MultiplyReport : ProductReport {
   std::string mode;
   double alpha = 1, beta = 0;
@@ -27,6 +34,7 @@ struct MultiplyReport : ProductReport {
   std::string sums;                            ///< what sums dot products over the ranks (SumOverRanks::name())
   std::optional<double> xy, yy;                ///< --mode dots
   std::optional<double> eigenvalue, residual;  ///< --mode power
+  std::optional<TransposeReport> transpose;    ///< y = alpha·Aᵀ·x + beta·y; none: with A
   std::string output;                          ///< the file that was written, or empty
 };
 

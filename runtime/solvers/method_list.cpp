@@ -1,7 +1,11 @@
+#include <fmt/format.h>
+
 #include <array>
 
+#include "kernels/base/error.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/solvers/least_squares.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/named.h"
 #include "runtime/solvers/method_choice.h"
@@ -80,6 +84,13 @@ constexpr auto kMethods = std::to_array<MethodEntry>({
 std::span<const MethodEntry> methods() { return kMethods; }
 
 const MethodEntry& find_method(std::string_view name) {
+  if (is_least_squares_method(name))
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{} solves least squares, which is not done here: `shardmat solve` does it, programs in C++ call "
+                    "solve_least_squares(), those in Python SciPy's lsqr with the matrix as its operator",
+                    name),
+        "solver");
   return find_named(kMethods, "solver", name, "solver", {std::string(kAutomaticMethod)});
 }
 

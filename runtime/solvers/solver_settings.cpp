@@ -12,6 +12,8 @@
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "runtime/solvers/incomplete/order.h"
+#include "runtime/solvers/least_squares.h"
+#include "runtime/solvers/loop/least_squares_method.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/named.h"
 #include "runtime/solvers/method_choice.h"
@@ -148,6 +150,13 @@ SolverSetting factor_order() {
       });
 }
 
+/// Also those of least squares, which `shardmat solve` takes.
+std::vector<std::string> names_of_solvers() {
+  std::vector<std::string> all = names(methods(), {std::string(kAutomaticMethod)});
+  for (const LeastSquaresEntry& entry : least_squares_methods()) all.emplace_back(entry.name);
+  return all;
+}
+
 std::vector<SolverSetting> make_settings() {
   using O = SolverOptions;
   const std::string kAuto(kAutomaticPreconditioner);
@@ -158,10 +167,10 @@ std::vector<SolverSetting> make_settings() {
       word(
           "solver",
           "the method; auto takes cg if the matrix is symmetric and its diagonal positive, minres if it is symmetric, else "
-          "bicgstab with ilu, fgmres with multigrid, or gmres",
-          names(methods(), {std::string(kAutomaticMethod)}), [](const O& o) { return o.solver; },
+          "bicgstab with ilu, fgmres with multigrid, or gmres. lsqr and cgls solve least squares, of a matrix of any shape",
+          names_of_solvers(), [](const O& o) { return o.solver; },
           [](O& o, const std::string& text) {
-            if (text != kAutomaticMethod) find_method(text);
+            if (text != kAutomaticMethod && !is_least_squares_method(text)) find_method(text);
             o.solver = text;
           }),
       word(

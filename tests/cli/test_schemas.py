@@ -115,6 +115,11 @@ class Schemas(CliTest):
         self.check("multiply", "multiply", "poisson:n=4", "--rhs", 4, "--type", "f32", *few)
         for mode in ("dots", "power"):
             self.check("multiply", "multiply", "poisson:n=4", "--mode", mode, *few)
+        self.check("multiply", "multiply", "poisson:n=4", "--transpose", "--verify", *few, ranks=2)
+
+    def test_least_squares(self):
+        for solver in ("lsqr", "cgls"):
+            self.check("solve-least-squares", "solve", "poisson:n=4", "--solver", solver, "--output", "x.npy", "--force", "--backend", "host")
 
     def test_a_dry_run_foretells_memory(self):
         names = [("elasticity:n=18,uniform,clamp=0.05", "cg", "multigrid", 1), ("elasticity:n=18,clamp=0.05", "cg", "multigrid", 2),

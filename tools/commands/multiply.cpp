@@ -75,6 +75,11 @@ void add_product_options(const CommandLine& app, Options& o) {
       ->capture_default_str()
       ->common();
   app.in(Topic::computation)
+      .add_flag("--transpose", m.transpose,
+                "multiply with the transpose, y = alpha A' x + beta y, from the rows that are stored once: x has as many "
+                "entries as A has rows, y as A has columns. Also times products with A")
+      ->common();
+  app.in(Topic::computation)
       .add_option("--beta", m.beta, "beta in y = alpha A x + beta y")
       ->check(finite_number())
       ->capture_default_str()
@@ -139,6 +144,7 @@ void add_options(const CommandLine& app, Options& o) {
       "  mpirun -n 4 shardmat multiply bar.h5 --x loads.h5:/case1/x --output y.h5\n"
       "  mpirun -n 2 shardmat multiply elasticity:n=100 --type f32 --measure\n"
       "  shardmat multiply bar.h5 --rhs 8 --iterations 100 --verify\n"
+      "  mpirun -n 4 shardmat multiply bar.h5 --transpose --verify\n"
       "  mpirun -n 4 shardmat multiply bar.h5 --mode power --iterations 500\n"
       "  mpirun -n 4 shardmat multiply a.h5 b.h5 c.h5 d.h5 e.h5 --batch auto --verify\n");
 }
@@ -150,6 +156,9 @@ void finish_options(const CommandLine& app, Options& o) {
   for (const std::string& matrix : o.matrices)
     if (app.count("--verify") > 0 && (matrix == "full" || matrix == "sampled" || matrix == "auto"))
       throw Error(ErrorKind::usage, fmt::format("--verify {0} is taken for a matrix named {0}; write --verify={0}", matrix));
+  if (m.transpose && (o.matrices.size() > 1 || !o.batch.empty()))
+    throw Error(ErrorKind::usage, "several matrices are multiplied as they are; name one to multiply with its transpose",
+                "transpose");
   m.matrix = o.matrices.front();
   m.mode = o.mode == "power" ? Mode::power : o.mode == "dots" ? Mode::dots : Mode::repeat;
   m.backend = parse_backend_choice(o.backend);

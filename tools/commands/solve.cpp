@@ -1,5 +1,6 @@
 #include "runtime/run/solve.h"
 #include "runtime/run/solve_forecast.h"
+#include "runtime/run/solve_least_squares.h"
 #include "runtime/solvers/solver_settings.h"
 
 #include <fmt/format.h>
@@ -155,6 +156,7 @@ void add_options(const CommandLine& app, Options& o) {
       "\nExamples:\n"
       "  mpirun -n 4 shardmat solve bar.h5 --b loads.npy --preconditioner jacobi --output x.npy\n"
       "  shardmat solve elasticity:n=40,clamp=0.05 --rtol 1e-10 --json report.json\n"
+      "  mpirun -n 2 shardmat solve overdetermined.mtx --solver lsqr --b measured.npy --output x.npy\n"
       "  shardmat solve bar.h5 --rhs 8 --b loads.h5:/cases --output x.h5\n"
       "  shardmat solve job.sti --b job.loads.npy --coordinates job.inp --vtk x.vtu\n");
 }
@@ -214,6 +216,23 @@ int forecast(const Options& o, Communicator& communicator) {
   return 0;
 }
 
+int run_least_squares(const Options& o, Communicator& communicator) {
+  if (o.dry_run || o.monitor || !o.plot.empty() || !o.vtk.empty())
+    throw Error(ErrorKind::usage,
+                fmt::format("{} has neither a dry run nor a monitor, plot or picture", o.solve.solver.solver),
+                "solver=" + o.solve.solver.solver);
+  communicator.run_agreed([&] {
+    if (communicator.rank() != 0) return;
+    require_spared({{o.solve.b, "b"}, {o.solve.initial_guess, "the initial guess"}, {o.solve.matrix, "the matrix"}},
+                   {o.solve.output, o.json});
+    check_report_file(o.json);
+    if (!o.force && !o.solve.output.empty()) require_replaceable(o.solve.output, Output::vector, "x", o.solve.files);
+  });
+  const LeastSquaresReport report = solve_least_squares(communicator, o.solve);
+  print_report(report, o.json, communicator);
+  return convergence_code(report.result.converged(), "the solver", communicator);
+}
+
 int run(Options& o, Communicator& communicator) {
   communicator.run_agreed([&] {
     if (communicator.rank() != 0) return;
@@ -263,6 +282,7 @@ std::function<int()> add_solve(const CommandLine& program) {
   return [app, options] {
     finish_options(*options);
     return run_owners(app, options->timeout, options->sharing, options->backend, [&](Communicator& communicator) {
+      if (is_least_squares_method(options->solve.solver.solver)) return run_least_squares(*options, communicator);
       return options->dry_run ? forecast(*options, communicator) : run(*options, communicator);
     });
   };
