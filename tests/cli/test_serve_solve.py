@@ -3,13 +3,14 @@
 import json
 import os
 import signal
+import subprocess
 import unittest
 
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
-from support import BACKEND, INPUT, OK, USAGE, read_vector, write_binsparse, write_vector
+from support import BACKEND, INPUT, OK, PROGRAM, USAGE, environment, read_vector, write_binsparse, write_vector
 from test_serve import NAMES, ServiceTest
 
 
@@ -306,6 +307,22 @@ class Life(SolveTest):
         self.assertEqual(self.ended(service, id)["state"], "cancelled")
         self.assertEqual(service.get("/v1/ranks").json["arena"]["used"], 0)
         self.assertEqual(service.terminate(), OK, service.report())
+
+    def test_the_command_cancels_its_job_when_it_ends(self):
+        service = self.start("--ranks", 1, "--listen", "127.0.0.1:0")
+        self.solvable(service, "slow", "slow.h5")
+        write_vector(self.path("b.npy"), self.b(1)[0])
+        for at in ([], ["--url", f"http://127.0.0.1:{service.port()}"]):
+            command = subprocess.Popen([PROGRAM, "client", "solve", "slow", "b.npy", "x.npy", "--state", service.state, "--solver", "gmres",
+                                        "--preconditioner", "none", "--settings", "restart=1 rtol=1e-300 max_iterations=1000000000", *at],
+                                       cwd=self.directory, env=environment())
+            self.addCleanup(command.kill)
+            service.wait_for("a job", lambda: service.get("/v1/jobs").json["jobs"])
+            id = service.get("/v1/jobs").json["jobs"][0]["id"]
+            command.send_signal(signal.SIGINT)
+            self.assertNotEqual(command.wait(), 0)
+            self.assertEqual(self.ended(service, id)["state"], "cancelled")
+            self.assertEqual(service.ask("DELETE", f"/v1/jobs/{id}").status, 204)
 
     def test_events_tell_the_progress(self):
         service = self.start("--ranks", 2)

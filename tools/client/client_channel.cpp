@@ -124,6 +124,8 @@ std::unique_ptr<ClientChannel> connect_url(const ServerUrl& url, const std::stri
     if (connect(connected, one->ai_addr, one->ai_addrlen) == 0) {
       const int yes = 1;
       setsockopt(connected, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+      const linger none{1, 0};  // a client that ends resets the connection, so that the service drops what it did for it
+      setsockopt(connected, SOL_SOCKET, SO_LINGER, &none, sizeof none);
       if (!url.tls) return channel;
       return add_tls(std::move(channel), connected, url.host, authorities);
     }

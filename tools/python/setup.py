@@ -21,7 +21,7 @@ def pkg_config(*what):
 
 
 libdir = pkg_config("--variable=libdir")
-setup(packages=["shardmat"], package_data={"shardmat": ["py.typed", "*.pyi"]},
+setup(packages=["shardmat", "shardmat.service"], package_data={"shardmat": ["py.typed", "*.pyi"]},
       ext_modules=[Pybind11Extension("shardmat._shardmat", sorted(glob.glob("native/*.cpp")), cxx_std=17, libraries=["shardmat"],
                                      extra_compile_args=pkg_config("--cflags"), library_dirs=libdir,
                                      runtime_library_dirs=libdir)])

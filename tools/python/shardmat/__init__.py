@@ -16,10 +16,11 @@ from .krylov import bicgstab, cg, gmres, minres
 from .matrix import Matrix, Product, Transpose
 from .multigrid import multigrid
 from .pagerank import pagerank
+from .service import connect
 from .solver import Solver, solver_settings
 
 __all__ = ["Batch", "Context", "Error", "InputError", "InternalError", "Matrix", "NotConvergedError", "Product", "RankLostError",
-           "ResourcesError", "Solver", "Transpose", "UsageError", "VerificationError", "bicgstab", "cg", "eigsh", "empty",
+           "ResourcesError", "Solver", "Transpose", "UsageError", "VerificationError", "bicgstab", "cg", "connect", "eigsh", "empty",
            "factorized", "gmres", "minres", "multigrid", "pagerank", "solver_settings", "spsolve", "version"]
 
 

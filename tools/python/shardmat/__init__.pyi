@@ -25,6 +25,9 @@ class NotConvergedError(Error, ArithmeticError):
 
 __version__: str
 
+# Returns a shardmat.service.Service.
+def connect(where: Union[None, str, PathLike[str]] = ..., *, token: Optional[str] = ..., token_file: Union[None, str, PathLike[str]] = ..., timeout: Optional[float] = ..., ca: Any = ..., retries: int = ...) -> Any: ...
+
 class Context:
     def __init__(self, comm: Optional[Comm] = ..., *, backend: str = ..., threads: int = ..., timeout: float = ..., owners: int = ..., feeders: bool = ...) -> None: ...
     @property

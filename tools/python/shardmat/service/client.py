@@ -1,0 +1,277 @@
+"""A service and what it can be asked: its matrices, vectors, jobs, state."""
+
+import collections
+import json
+import os
+import random
+import time
+import urllib.parse
+import weakref
+
+from .address import address_of
+from .connection import UNSET, Connections, Deadline
+from .errors import BusyError, NotFoundError, RefusedError, UnavailableError, UnreachableError, problem_of
+from .job import Job
+from .matrix import Matrix
+from .memory import Memory
+from .vector import Vector, vector_of
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 30.0  # seconds until a request is sent again
+
+
+def connect(where=None, *, token=None, token_file=None, timeout=None, ca=None, retries=5):
+    """The service that listens at a URL ("https://lab:8980"), at a Unix socket, or for a state folder of ``shardmat serve``.
+
+    where: None: what SHARDMAT_REMOTE says (with SHARDMAT_REMOTE_TOKEN_FILE and SHARDMAT_REMOTE_CA), else the socket in the
+    state folder of this user. token: that the server asks for at a URL; token_file: a file with it in its first line.
+    timeout: the longest time of each request in seconds, from the first connection to the last byte, its retries included;
+    None: no limit. ca: a PEM file with the certificates that are trusted (None: those of this system), or an ssl.SSLContext.
+    retries: how often a request is sent again.
+
+    A request that the server refuses for now (429, 503) is sent again after the time that the server says (Retry-After), at
+    most 30 s. If the server may have begun it, or the connection was lost, only one that changes nothing, or may come twice,
+    is sent again.
+
+    Connects with the first request. Any thread may use a service and all that it gives.
+    """
+    if where is None and os.environ.get("SHARDMAT_REMOTE"):
+        if token is None:
+            token_file = token_file or os.environ.get("SHARDMAT_REMOTE_TOKEN_FILE") or None
+        ca = ca or os.environ.get("SHARDMAT_REMOTE_CA") or None
+    return Service(where, token=token, token_file=token_file, timeout=timeout, ca=ca, retries=retries)
+
+
+def _tls_of(ca):
+    import ssl
+
+    return ca if isinstance(ca, ssl.SSLContext) else ssl.create_default_context(cafile=ca)
+
+
+def _first_line(file):
+    with open(file, encoding="ascii") as lines:
+        return lines.readline().strip()
+
+
+class Service:
+    """A service, as ``connect`` makes it."""
+
+    def __init__(self, where=None, *, token=None, token_file=None, timeout=None, ca=None, retries=5):
+        if token is not None and token_file is not None:
+            raise ValueError("token and token_file are two words for one thing; give one of them")
+        self.address = address_of(where)
+        if token_file is not None:
+            token = _first_line(token_file)
+        if token is not None and not (token.isascii() and token.isprintable() and token and " " not in token):
+            raise ValueError("this is no token: it must have printable characters of ASCII alone, without spaces")
+        if ca is not None and not self.address.tls:
+            raise ValueError(f"ca is of no use for {self.address}, which has no TLS")
+        Deadline(timeout)
+        self.timeout, self.retries = timeout, retries
+        self._fields = {"Authorization": f"Bearer {token}"} if token is not None and self.address.path is None else {}
+        self._connections = Connections(self.address, _tls_of(ca) if self.address.tls else None)
+        self._memories = weakref.WeakSet()
+        self._dropped = collections.deque()  # paths of vectors whose objects are gone
+
+    # ---- requests ----
+
+    def request(self, method, target, body=(), *, fields=None, repeatable=None, timeout=UNSET, into=None, through=None):
+        """The reply to a request, as (status, fields, body); raises ServiceError for an error.
+
+        body: bytes, or objects with their memory, one after another. repeatable: whether it may come twice; None: if it is a
+        GET, PUT or DELETE. into: a memoryview that gets a body of its size. through: a function (deadline) that sends the request.
+        """
+        deadline = Deadline(self.timeout if timeout is UNSET else timeout)
+        repeatable = method in ("GET", "PUT", "DELETE") if repeatable is None else repeatable
+        body = (body,) if isinstance(body, (bytes, bytearray, memoryview)) else body
+        fields = {**self._fields, **(fields or {})}
+        pause = _FIRST_PAUSE
+        for attempt in range(self.retries + 1):
+            try:
+                reply = (self._once if through is None else through)(method, target, fields, body, deadline, into)
+                if reply.status < 400:
+                    return reply
+                problem = problem_of(*reply)
+            except UnreachableError as error:
+                problem = error
+            wait = self._pause_before(problem, pause, repeatable)
+            if wait is None or attempt == self.retries or not deadline.allows(wait):
+                raise problem
+            time.sleep(wait)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _pause_before(self, problem, pause, repeatable):
+        """Seconds until a request that failed is sent again; None: never."""
+        wait = problem.retry_after if problem.retry_after is not None else pause
+        wait *= 1 + 0.1 * random.random()  # not all clients at once
+        if isinstance(problem, BusyError):  # was refused before anything was done
+            return wait if wait <= _LONGEST_PAUSE else None
+        if isinstance(problem, UnavailableError):
+            begun = problem.code == "rank_lost" and not repeatable
+            return None if begun or problem.code == "draining" or wait > _LONGEST_PAUSE else wait
+        if isinstance(problem, UnreachableError) and problem.was_sent and repeatable:
+            return wait
+        return None
+
+    def _once(self, method, target, fields, body, deadline, into):
+        connection = self._connections.borrow(deadline)
+        try:
+            reply = connection.request(method, target, fields, body, deadline, into)
+        except UnreachableError as error:
+            error.was_sent = True
+            raise
+        self._connections.give_back(connection)
+        return reply
+
+    def get_json(self, target, **options):
+        return json.loads(bytes(self.request("GET", target, **options).body))
+
+    def post_json(self, target, value=None, **options):
+        body = b"" if value is None else json.dumps(value).encode()
+        reply = self.request("POST", target, body, fields={"Content-Type": "application/json"}, **options)
+        return json.loads(bytes(reply.body))
+
+    # ---- state ----
+
+    def ready(self, timeout=UNSET):
+        """Whether products are taken now. Raises UnreachableError if nobody listens."""
+        deadline = Deadline(self.timeout if timeout is UNSET else timeout)
+        return self._once("GET", "/v2/health/ready", self._fields, (), deadline, None).status == 200
+
+    def status(self):
+        """State, ranks, restarts and memory of the service, as a dict."""
+        return self.get_json("/v1/ranks")
+
+    def metrics(self):
+        """Figures in Prometheus text."""
+        return bytes(self.request("GET", "/metrics").body).decode()
+
+    def events(self):
+        """What happens from now on: an iterator over (event, dict) that ends with the service. Close it to end it before."""
+        connection = self._connections.connect(Deadline(self.timeout))
+        status, fields, body, lines = connection.stream("/v1/events", self._fields, Deadline(self.timeout))
+        if status != 200:
+            connection.close()
+            raise problem_of(status, fields, body)
+        return _events(lines)
+
+    # ---- matrices ----
+
+    def matrices(self):
+        """A dict for each matrix: name, state, sizes."""
+        return self.get_json("/v1/matrices")["matrices"]
+
+    def matrix(self, name):
+        """A matrix that the service has. Raises NotFoundError, or RefusedError if it is not loaded."""
+        return Matrix(self, self.get_json(_matrix_path(name)))
+
+    def load(self, name, source, *, type="f64", timeout=UNSET, **options):
+        """Loads a matrix file of the server's library, waits until it is there, and returns the matrix.
+
+        Options: solvable (for solve), updatable (for update_values), pinned: True; kernel, exchange, sort: names.
+        A matrix that is loaded from this source in the same way is returned as it is.
+        """
+        deadline = Deadline(self.timeout if timeout is UNSET else timeout)
+        wanted = {"source": source, "type": type, **options}
+        while True:
+            try:
+                return Matrix(self, self.post_json(_matrix_path(name) + "/load?wait=1", wanted, timeout=deadline.left()))
+            except RefusedError as error:
+                if error.code == "loaded":
+                    break
+                if error.code != "loading":
+                    raise
+            time.sleep(_FIRST_PAUSE)  # another client loads it, or the ranks were started again
+        matrix = self.matrix(name)
+        if options.get("pinned"):
+            matrix.pin()
+        return matrix
+
+    def unload(self, name):
+        """Frees a matrix of the service."""
+        return self.post_json(_matrix_path(name) + "/unload")
+
+    # ---- vectors, jobs, memory ----
+
+    def vectors(self):
+        """A dict for each vector that stays on the ranks."""
+        return self.get_json("/v1/vectors")["vectors"]
+
+    def vector(self, id):
+        """A vector that stays on the ranks, by its id."""
+        for info in self.vectors():
+            if info["id"] == id:
+                return Vector(self, info, owned=False)
+        raise NotFoundError(f"there is no vector {id}")
+
+    def make_vector(self, n, columns=1, *, dtype="float64", shared=False):
+        """A vector of zeros in equal parts on the ranks. See Matrix.vector for one that fits a matrix."""
+        import numpy
+
+        return vector_of(self, {"n": n, "columns": columns, "type": {"float64": "f64", "float32": "f32"}.get(
+            numpy.dtype(dtype).name, str(dtype)), "shared": shared})
+
+    def jobs(self):
+        """A dict for each job that waits, runs, or has ended."""
+        return self.get_json("/v1/jobs")["jobs"]
+
+    def job(self, id):
+        """A job by its id."""
+        return Job(self, self.get_json(f"/v1/jobs/{urllib.parse.quote(id, safe='')}"), keep=True)
+
+    def memory(self, bytes):
+        """Memory that this program shares with the ranks, for arrays that no product copies. On the Unix socket only."""
+        memory = Memory(self, bytes)
+        self._memories.add(memory)
+        return memory
+
+    def memory_of(self, array):
+        """The shared memory in which an array of NumPy lies, and where, in bytes; (None, None) for another."""
+        for memory in self._memories:
+            at = memory.place_of(array)
+            if at is not None:
+                return memory, at
+        return None, None
+
+    def drop(self, path):
+        """Deletes a vector soon: its object is gone. For __del__, which may run in any thread at any time."""
+        self._dropped.append(path)
+
+    def delete_dropped(self):
+        while self._dropped:
+            try:
+                self.request("DELETE", self._dropped.popleft())
+            except NotFoundError:
+                pass  # the ranks were started again
+
+    # ---- life ----
+
+    def close(self):
+        """Closes the connections. What the service keeps stays there, but for vectors whose objects are gone."""
+        if self._dropped:
+            self.delete_dropped()
+        for memory in list(self._memories):
+            memory.close()
+        self._connections.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def __repr__(self):
+        return f"<shardmat.service.Service: {self.address}>"
+
+
+def _matrix_path(name):
+    return "/v1/matrices/" + urllib.parse.quote(name, safe="")
+
+
+def _events(lines):
+    event = "message"
+    for line in lines:
+        name, _, value = line.partition(": ")
+        if name == "event":
+            event = value
+        elif name == "data":
+            yield event, json.loads(value)

@@ -1,0 +1,254 @@
+"""Requests over one connection, and the connections that a client keeps. Bodies go from and to memory of the caller.
+
+The standard library's client takes no descriptors from a Unix socket, and has a time limit for each step alone, not for the
+request. This one has both, and knows no more of HTTP than the service speaks.
+"""
+
+import array
+import collections
+import os
+import select
+import socket
+import struct
+import threading
+import time
+
+from .errors import ServiceError, TimedOut, UnreachableError
+
+_MOST_AT_ONCE = 16 << 20  # bytes of a step; TLS takes no more than 2 GiB
+_LONGEST_HEADER = 64 << 10
+_MOST_IDLE = 8
+_LEAVE = struct.pack("ii", 1, 0)  # close() resets, also when this program is killed: the server drops what it did for us
+_LATE = "has not answered in time: it is busy or stopped, or the time was too short"
+
+UNSET = object()  # a time limit that was not given: that of the service object counts
+
+Reply = collections.namedtuple("Reply", "status fields body")
+
+
+class Deadline:
+    """A time limit of a request as a whole; `seconds` is None for none."""
+
+    def __init__(self, seconds):
+        if seconds is not None and not seconds > 0:
+            raise ValueError(f"the timeout is {seconds}; it must be a number of seconds above 0, or None for no limit")
+        self._end = None if seconds is None else time.monotonic() + seconds
+
+    def allows(self, seconds):
+        """Whether so many seconds are left."""
+        return self._end is None or time.monotonic() + seconds < self._end
+
+    def left(self):
+        """Seconds until then, or None; raises TimedOut."""
+        if self._end is None:
+            return None
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimedOut(f"the service {_LATE}")
+        return left
+
+
+class Connection:
+    """A connected socket. One thread at a time. It is closed if a request fails on the way."""
+
+    def __init__(self, address, tls, deadline):
+        """`tls`: an ssl.SSLContext for an address that needs one."""
+        self._address = address
+        self._received = bytearray()
+        self.descriptor = None  # that came with the last reply
+        try:
+            if address.path is not None:
+                self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                self._socket.settimeout(deadline.left())
+                self._socket.connect(address.path)
+            else:
+                self._socket = socket.create_connection((address.host, address.port), deadline.left())
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LEAVE)
+                if address.tls:
+                    self._socket = tls.wrap_socket(self._socket, server_hostname=address.host)
+        except socket.timeout:
+            self.close()
+            raise TimedOut(f"{address} {_LATE}") from None
+        except OSError as error:
+            self.close()
+            raise UnreachableError(self._why(error)) from error
+
+    def _why(self, error):
+        text = getattr(error, "verify_message", None)
+        if text:
+            return f"{self._address} does not prove who it is ({text}); name the certificates that you trust with ca=FILE"
+        if self._address.tls and type(error).__name__.startswith("SSL"):
+            return f"{self._address} does not answer in TLS ({error}); write http:// if it has none"
+        return (f"no service listens on {self._address} ({getattr(error, 'strerror', None) or error}); "
+                "start it with: shardmat serve --library DIR")
+
+    def close(self):
+        if hasattr(self, "_socket"):
+            self._socket.close()
+
+    __del__ = close
+
+    def has_ended(self):
+        """Whether the server closed the connection while nobody used it."""
+        waits = select.poll()
+        try:
+            waits.register(self._socket, select.POLLIN)
+            return bool(waits.poll(0))
+        except (OSError, ValueError):
+            return True
+
+    def request(self, method, target, fields, body, deadline, into=None, with_descriptor=False):
+        """Sends a request with the parts of `body` one after another. The reply's body is in `into`, if it has that size.
+
+        Raises UnreachableError if the connection ends before the reply, TimedOut after the deadline.
+        """
+        try:
+            parts = [memoryview(part).cast("B") for part in body if memoryview(part).nbytes > 0]
+            self._send(method, target, fields, parts, deadline)
+            return self._receive(deadline, into, with_descriptor)
+        except ServiceError:
+            self.close()
+            raise
+        except socket.timeout:
+            self.close()
+            raise TimedOut(f"{self._address} {_LATE}") from None
+        except OSError as error:
+            self.close()
+            raise UnreachableError(f"{self._address} ended the connection before it answered: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def stream(self, target, fields, deadline):
+        """Status and fields of the reply to a GET, its body if it is no stream, and an iterator over the lines of a stream."""
+        self._send("GET", target, fields, [], deadline)
+        status, known = self._head(deadline, False)
+        return status, known, self._body(status, known, deadline, None), self._lines()
+
+    def _lines(self):
+        """Lines until the connection ends. Waits as long as it takes."""
+        try:
+            self._socket.settimeout(None)
+            while True:
+                *lines, rest = bytes(self._received).split(b"\n")
+                self._received = bytearray(rest)
+                for line in lines:
+                    yield line.decode()
+                more = self._socket.recv(65536)
+                if not more:
+                    return
+                self._received += more
+        finally:
+            self.close()
+
+    def _send(self, method, target, fields, parts, deadline):
+        head = [f"{method} {target} HTTP/1.1", f"Host: {self._address.authority}"]
+        head += [f"{name}: {value}" for name, value in fields.items()]
+        head += [f"Content-Length: {sum(part.nbytes for part in parts)}", "", ""]
+        data = "\r\n".join(head).encode("ascii")
+        if sum(part.nbytes for part in parts) <= 65536:
+            data, parts = b"".join([data, *parts]), []
+        try:
+            for part in (memoryview(data), *parts):
+                for first in range(0, part.nbytes, _MOST_AT_ONCE):
+                    self._socket.settimeout(deadline.left())
+                    self._socket.sendall(part[first:first + _MOST_AT_ONCE])
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the server may have answered before it closed
+
+    def _more(self, deadline, with_descriptor):
+        self._socket.settimeout(deadline.left())
+        if with_descriptor:
+            data, ancillary, _, _ = self._socket.recvmsg(65536, socket.CMSG_SPACE(4))
+            for level, kind, raw in ancillary:
+                if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                    descriptors = array.array("i")
+                    descriptors.frombytes(raw[:4])
+                    self.descriptor = descriptors[0]
+                    os.set_inheritable(self.descriptor, False)
+        else:
+            data = self._socket.recv(65536)
+        if not data:
+            raise UnreachableError(f"{self._address} ended the connection before it answered")
+        self._received += data
+
+    def _head(self, deadline, with_descriptor):
+        """Status and fields of the next reply."""
+        while True:
+            while (end := self._received.find(b"\r\n\r\n")) < 0:
+                if len(self._received) > _LONGEST_HEADER:
+                    raise UnreachableError(f"{self._address} does not speak HTTP")
+                self._more(deadline, with_descriptor)
+            lines = bytes(self._received[:end]).decode("latin-1").split("\r\n")
+            del self._received[:end + 4]
+            words = lines[0].split(" ", 2)
+            if not words[0].startswith("HTTP/1.") or len(words) < 2 or not words[1].isdigit():
+                raise UnreachableError(f"{self._address} does not speak HTTP: {lines[0][:60]!r}")
+            if words[1] == "100":  # Continue
+                continue
+            fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
+            return int(words[1]), fields
+
+    def _receive(self, deadline, into, with_descriptor):
+        status, fields = self._head(deadline, with_descriptor)
+        body = self._body(status, fields, deadline, into)
+        if fields.get("connection", "").lower() == "close":
+            self.close()
+        return Reply(status, fields, body)
+
+    def _body(self, status, fields, deadline, into):
+        length = int(fields.get("content-length", 0))
+        body = into if into is not None and status == 200 and into.nbytes == length else memoryview(bytearray(length))
+        got = min(len(self._received), length)
+        body[:got] = self._received[:got]
+        del self._received[:got]
+        while got < length:
+            self._socket.settimeout(deadline.left())
+            more = self._socket.recv_into(body[got:got + _MOST_AT_ONCE])
+            if more == 0:
+                raise UnreachableError(f"{self._address} ended the connection in the middle of its answer")
+            got += more
+        return body
+
+    def is_open(self):
+        return self._socket.fileno() >= 0
+
+
+class Connections:
+    """Idle connections to one address. Any thread."""
+
+    def __init__(self, address, tls):
+        self.address = address
+        self._tls = tls
+        self._lock = threading.Lock()
+        self._idle, self._process = [], os.getpid()
+
+    def connect(self, deadline):
+        """A new connection, which is not kept here."""
+        return Connection(self.address, self._tls, deadline)
+
+    def borrow(self, deadline):
+        """A connection for one request, to be given back if it is still open."""
+        with self._lock:
+            if self._process != os.getpid():  # after fork(): those are the parent's
+                self._idle, self._process = [], os.getpid()
+            while self._idle:
+                connection = self._idle.pop()
+                if not connection.has_ended():
+                    return connection
+                connection.close()
+        return self.connect(deadline)
+
+    def give_back(self, connection):
+        with self._lock:
+            if connection.is_open() and len(self._idle) < _MOST_IDLE and self._process == os.getpid():
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def close(self):
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()

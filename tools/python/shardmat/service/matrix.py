@@ -1,0 +1,262 @@
+"""Matrices that a service keeps, and their products and solves."""
+
+import json
+import operator
+import urllib.parse
+
+from .arrays import TYPES, as_bytes, as_columns, is_plain
+from .connection import UNSET
+from .errors import NotConvergedError, RefusedError, ServiceError
+from .job import Job
+from .vector import Vector, vector_of
+
+_WIDEST_BODY = 32  # columns of a product whose vectors are no vectors of the service
+_ALWAYS = 1e9  # seconds: longer than any solve
+_BINARY = {"Content-Type": "application/octet-stream"}
+
+
+class Matrix:
+    """A matrix of a service: ``service.matrix(name)`` or ``service.load(name, source)``.
+
+    SciPy's functions take it as a linear operator. The transpose is none of the products of a service.
+    """
+
+    ndim = 2
+
+    def __init__(self, service, info):
+        import numpy
+
+        if "rows" not in info:
+            reason = info.get("reason")
+            raise RefusedError(f"{info['name']} is {info['state']}{': ' + reason if reason else ''}; load it", None, info)
+        self._service = service
+        self.name = info["name"]
+        self.shape = (info["rows"], info["cols"])
+        self.nnz = info["nnz"]
+        self.dtype = numpy.dtype(TYPES[info["type"]])
+        self._type = info["type"]
+        self._path = "/v1/matrices/" + urllib.parse.quote(self.name, safe="")
+
+    def info(self):
+        """What the service says of it now, as a dict: state, source, kernels, memory, generation of its values."""
+        return self._service.get_json(self._path)
+
+    # ---- products ----
+
+    def multiply(self, x, out=None, *, alpha=1.0, beta=0.0, priority=None, generation=None, timeout=UNSET):
+        """alpha·A·x + beta·out, in `out` if it is given.
+
+        x and out are arrays of shape (n,) or (n, k), or vectors of the service, which stay there: without out, A·x of a
+        vector is a new one. Arrays in memory of ``service.memory`` are not copied, if their columns lie one after another (as
+        those of Memory.empty). More than 32 columns take several requests.
+        priority: "high", "normal" or "low". generation: raises RefusedError (412) unless the values have it.
+        """
+        if beta != 0 and out is None:
+            raise ValueError("beta needs the out that it is for")
+        if isinstance(x, Vector):
+            columns = x.columns
+            if out is None:
+                out = self.vector(columns, rows=True)
+        else:
+            x = as_columns(x, self.dtype, self.shape[1], "x")
+            columns = 1 if x.ndim == 1 else x.shape[1]
+        if not isinstance(out, Vector):
+            out = self._out_for(out, (self.shape[0], *x.shape[1:]))
+        options = {"alpha": alpha, "beta": beta, "priority": priority, "type": self._type}
+        fields = dict(_BINARY)
+        if generation is not None:
+            fields["If-Match"] = f'"{int(generation)}"'
+        if columns <= _WIDEST_BODY or isinstance(x, Vector) or isinstance(out, Vector):
+            self._multiply(x, out, columns, options, fields, timeout)
+        else:
+            for first in range(0, columns, _WIDEST_BODY):
+                part = slice(first, first + _WIDEST_BODY)
+                self._multiply(x[:, part], out[:, part], x[:, part].shape[1], options, fields, timeout)
+        return out
+
+    def _out_for(self, out, shape):
+        import numpy
+
+        if out is None:
+            return numpy.empty(shape, self.dtype, order="F")
+        if not isinstance(out, numpy.ndarray) or out.shape != shape:
+            raise ValueError(f"out must be an array of NumPy of shape {shape}, or a vector of the service")
+        return out
+
+    def _multiply(self, x, out, columns, options, fields, timeout):
+        """One request."""
+        query, body, through, adds = {"k": columns, **options}, [], None, options["beta"] != 0
+        memory = None
+        if isinstance(x, Vector):
+            query["x"] = x.id
+        else:
+            memory, at = self._service.memory_of(x)
+            if memory is not None:
+                query["x_at"] = at
+            else:
+                body.append(as_bytes(x))
+        answer = None
+        if isinstance(out, Vector):
+            query["y"] = out.id
+        else:
+            lies_in, at = self._service.memory_of(out)
+            if lies_in is not None and memory in (None, lies_in) and is_plain(out, self.dtype):
+                memory, query["y_at"] = lies_in, at
+            else:
+                answer = out if is_plain(out, self.dtype) else out.astype(self.dtype, order="F")
+                if adds:
+                    body.append(as_bytes(answer))
+        if memory is not None:
+            through = memory.request
+        if timeout is UNSET:
+            timeout = self._service.timeout
+        if timeout is not None:
+            fields = {**fields, "Shardmat-Deadline-Ms": f"{1000 * timeout:.3f}"}
+        # What is added to, where the service keeps it, must not be added to twice.
+        repeatable = not adds or answer is not None
+        view = as_bytes(answer) if answer is not None else None
+        reply = self._service.request("POST", f"{self._path}/multiply?{_query(query)}", body, fields=fields, timeout=timeout,
+                                      repeatable=repeatable, into=view, through=through)
+        if answer is None:
+            return
+        if reply.body is not view:
+            raise ServiceError(f"the answer has {reply.body.nbytes} bytes, not {view.nbytes}; the matrix may have been replaced")
+        if answer is not out:
+            out[...] = answer
+
+    def __matmul__(self, x):
+        """``A @ x`` for an array or a vector of the service."""
+        return self.multiply(x)
+
+    def dot(self, x):
+        return self.multiply(x)
+
+    def matvec(self, x):
+        """As SciPy's LinearOperator: x of shape (n,) or (n, 1)."""
+        return self.multiply(x)
+
+    def matmat(self, x):
+        """As SciPy's LinearOperator: x of shape (n, k)."""
+        return self.multiply(x)
+
+    def aslinearoperator(self):
+        """A ``scipy.sparse.linalg.LinearOperator`` of this matrix, without a transpose."""
+        from scipy.sparse.linalg import LinearOperator
+
+        return LinearOperator(self.shape, matvec=self.multiply, matmat=self.multiply, dtype=self.dtype)
+
+    # ---- vectors that stay ----
+
+    def vector(self, values=1, *, rows=False, shared=False):
+        """A vector that stays on the ranks, distributed as x of this matrix; with `rows` as y.
+
+        values: an array, or how many columns of zeros. shared: True for all tokens, or patterns of their names.
+        """
+        import numpy
+
+        is_count = isinstance(values, (int, numpy.integer))
+        given = None if is_count else as_columns(values, self.dtype, self.shape[0 if rows else 1], "the array")
+        columns = int(values) if is_count else 1 if given.ndim == 1 else given.shape[1]
+        as_y = rows and self.shape[0] != self.shape[1]  # x and y of a square matrix are distributed alike
+        vector = vector_of(self._service, {"matrix": self.name, "layout": "rows" if as_y else "columns", "columns": columns,
+                                           "shared": shared})
+        return vector if is_count else vector.put(given.reshape(vector.shape, order="F"))
+
+    # ---- solves ----
+
+    def solve(self, b, x0=None, *, solver="auto", preconditioner="auto", limit=None, priority=None, timeout=UNSET, **settings):
+        """x with A·x = b, of a matrix that was loaded with solvable=True.
+
+        b: an array of shape (n,) or (n, k), or a vector of the service. x0: the same, or a job whose x it is. settings: names of
+        the options of ``shardmat solve``: rtol, atol, max_iterations, restart … limit: seconds after which the solve ends on
+        the server. The solve also ends when the timeout passes, or with Ctrl-C. Raises NotConvergedError, which has the last x.
+        """
+        import numpy
+
+        settings.update(solver=solver, preconditioner=preconditioner, limit=limit, priority=priority)
+        b = b if isinstance(b, Vector) else as_columns(b, self.dtype, self.shape[0], "b")
+        x = numpy.empty(b.shape, self.dtype, order="F")
+        view = as_bytes(x)
+        try:
+            reply = self._ask_for_x(b, x0, settings, timeout, wait=_ALWAYS, into=view)
+        except ServiceError as error:
+            if "shardmat-job" not in error.fields:
+                raise
+            with self._service.job(error.fields["shardmat-job"]) as job:
+                failure = job.exception()
+            raise (failure if isinstance(failure, NotConvergedError) else error) from None
+        if reply.body is not view:
+            raise ServiceError(f"the answer has {reply.body.nbytes} bytes, not {view.nbytes}; the matrix may have been replaced")
+        return x
+
+    def solve_async(self, b, x0=None, *, solver="auto", preconditioner="auto", limit=None, priority=None, keep=False,
+                    timeout=UNSET, **settings):
+        """A job that solves A·x = b, as ``solve`` does. With `keep`, the service has the job and its x until job.delete()."""
+        settings.update(solver=solver, preconditioner=preconditioner, limit=limit, priority=priority)
+        b = b if isinstance(b, Vector) else as_columns(b, self.dtype, self.shape[0], "b")
+        reply = self._ask_for_x(b, x0, settings, timeout)
+        return Job(self._service, json.loads(bytes(reply.body)), keep=keep)
+
+    def _ask_for_x(self, b, x0, settings, timeout, wait=None, into=None):
+        query = {name: _word(name, value) for name, value in settings.items() if value is not None}
+        query["type"] = self._type
+        if isinstance(b, Vector):
+            query["b"], body = b.id, ()
+        else:
+            query["k"], body = 1 if b.ndim == 1 else b.shape[1], (as_bytes(b),)
+        if wait is not None:
+            query["wait"] = wait
+        made = self.vector(x0) if x0 is not None and not isinstance(x0, (Vector, Job)) else None
+        if x0 is not None:
+            query["x0"] = (made or x0).id
+        try:
+            return self._service.request("POST", f"{self._path}/solve?{_query(query)}", body, fields=_BINARY, timeout=timeout,
+                                         repeatable=False, into=into)
+        finally:
+            if made is not None:
+                made.delete()  # the job has read it
+
+    # ---- values and memory ----
+
+    def update_values(self, values, *, generation=None):
+        """New values for the nonzeros, in the order of the shard file, of a matrix that was loaded with updatable=True.
+
+        Returns the generation of the values.
+        """
+        values = as_columns(values, self.dtype, self.nnz, "the array of values")
+        fields = dict(_BINARY)
+        if generation is not None:
+            fields["If-Match"] = f'"{int(generation)}"'
+        reply = self._service.request("PUT", f"{self._path}/values?type={self._type}", (as_bytes(values),), fields=fields,
+                                      repeatable=generation is None)
+        return json.loads(bytes(reply.body))["generation"]
+
+    def pin(self, pinned=True):
+        """Keeps the matrix when the service needs memory for others; False: no longer."""
+        self._service.post_json(self._path + "/pin", {"pinned": bool(pinned)}, repeatable=True)
+
+    def unload(self):
+        """Frees the matrix on the service, for all its clients."""
+        return self._service.unload(self.name)
+
+    def __repr__(self):
+        return (f"<shardmat.service.Matrix {self.name}: {self.shape[0]}×{self.shape[1]}, {self.nnz} entries of "
+                f"{self.dtype.name} on {self._service.address}>")
+
+
+def _query(parameters):
+    return urllib.parse.urlencode({name: value for name, value in parameters.items() if value is not None})
+
+
+def _word(name, value):
+    """A setting of a solver as the service takes it."""
+    if isinstance(value, str):
+        return value
+    try:
+        return int(operator.index(value))
+    except TypeError:
+        pass
+    try:
+        return repr(float(value))
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is a {type(value).__name__}; the service takes settings that are words or numbers") from None
