@@ -25,6 +25,9 @@ constexpr Variable kVariables[] = {
     {"SHARDMAT_HDF5_LINKS", "follow: read data that an HDF5 file links to in other files (default: refuse)"},
     {"SHARDMAT_ISA",
      "instructions of host kernels: baseline, avx2 or avx512 (default: the highest that all ranks' CPUs have)"},
+    {"SHARDMAT_REMOTE", "service that solve and multiply let do the work, as --remote (default: none)"},
+    {"SHARDMAT_REMOTE_CA", "PEM file with the certificates to trust for it, as --remote-ca"},
+    {"SHARDMAT_REMOTE_TOKEN_FILE", "file with the token for it, as --remote-token-file"},
     {"SHARDMAT_PROGRESS", "progress bars on standard error: auto, on or off (default auto: if it is a terminal)"},
 };
 
@@ -32,8 +35,8 @@ constexpr Variable kVariables[] = {
 
 std::string environment_help() {
   std::string text = "Environment:\n";
-  for (const Variable& v : kVariables) text += fmt::format("  {:<20} {}\n", v.name, v.help);
-  text += "  OMP_NUM_THREADS      host threads of a rank (default: this rank's share of the cores)\n";
+  for (const Variable& v : kVariables) text += fmt::format("  {:<26} {}\n", v.name, v.help);
+  text += "  OMP_NUM_THREADS            host threads of a rank (default: this rank's share of the cores)\n";
   return text;
 }
 

@@ -40,4 +40,11 @@ std::vector<Given> given_options(const CommandLine& command) {
   return given;
 }
 
+std::vector<std::string> names_of_given(const CommandLine& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.cli11().get_options())
+    if (option->count() > 0) names.push_back(option->get_name());
+  return names;
+}
+
 }  // namespace shardmat::tools

@@ -22,6 +22,7 @@
 #include "tools/cli/progress_bar.h"
 #include "tools/cli/report_option.h"
 #include "tools/cli/run_owners.h"
+#include "tools/client/remote_commands.h"
 
 namespace shardmat::tools {
 namespace {
@@ -32,6 +33,7 @@ struct Options : LoadChoices {
   std::string batch;  ///< empty: not asked for
   std::string backend = "auto", mode = "repeat", verify = "", json;
   bool force = false;
+  RemoteChoice remote;
 };
 
 void add_vector_options(const CommandLine& app, Options& o) {
@@ -138,6 +140,7 @@ void add_options(const CommandLine& app, Options& o) {
   add_kernel_options(app, o);
   add_rank_options(app, o);
   add_node_option(app, o.load.node_block_size);
+  add_remote_options(app, o.remote);
   app.footer(
       "\nExamples:\n  mpirun -n 4 shardmat multiply bar.h5 --iterations 100 --verify --json report.json\n"
       "  mpirun -n 4 shardmat multiply bar.mtx.gz --verify\n"
@@ -216,6 +219,10 @@ std::function<int()> add_multiply(const CommandLine& program) {
   add_options(app, *options);
   return [app, options] {
     finish_options(app, *options);
+    if (options->remote.is_remote()) {
+      if (options->matrices.size() > 1) throw Error(ErrorKind::usage, "a service multiplies one matrix at a time; name one");
+      return multiply_remotely(app, options->remote, options->multiply, options->force);
+    }
     return run_owners(app, options->timeout, options->sharing, options->backend,
                       [&](Communicator& communicator) { return run(*options, communicator); });
   };

@@ -34,6 +34,7 @@
 #include "tools/cli/solver_settings.h"
 #include "tools/cli/stop_signal.h"
 #include "tools/cli/vtk_file.h"
+#include "tools/client/remote_commands.h"
 
 namespace shardmat::tools {
 namespace {
@@ -43,6 +44,7 @@ struct Options : LoadChoices {
   std::optional<SolverSettingOptions> settings;
   std::string backend = "auto", json, plot, vtk;
   bool force = false, monitor = false, dry_run = false;
+  RemoteChoice remote;
 };
 
 constexpr const char* kPlotScript = "plot_convergence.py";
@@ -137,6 +139,7 @@ void add_options(const CommandLine& app, Options& o) {
   add_kernel_options(app, o);
   add_rank_options(app, o);
   add_node_option(app, o.load.node_block_size);
+  add_remote_options(app, o.remote);
   app.footer(
       "\nExit code 7: the solver did not converge. The report names the reason, and the last x is written. Ctrl-C, "
       "SIGTERM and SIGUSR1 end the solver early in the same way, also under mpirun. A second Ctrl-C ends the program at "
@@ -281,6 +284,7 @@ std::function<int()> add_solve(const CommandLine& program) {
   add_options(app, *options);
   return [app, options] {
     finish_options(*options);
+    if (options->remote.is_remote()) return solve_remotely(app, options->remote, options->solve, options->force);
     return run_owners(app, options->timeout, options->sharing, options->backend, [&](Communicator& communicator) {
       if (is_least_squares_method(options->solve.solver.solver)) return run_least_squares(*options, communicator);
       return options->dry_run ? forecast(*options, communicator) : run(*options, communicator);

@@ -1,0 +1,144 @@
+"""Unchanged command lines whose work a service does: --remote and SHARDMAT_REMOTE of solve and multiply."""
+
+import signal
+import subprocess
+import unittest
+
+import numpy as np
+
+from support import BACKEND, INPUT, LIMIT, OK, PROGRAM, RESOURCES, USAGE, environment, read_vector, write_vector
+from test_serve_door import LISTEN, has_tls, make_certificate
+from test_serve_solve import SolveTest
+
+SAME = ("--reproducible", "--same-bits", "--overlap", "--no-measure")
+
+
+class Remote(SolveTest):
+    def both(self, service, command, source, *options, output, ranks=2, remote=(), code=OK, **more):
+        """The result of ranks here and of a service, which must have the same bits."""
+        here = self.call(command, self.library / source, *options, *SAME, "--backend", BACKEND, "--output", f"here{output}", "--force", ranks=ranks)
+        self.assertEqual(here.code, code, here)
+        there = self.call(command, source, *options, *SAME, "--remote", service.state, *remote, "--output", f"there{output}", "--force", **more)
+        self.assertEqual(there.code, code, there)
+        what = "x" if command == "solve" else "y"
+        ours, theirs = read_vector(self.path(f"here{output}"), what), read_vector(self.path(f"there{output}"), what)
+        self.assertEqual((ours.dtype, ours.tobytes()), (theirs.dtype, theirs.tobytes()))
+        return there
+
+    def test_solves_have_the_bits_of_ranks_here(self):
+        for ranks in (1, 2):
+            service = self.start("--ranks", ranks, state=f"state{ranks}")
+            for type in ("f64", "f32"):
+                write_vector(self.path("b.npy"), self.b(ranks, type, 3).T)
+                write_vector(self.path("x0.h5"), self.b(5, type)[0])
+                for options in (["--solver", "cg", "--preconditioner", "jacobi"], ["--b", "random", "--seed", 7, "--rtol", 1e-3],
+                                ["--b", "b.npy", "--rhs", 3, "--preconditioner", "none", "--max-iterations", 4000, "--divergence-tolerance", 1e9],
+                                ["--initial-guess", "x0.h5", "--solver", "gmres", "--restart", 20, "--preconditioner", "block_jacobi"]):
+                    with self.subTest(ranks=ranks, type=type, options=options):
+                        result = self.both(service, "solve", "grid.h5", "--type", type, *options, output=".h5", ranks=ranks)
+                        self.assertIn("3,600 × 3,600, 17,760 nonzeros, " + type, result.out)
+                        self.assertIn("iteration", result.out)
+            self.assertEqual(service.get("/v1/jobs").json["jobs"], [])
+            self.assertEqual(service.get("/v1/vectors").json["vectors"], [])
+            self.assertEqual(len(service.get("/v1/matrices").json["matrices"]), 2)  # each was loaded once
+            self.assertEqual(service.terminate(), OK, service.report())
+
+    def test_products_have_the_bits_of_ranks_here(self):
+        service = self.start("--ranks", 2)
+        write_vector(self.path("x.npy"), self.vector(1, columns=40).T)
+        write_vector(self.path("y0.npy"), self.vector(2)[0])
+        for source, options in (("bar.h5", []), ("bar.h5", ["--x", "ones", "--alpha", -2]), ("elasticity_bar.mtx.gz", ["--type", "f32"]),
+                                ("bar.h5", ["--x", "x.npy", "--rhs", 40]), ("bar.h5", ["--beta", 0.3, "--y0", "y0.npy"]),
+                                ("bar.h5", ["--kernel", "csr_host", "--sort", "none", "--exchange", "halo"])):
+            with self.subTest(source=source, options=options):
+                result = self.both(service, "multiply", source, "--iterations", 3, *options, output=".npy")
+                self.assertIn("requests, there and back", result.out)
+        self.assertRegex(self.succeed("multiply", "bar.h5", "--remote", service.state).out, "1 request, there and back")
+
+    def test_a_solve_that_does_not_converge(self):
+        service = self.start("--ranks", 2)
+        result = self.both(service, "solve", "grid.h5", "--solver", "cg", "--preconditioner", "none", "--max-iterations", 5, "--no-advice", output=".npy", code=7)
+        self.assertIn("shardmat: the solver did not converge: ", result.err)
+        self.assertEqual(service.get("/v1/jobs").json["jobs"], [])
+
+    def test_which_matrix_it_is(self):
+        service = self.start("--ranks", 1)
+        self.loaded(service)
+        self.loaded(service, "narrow", "bar.h5", type="f32")
+        remote = ["--remote", service.state]
+        self.succeed("multiply", "bar", *remote)
+        self.succeed("multiply", "bar.h5", *remote)  # the matrix that is loaded of this file
+        names = lambda: sorted(one["name"] for one in service.get("/v1/matrices").json["matrices"])
+        self.assertEqual(names(), ["bar", "narrow"])
+        self.assertIn("f32", self.succeed("multiply", "narrow", *remote).out)  # as the service has it
+        self.fail_with(INPUT, "multiply", "narrow", "--type", "f64", *remote, says=["narrow is of type f32", "--type"])
+        self.fail_with(INPUT, "solve", "bar", *remote, says=["without what solvers need", "client load bar bar.h5 --solvable"])
+        self.fail_with(USAGE, "multiply", "bar", "--kernel", "csr_host", *remote, says=["with its own kernel", "--kernel"])
+        self.succeed("multiply", "bar.h5", "--kernel", "csr_host", *remote)
+        self.assertEqual(len(names()), 3)
+        self.succeed("solve", "bar.h5", "--solver", "cg", *remote)
+        self.assertEqual(len(names()), 4)
+        self.fail_with(INPUT, "multiply", "none.h5", *remote, says="none.h5")
+        self.fail_with(INPUT, "solve", "bar.h5", "--b", "none.npy", *remote, says="none.npy")
+        write_vector(self.path("short.npy"), np.ones(3))
+        self.fail_with(INPUT, "multiply", "bar.h5", "--x", "short.npy", *remote, says="short.npy: x has 3 entries")
+
+    def test_what_a_service_cannot_do_is_refused(self):
+        remote = ["--remote", self.path("no/such")]
+        for command, options in (("solve", ["--plot", "x.svg"]), ("solve", ["--json"]), ("solve", ["--monitor"]), ("solve", ["--dry-run"]),
+                                 ("solve", ["--coordinates", "c.npy"]), ("solve", ["--policy", "a=1"]), ("multiply", ["--verify"]), ("multiply", ["--mode", "power"]),
+                                 ("multiply", ["--storage", "symmetric"]), ("multiply", ["--backend", "host"]), ("solve", ["--node-block-size", 3])):
+            with self.subTest(command=command, options=options):
+                name = options[0]
+                self.fail_with(USAGE, command, "bar.h5", *options, *remote, says=[f"a service cannot do what {name} asks for", "--remote here"])
+        self.fail_with(USAGE, "multiply", "a.h5", "b.h5", *remote, says="one matrix at a time")
+        result = self.call("solve", "bar.h5", *remote, ranks=2)
+        self.assertIn("start shardmat solve without mpirun", result.err)
+        self.fail_with(RESOURCES, "solve", "bar.h5", *remote, says="no service listens")
+        self.succeed("multiply", self.library / "bar.h5", "--remote", "here", "--verify", env={"SHARDMAT_REMOTE": "http://127.0.0.1:1"})
+
+    def test_over_http_and_the_environment(self):
+        service = self.start("--ranks", 2, *LISTEN)
+        url = f"http://127.0.0.1:{service.port()}"
+        self.fail_with(INPUT, "multiply", "bar.h5", "--remote", url, says="a token is needed")
+        names = {"SHARDMAT_REMOTE": url, "SHARDMAT_REMOTE_TOKEN_FILE": str(service.state / "token")}
+        self.succeed("multiply", "bar.h5", "--x", "ones", "--output", "y.npy", env=names)
+        self.assertEqual(read_vector(self.path("y.npy")).tobytes(), service.multiply(service.get("/v1/matrices").json["matrices"][0]["name"],
+                                                                                     np.ones(975)).body)
+        self.assertIn("cg", self.succeed("solve", "bar.h5", "--solver", "cg", env=names).out)
+        self.assertIn("SHARDMAT_REMOTE ", self.succeed("--help").out)
+
+    @unittest.skipUnless(has_tls(), "the program was built without OpenSSL")
+    def test_over_tls(self):
+        make_certificate(self.directory, "one")
+        service = self.start(*LISTEN, "--tls-certificate", self.path("one.pem"), "--tls-key", self.path("one.key"))
+        remote = ["--remote", f"https://localhost:{service.port('https')}", "--remote-token-file", service.state / "token"]
+        self.assertIn("bar.h5", self.succeed("multiply", "bar.h5", *remote, "--remote-ca", "one.pem").out)
+        self.fail_with(RESOURCES, "multiply", "bar.h5", *remote, says="does not prove who it is")
+
+    def test_a_token_that_may_not_load(self):
+        import hashlib
+        import json
+
+        tokens = {"tokens": [{"name": "lab", "sha256": hashlib.sha256(b"secret").hexdigest(), "scopes": ["read", "multiply"]}]}
+        self.path("tokens.json").write_text(json.dumps(tokens))
+        self.write("token", "secret\n")
+        service = self.start("--ranks", 1, *LISTEN, "--tokens", self.path("tokens.json"))
+        remote = ["--remote", f"http://127.0.0.1:{service.port()}", "--remote-token-file", "token"]
+        self.fail_with(INPUT, "multiply", "bar.h5", *remote, says=["the service has no bar.h5", "this token may load none"])
+        self.loaded(service)
+        self.succeed("multiply", "bar.h5", *remote)
+
+    def test_the_job_ends_with_the_command(self):
+        service = self.start("--ranks", 1)
+        command = subprocess.Popen([PROGRAM, "solve", "slow.h5", "--remote", service.state, "--solver", "gmres", "--preconditioner", "none",
+                                    "--restart", "1", "--rtol", "1e-300", "--max-iterations", "1000000000"], env=environment(), cwd=self.directory)
+        self.addCleanup(command.kill)
+        service.wait_for("a job", lambda: service.get("/v1/jobs").json["jobs"])
+        command.send_signal(signal.SIGINT)
+        self.assertNotEqual(command.wait(LIMIT), 0)
+        self.assertEqual(self.ended(service, service.get("/v1/jobs").json["jobs"][0]["id"])["state"], "cancelled")
+
+
+if __name__ == "__main__":
+    unittest.main()

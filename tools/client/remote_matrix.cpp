@@ -1,0 +1,146 @@
+#include "tools/client/remote_matrix.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "kernels/base/error.h"
+#include "tools/cli/environment.h"
+#include "tools/cli/given_options.h"
+#include "tools/serve/gate/sha256.h"
+#include "tools/serve/http/names.h"
+#include "tools/serve/state/state_directory.h"
+
+namespace shardmat::tools {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+/// The name under which a command loads a file: the same one for the same file and the same way of loading.
+std::string name_of(const WantedMatrix& wanted, const std::string& type) {
+  std::string name = std::filesystem::path(wanted.matrix).filename().string().substr(0, 40);
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return c > 127 || !std::isalnum(c); }, '-');
+  const serve::Sha256 digest = serve::sha256(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", wanted.matrix, type, wanted.kernel,
+                                                         wanted.exchange, wanted.sort, wanted.solvable));
+  return fmt::format("remote-{}-{:02x}{:02x}{:02x}{:02x}", name, digest[0], digest[1], digest[2], digest[3]);
+}
+
+bool is_ready(const json& matrix) { return matrix["state"] == "ready"; }
+
+/// A matrix of this file that gives what is wanted. One with new values, or loaded in a way of its own, is another matrix.
+bool suits(const json& matrix, const WantedMatrix& wanted) {
+  const bool is_plain = wanted.kernel == "auto" && wanted.exchange == "auto" && wanted.sort == "auto";
+  return is_plain && is_ready(matrix) && matrix["source"] == wanted.matrix && !matrix.value("updatable", false) &&
+         matrix["type"] == (wanted.type.empty() ? "f64" : wanted.type) &&
+         (matrix.value("solvable", false) || !wanted.solvable);
+}
+
+RemoteMatrix described(const json& matrix) {
+  RemoteMatrix found;
+  found.name = matrix["name"], found.source = matrix["source"];
+  found.path = "/v1/matrices/" + found.name;
+  found.f32 = matrix["type"] == "f32";
+  found.rows = matrix["rows"], found.cols = matrix["cols"], found.nnz = matrix["nnz"];
+  found.widest = matrix["widths"].back()["columns"];
+  found.ranks = static_cast<std::int64_t>(matrix["ranks"].size());
+  return found;
+}
+
+/// Throws unless the matrix of this name in the service is as wanted.
+void require_as_wanted(const json& matrix, const WantedMatrix& wanted) {
+  const std::string name = matrix["name"], type = matrix["type"], state = matrix["state"];
+  if (!is_ready(matrix))
+    throw Error(state == "loading" ? ErrorKind::rank_lost : ErrorKind::input,
+                fmt::format("{} is {} in the service{}", name, state,
+                            matrix.contains("reason") ? ": " + matrix["reason"].get<std::string>() : ""));
+  if (!wanted.type.empty() && wanted.type != type)
+    throw Error(ErrorKind::input, fmt::format("{} is of type {} in the service", name, type), "type");
+  for (const auto& [setting, word] :
+       {std::pair("kernel", &wanted.kernel), {"exchange", &wanted.exchange}, {"sort", &wanted.sort}})
+    if (*word != "auto")
+      throw Error(ErrorKind::usage,
+                  fmt::format("{} is loaded already, with its own {}; name the file in its library", name, setting),
+                  setting);
+  if (wanted.solvable && !matrix.value("solvable", false))
+    throw Error(ErrorKind::input,
+                fmt::format("{0} was loaded without what solvers need of it; load it again with: shardmat client "
+                            "load {0} {1} --solvable",
+                            name, matrix["source"].get<std::string>()));
+}
+
+}  // namespace
+
+void add_remote_options(const CommandLine& command, RemoteChoice& choice) {
+  choice.where = environment("SHARDMAT_REMOTE", "");
+  choice.token_file = environment("SHARDMAT_REMOTE_TOKEN_FILE", "");
+  choice.authorities = environment("SHARDMAT_REMOTE_CA", "");
+  const CommandLine app = command.in(Topic::machine);
+  app.add_option(
+         "--remote", choice.where,
+         "let a service do it (shardmat serve): URL, the path of its socket, or its state directory. The matrix is one "
+         "that it has, or a file of its library. here: on this machine (default: SHARDMAT_REMOTE, else here)")
+      ->type_name("URL");
+  app.add_option("--remote-token-file", choice.token_file,
+                 "file with the token for --remote URL (default: SHARDMAT_REMOTE_TOKEN_FILE)")
+      ->type_name("FILE");
+  app.add_option(
+         "--remote-ca", choice.authorities,
+         "PEM file with the certificates to trust for https (default: SHARDMAT_REMOTE_CA, else those of this system)")
+      ->type_name("FILE");
+}
+
+HttpClient connect(const RemoteChoice& choice) {
+  ServiceAddress address;
+  const std::string& where = choice.where;
+  std::error_code ignored;
+  if (where.find("://") != std::string::npos) address.url = where;
+  else if (std::filesystem::is_directory(where, ignored)) address.state = where;
+  else address.unix_socket = where;
+  address.token_file = choice.token_file, address.authorities = choice.authorities;
+  address.no_token = choice.token_file.empty();
+  return connect(address);
+}
+
+void require_remote_options(const CommandLine& app, const std::string& command, const std::vector<std::string>& taken) {
+  if (launch().size > 1)
+    throw Error(ErrorKind::usage,
+                fmt::format("the ranks of the service {0} the matrix; start shardmat {0} without mpirun, or "
+                            "with --remote here",
+                            command));
+  for (const std::string& name : names_of_given(app)) {
+    if (!name.starts_with("--") || name.starts_with("--remote")) continue;
+    if (std::find(taken.begin(), taken.end(), name) == taken.end())
+      throw Error(ErrorKind::usage,
+                  fmt::format("a service cannot do what {} asks for; leave it out, or give --remote here", name));
+  }
+}
+
+RemoteMatrix find_or_load(HttpClient& client, const WantedMatrix& wanted) {
+  const json all = ask_json(client, "/v1/matrices");
+  for (const json& matrix : all["matrices"])
+    if (matrix["name"] == wanted.matrix) {
+      require_as_wanted(matrix, wanted);
+      return described(matrix);
+    }
+  for (const json& matrix : all["matrices"])
+    if (suits(matrix, wanted)) return described(matrix);
+  const std::string type = wanted.type.empty() ? "f64" : wanted.type, name = name_of(wanted, type);
+  const std::string body = json{{"source", wanted.matrix},     {"type", type},        {"kernel", wanted.kernel},
+                                {"exchange", wanted.exchange}, {"sort", wanted.sort}, {"solvable", wanted.solvable}}
+                               .dump();
+  const HttpReply reply =
+      client.send("POST", fmt::format("/v1/matrices/{}/load?wait=1", name), std::as_bytes(std::span(body)));
+  const json answer = json::parse(reply.text(), nullptr, false);
+  if (reply.status == 409 && answer.is_object() && answer.value("code", "") == "loaded")
+    return described(ask_json(client, "/v1/matrices/" + name));
+  if (reply.status == 403)
+    throw Error(ErrorKind::input, fmt::format("the service has no {}, and this token may load none: {}", wanted.matrix,
+                                              answer.is_object() ? answer.value("error", "") : ""));
+  checked(reply);
+  return described(answer);
+}
+
+}  // namespace shardmat::tools
