@@ -27,6 +27,7 @@ std::function<int()> add_partition(const CommandLine& program);
 std::function<int()> add_predict(const CommandLine& program);
 std::function<int()> add_serve(const CommandLine& program);
 std::function<int()> add_solve(const CommandLine& program);
+std::function<int()> add_token(const CommandLine& program);
 std::function<int()> add_verify_file(const CommandLine& program);
 std::function<int()> add_worker(const CommandLine& program);
 

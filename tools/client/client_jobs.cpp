@@ -53,6 +53,35 @@ int list(const Options& o) {
   return 0;
 }
 
+template <class T>
+void write_columns(const std::string& file, const HttpReply& reply, std::int64_t columns) {
+  const auto n = static_cast<std::int64_t>(reply.body.size() / sizeof(T)) / columns;
+  const HostVector<double> rows = rows_of<T>(std::as_bytes(std::span(reply.body)), n, columns);
+  VectorWriter writer(file, "x", n, sizeof(T) == sizeof(float), columns);
+  writer.append(rows.data(), n);
+  writer.finish();
+}
+
+/// How far a job is; its x goes to a file.
+int show(const Options& o) {
+  if (!o.x.empty()) {
+    check_vector_suffix(o.x);
+    check_vector_writable(o.x);
+    if (!o.force) require_replaceable(o.x, Output::vector, "x");
+  }
+  HttpClient client = connect(o);
+  const json job = ask_json(client, "/v1/jobs/" + o.id);
+  if (!o.x.empty()) {
+    const HttpReply reply = ask(client, "GET", "/v1/jobs/" + o.id + "/x");
+    job["type"] == "f32" ? write_columns<float>(o.x, reply, job["columns"])
+                         : write_columns<double>(o.x, reply, job["columns"]);
+  }
+  fmt::print("{}", text_of(job));
+  for (const json& residual : job["history"])
+    if (residual[1].is_number()) fmt::print("  {:>8} {:.3e}\n", residual[0].get<std::int64_t>(), residual[1].get<double>());
+  return 0;
+}
+
 int cancel(const Options& o) {
   HttpClient client = connect(o);
   ask(client, "DELETE", "/v1/jobs/" + o.id);
@@ -72,9 +101,8 @@ std::string with_settings(std::string query, const Options& o) {
 }
 
 std::string query_of_solve(const Options& o) {
-  return with_settings(fmt::format("k={}&wait={}&method={}&preconditioner={}{}", o.rhs, kWaitSeconds, o.solver,
-                                   o.preconditioner, o.alone ? "&alone=1" : ""),
-                       o);
+  return with_settings(
+      fmt::format("k={}&method={}&preconditioner={}{}", o.rhs, o.solver, o.preconditioner, o.alone ? "&alone=1" : ""), o);
 }
 
 template <class T>
@@ -102,15 +130,8 @@ json describe_matrix(HttpClient& client, const std::string& name) {
   return matrix;
 }
 
-int solve(const Options& o) {
-  require_spared({{o.b, "b"}}, {o.x});
-  check_vector_suffix(o.x);
-  check_vector_writable(o.x, o.rhs);
-  if (!o.force) require_replaceable(o.x, Output::vector, "x");
-  const std::string query = query_of_solve(o);
-  HttpClient client = connect(o);
-  const std::string path = "/v1/matrices/" + o.matrix;
-  const json matrix = describe_matrix(client, o.matrix);
+/// Asks for a solve with the b of a file.
+HttpReply ask_for_solve(HttpClient& client, const Options& o, const json& matrix, const std::string& query) {
   const std::int64_t n = matrix["rows"];
   const VectorFile file(o.b, "b", o.rhs);
   if (file.size() != n)
@@ -121,8 +142,20 @@ int solve(const Options& o) {
   const HostVector<float> narrow = f32 ? columns_of<float>(rows, o.rhs) : HostVector<float>();
   const HostVector<double> wide = f32 ? HostVector<double>() : columns_of<double>(rows, o.rhs);
   const auto bytes = f32 ? std::as_bytes(std::span(narrow)) : std::as_bytes(std::span(wide));
-  const HttpReply reply = ask(client, "POST", path + "/solve?" + query, bytes, "application/octet-stream");
-  f32 ? write<float>(o.x, "x", reply, n, o.rhs) : write<double>(o.x, "x", reply, n, o.rhs);
+  return ask(client, "POST", "/v1/matrices/" + o.matrix + "/solve?" + query, bytes, "application/octet-stream");
+}
+
+int solve(const Options& o) {
+  require_spared({{o.b, "b"}}, {o.x});
+  check_vector_suffix(o.x);
+  check_vector_writable(o.x, o.rhs);
+  if (!o.force) require_replaceable(o.x, Output::vector, "x");
+  const std::string query = query_of_solve(o) + fmt::format("&wait={}", kWaitSeconds);
+  HttpClient client = connect(o);
+  const json matrix = describe_matrix(client, o.matrix);
+  const HttpReply reply = ask_for_solve(client, o, matrix, query);
+  const std::int64_t n = matrix["rows"];
+  matrix["type"] == "f32" ? write<float>(o.x, "x", reply, n, o.rhs) : write<double>(o.x, "x", reply, n, o.rhs);
   fmt::print("{} iterations, residual {} of b\n", reply.fields.at("shardmat-iterations"),
              reply.fields.at("shardmat-residual"));
   return 0;
@@ -164,6 +197,40 @@ int eigen(const Options& o) {
   return 0;
 }
 
+/// A solve that this command does not wait for; prints the id of its job.
+int submit(const Options& o) {
+  const std::string query = query_of_solve(o);
+  HttpClient client = connect(o);
+  const HttpReply reply = ask_for_solve(client, o, describe_matrix(client, o.matrix), query);
+  fmt::print("{}\n", json::parse(reply.text())["id"].get<std::string>());
+  return 0;
+}
+
+void add_solve_options(const CommandLine& app, Options& o) {
+  app.in(Topic::input)
+      .add_option("--rhs", o.rhs, "columns of b and x")
+      ->check(whole_number(1, 256))
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--solver", o.solver, "the method; see shardmat help solve")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--preconditioner", o.preconditioner, "what is applied to the residual; see shardmat help solve")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--settings", o.settings,
+                  "more settings of the solver, as \"rtol=1e-10 restart=50\": names of the options of shardmat solve");
+  app.in(Topic::computation)
+      .add_flag("--alone", o.alone,
+                "is not merged with solves of others, and so has the bits of shardmat solve; see tools/serve/reference.md");
+  app.in(Topic::computation)
+      .add_option("--limit", o.limit, "seconds after which the job ends, queue included (default: none)")
+      ->check(positive_number());
+}
+
 }  // namespace
 
 std::vector<ClientCommand> add_client_jobs(const CommandLine& client) {
@@ -176,33 +243,14 @@ std::vector<ClientCommand> add_client_jobs(const CommandLine& client) {
   app.add_option("name", o->matrix, "name of the matrix in the service")->required()->check(name_in_service());
   app.add_option("b", o->b, "file with b (" + vector_suffixes() + ")")->required();
   app.add_option("x", o->x, "file for x (" + vector_suffixes() + ")")->required()->check(output_name());
-  app.in(Topic::input)
-      .add_option("--rhs", o->rhs, "columns of b and x")
-      ->check(whole_number(1, 256))
-      ->capture_default_str()
-      ->common();
-  app.in(Topic::computation)
-      .add_option("--solver", o->solver, "the method; see shardmat help solve")
-      ->capture_default_str()
-      ->common();
-  app.in(Topic::computation)
-      .add_option("--preconditioner", o->preconditioner, "what is applied to the residual; see shardmat help solve")
-      ->capture_default_str()
-      ->common();
-  app.in(Topic::computation)
-      .add_option("--settings", o->settings,
-                  "more settings of the solver, as \"rtol=1e-10 restart=50\": names of the options of shardmat solve");
-  app.in(Topic::computation)
-      .add_flag("--alone", o->alone,
-                "is not merged with solves of others, and so has the bits of shardmat solve; see tools/serve/reference.md");
-  const auto add_common = [&](const CommandLine& command) {
-    command.in(Topic::computation)
-        .add_option("--limit", o->limit, "seconds after which the job ends, queue included (default: none)")
-        ->check(positive_number());
-    command.in(Topic::output)
-        .add_flag("--force", o->force, "replace the output file even if it is of another kind, or has other datasets");
-  };
-  add_common(app);
+  add_solve_options(app, *o);
+  app.in(Topic::output)
+      .add_flag("--force", o->force, "replace the output file even if it is of another kind, or has other datasets");
+  const CommandLine submit_app =
+      add("submit", "Ask for a solve without waiting for it, and print the id of its job", submit);
+  submit_app.add_option("name", o->matrix, "name of the matrix in the service")->required()->check(name_in_service());
+  submit_app.add_option("b", o->b, "file with b (" + vector_suffixes() + ")")->required();
+  add_solve_options(submit_app, *o);
   const CommandLine of_eigen =
       add("eigen", "Find eigenvalues of a matrix, or of K x = λ M x; Ctrl-C cancels the job", eigen);
   of_eigen.add_option("name", o->matrix, "name of the matrix in the service")->required()->check(name_in_service());
@@ -222,8 +270,16 @@ std::vector<ClientCommand> add_client_jobs(const CommandLine& client) {
       ->check(output_name())
       ->type_name("FILE")
       ->common();
-  add_common(of_eigen);
+  computation.add_option("--limit", o->limit, "seconds after which the job ends, queue included (default: none)")
+      ->check(positive_number());
+  of_eigen.in(Topic::output)
+      .add_flag("--force", o->force, "replace the output file even if it is of another kind, or has other datasets");
   add("jobs", "List the jobs that wait, run or have ended", list);
+  const CommandLine show_app = add("job", "Show a job and its residuals, and write its x to a file", show);
+  show_app.add_option("id", o->id, "id of the job, as jobs lists it")->required()->check(name_in_service());
+  show_app.add_option("x", o->x, "file for x (" + vector_suffixes() + "), as far as the job came")->check(output_name());
+  show_app.in(Topic::output)
+      .add_flag("--force", o->force, "replace the output file even if it is of another kind, or has other datasets");
   add("cancel", "Cancel a job, or forget one that has ended", cancel)
       .add_option("id", o->id, "id of the job, as jobs lists it")
       ->required()

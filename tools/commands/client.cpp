@@ -24,6 +24,7 @@
 #include "tools/client/client_jobs.h"
 #include "tools/client/client_service.h"
 #include "tools/client/client_vectors.h"
+#include "tools/client/client_wait.h"
 
 namespace shardmat::tools {
 namespace {
@@ -35,7 +36,7 @@ struct Options : ServiceAddress {
   std::int64_t rhs = 1;
   double alpha = 1, beta = 0;
   std::string kernel = "auto", exchange = "auto", sort = "auto";
-  bool force = false, updatable = false, solvable = false, pinned = false;
+  bool force = false, updatable = false, solvable = false, pinned = false, off = false;
 };
 
 std::string path_of(const std::string& name) { return "/v1/matrices/" + name; }
@@ -93,6 +94,20 @@ int load(const Options& o) {
   const json loaded = json::parse(reply.text());
   fmt::print("{}", text_of(loaded));
   warn(loaded);
+  return 0;
+}
+
+int pin(const Options& o) {
+  HttpClient client = connect(o);
+  const std::string body = json{{"pinned", !o.off}}.dump();
+  warn(json::parse(ask(client, "POST", path_of(o.name) + "/pin", std::as_bytes(std::span(body))).text()));
+  return 0;
+}
+
+/// Figures of the service, as Prometheus reads them.
+int metrics(const Options& o) {
+  HttpClient client = connect(o);
+  write_text("-", std::string(ask(client, "GET", "/metrics").text()));
   return 0;
 }
 
@@ -234,7 +249,7 @@ int multiply(const Options& o) {
 
 CommandLine add_one(const CommandLine& client, const std::string& name, const std::string& help, Options& o) {
   const CommandLine app = client.add_subcommand(name, help);
-  if (name != "status" && name != "watch")
+  if (name != "status" && name != "watch" && name != "metrics")
     app.add_option("name", o.name, "name of the matrix in the service")->required()->check(name_in_service());
   add_address_options(app, o);
   return app;
@@ -277,6 +292,8 @@ std::function<int()> add_client(const CommandLine& program) {
                   "values, as another shard file of the same pattern")
       ->required();
   const CommandLine unload_app = add_one(app, "unload", "Free a matrix", *o);
+  const CommandLine pin_app = add_one(app, "pin", "Keep a matrix when the service needs memory for other matrices", *o);
+  pin_app.in(Topic::machine).add_flag("--off", o->off, "keep it no longer")->common();
   const CommandLine multiply_app = add_one(app, "multiply", "Compute y = alpha A x + beta y, from a file to a file", *o);
   multiply_app.add_option("x", o->x, "file with x (" + vector_suffixes() + ")")->required();
   multiply_app.add_option("y", o->y, "file for y (" + vector_suffixes() + ")")->required()->check(output_name());
@@ -305,13 +322,16 @@ std::function<int()> add_client(const CommandLine& program) {
   add_json_option(status_app, o->json);
   const CommandLine watch_app =
       add_one(app, "watch", "Print what happens to ranks and matrices, a line each, until Ctrl-C", *o);
+  const CommandLine metrics_app = add_one(app, "metrics", "Print the service's figures, as Prometheus reads them", *o);
   std::vector<ClientCommand> others = add_client_vectors(app);
   for (const ClientCommand& one : add_client_jobs(app)) others.push_back(one);
+  for (const ClientCommand& one : add_client_wait(app)) others.push_back(one);
   app.footer(
       "\nExamples:\n  shardmat client load bar bar.h5\n  shardmat client multiply bar x.npy y.npy\n"
       "  shardmat client put-values bar new.npy\n  shardmat client status --json\n"
       "  shardmat client load --solvable bar bar.h5\n  shardmat client solve bar b.npy x.npy --preconditioner multigrid\n"
-      "  shardmat client make-vector bar\n  shardmat client put-vector ID x.npy\n");
+      "  shardmat client wait --job $(shardmat client submit bar b.npy)\n  shardmat client make-vector bar\n  shardmat "
+      "client put-vector ID x.npy\n");
   return [=] {
     require_single_process("client");
     for (const ClientCommand& one : others)
@@ -320,6 +340,8 @@ std::function<int()> add_client(const CommandLine& program) {
            : unload_app.parsed()   ? unload(*o)
            : values_app.parsed()   ? put_values(*o)
            : multiply_app.parsed() ? multiply(*o)
+           : pin_app.parsed()      ? pin(*o)
+           : metrics_app.parsed()  ? metrics(*o)
            : watch_app.parsed()    ? watch(*o)
                                    : status(*o);
   };

@@ -180,8 +180,8 @@ TEST(Gate, SessionsOfThePage) {
   Gate gate({{}, {}, true}, tokens);
   const double start = 1000;
   auto form = head(false, "POST", {{"Host", "localhost:1"}});
-  EXPECT_FALSE(gate.log_in(form, "bad", start));
-  const std::string set = gate.log_in(form, "good", start).value();
+  EXPECT_FALSE(gate.log_in(form, "bad", start, 0));
+  const std::string set = gate.log_in(form, "good", start, 0).value();
   EXPECT_EQ(set.substr(set.find(';')), "; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict");
   EXPECT_EQ(set.find("good"), std::string::npos);
   const std::string cookie = "theirs=1; " + set.substr(0, set.find(';'));
@@ -189,7 +189,7 @@ TEST(Gate, SessionsOfThePage) {
     Fields fields{{"Host", "localhost:1"}, {"Cookie", cookie}};
     fields.insert(fields.end(), more.begin(), more.end());
     auto request = head(false, method, fields);
-    const auto refusal = gate.identify(request, now);
+    const auto refusal = gate.identify(request, now, 0);
     EXPECT_EQ(request.session != nullptr, !refusal);
     return refusal ? refusal->status : 200;
   };
@@ -203,16 +203,16 @@ TEST(Gate, SessionsOfThePage) {
   EXPECT_EQ(status("DELETE", {{"Origin", "http://localhost:2"}, page}, start), 403);
   auto secure = form;
   secure.peer.has_tls = true;
-  EXPECT_NE(gate.log_in(secure, "good", start)->find("; Secure"), std::string::npos);
+  EXPECT_NE(gate.log_in(secure, "good", start, 0)->find("; Secure"), std::string::npos);
   auto leaving = head(false, "DELETE", {{"Cookie", cookie}});
   EXPECT_NE(gate.log_out(leaving).find("=; Path=/; Max-Age=0"), std::string::npos);
   EXPECT_EQ(status("GET", {}, start), 401);
-  const std::string next = gate.log_in(form, "good", start).value();
+  const std::string next = gate.log_in(form, "good", start, 0).value();
   auto request = head(false, "GET", {{"Cookie", next.substr(0, next.find(';'))}});
-  ASSERT_FALSE(gate.identify(request, start));
+  ASSERT_FALSE(gate.identify(request, start, 0));
   gate.set_tokens({});
   EXPECT_TRUE(request.session->is_over(start));
-  EXPECT_TRUE(gate.identify(request, start));
+  EXPECT_TRUE(gate.identify(request, start, 0));
 }
 
 TEST(Sessions, AreBoundedAndFoundAmongOtherCookies) {
@@ -238,13 +238,13 @@ TEST(Gate, TokensAndScopes) {
   Gate gate({{}, {}, true}, tokens);
   for (const char* bad : {"", "Bearer", "Bearer ", "Bearer bad", "Basic good", "good", "Bearer good "}) {
     auto request = head(false, "GET", {{"Authorization", bad}});
-    const auto refusal = gate.identify(request, 0);
+    const auto refusal = gate.identify(request, 0, 0);
     ASSERT_TRUE(refusal) << bad;
     EXPECT_EQ(refusal->status, 401);
     EXPECT_EQ(refusal->fields.at(0).first, "WWW-Authenticate");
   }
   auto request = head(false, "GET", {{"authorization", "bearer good"}});
-  ASSERT_FALSE(gate.identify(request, 0));
+  ASSERT_FALSE(gate.identify(request, 0, 0));
   EXPECT_EQ(request.rights->name(), "g");
   const Scope read = Scope::read, admin = Scope::admin;
   EXPECT_FALSE(Gate::check_rights(*request.rights, read, ""));
@@ -256,12 +256,25 @@ TEST(Gate, TokensAndScopes) {
   gate.set_tokens(changed);
   EXPECT_TRUE(request.rights->may(Scope::admin));  // the request under way has the new rights
   EXPECT_FALSE(request.rights->may(Scope::read));
+  TokenTable ending;
+  auto until = std::make_shared<Rights>("g", std::vector{Scope::admin}, std::vector<std::string>{"b"});
+  until->expires = 1000;
+  ending.add({sha256("good"), until});
+  gate.set_tokens(ending);
+  EXPECT_FALSE(gate.identify(request, 0, 999.9));
+  EXPECT_EQ(gate.identify(request, 0, 1000)->status, 401);
+  auto form = head(false, "POST", {{"Host", "localhost:1"}});
+  EXPECT_FALSE(gate.log_in(form, "good", 50, 1000));
+  const std::string set = gate.log_in(form, "good", 50, 990).value();  // the session ends with the token
+  auto page = head(false, "GET", {{"Host", "localhost:1"}, {"Cookie", set.substr(0, set.find(';'))}});
+  EXPECT_FALSE(gate.identify(page, 59, 999));
+  EXPECT_EQ(gate.identify(page, 60, 1000)->status, 401);
   gate.set_tokens({});
   EXPECT_TRUE(request.rights->is_revoked());
   EXPECT_FALSE(request.rights->may(Scope::admin));
-  EXPECT_TRUE(gate.identify(request, 0));
+  EXPECT_TRUE(gate.identify(request, 0, 0));
   auto local = head(true, "GET", {});
-  EXPECT_FALSE(gate.identify(local, 0));
+  EXPECT_FALSE(gate.identify(local, 0, 0));
   EXPECT_TRUE(local.rights->may(Scope::admin));
 }
 

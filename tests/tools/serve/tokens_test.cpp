@@ -1,11 +1,13 @@
 // Who may do what: token files, scopes, patterns of matrices, quotas.
 #include "tools/serve/gate/tokens.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "kernels/base/error.h"
 #include "tools/serve/words/quota.h"
@@ -52,6 +54,11 @@ TEST(TokenTable, FindsTokensWithTheirRights) {
   EXPECT_EQ(rights.highest, Priority::normal);
   EXPECT_EQ(TokenTable::parse(one_token(R"(, "scopes": ["read"], "priority": "high")")).find("abc")->rights->highest,
             Priority::high);
+  EXPECT_EQ(TokenTable::parse(one_token(R"(, "scopes": ["read"], "expires": "1970-01-02T00:00:01Z")"))
+                .find("abc")
+                ->rights->expires,
+            86401);
+  EXPECT_EQ(rights.expires, std::numeric_limits<double>::infinity());
   EXPECT_EQ(Rights::of_owner("o").highest, Priority::high);
   EXPECT_TRUE(TokenTable::parse(one_token(R"(, "scopes": ["admin"])")).find("abc")->rights->may_use_all());
 }
@@ -83,6 +90,8 @@ TEST(TokenTable, SaysWhatIsWrong) {
   says(one_token(R"(, "scopes": ["read"], "priority": "urgent")"), "high, normal or low");
   says(one_token(R"(, "scopes": ["read"], "priority": 1)"), "high, normal or low");
   says(one_token(R"(, "scopes": ["read"], "requests_per_second": 0)"), "above 0");
+  for (const char* time : {"1", "\"soon\"", "\"2027-02-30\"", "\"2027-01-31T12:00:00\"", "\"2027-01-31T12:00:00Zx\""})
+    says(one_token(fmt::format(R"(, "scopes": ["read"], "expires": {})", time)), "expires must be a time of UTC");
   const std::string one = R"({"name": "a", "scopes": ["read"], "sha256": ")" + std::string(kHashOfAbc) + "\"}";
   says(R"({"tokens": [)" + one + "," + one + "]}", "a name of its own");
   says(R"({"tokens": [{"name": "unix", "scopes": ["read"], "sha256": ")" + std::string(kHashOfAbc) + "\"}]}",

@@ -107,7 +107,7 @@ Reply Gate::options_reply(const RequestHead& head) {
   return reply;
 }
 
-std::optional<Reply> Gate::identify(RequestHead& head, double now) {
+std::optional<Reply> Gate::identify(RequestHead& head, double now, double since_1970) {
   if (head.peer.is_unix) {
     head.rights = unix_;
     return std::nullopt;
@@ -131,16 +131,19 @@ std::optional<Reply> Gate::identify(RequestHead& head, double now) {
   }
   if (field.empty()) return unauthorised("a token is needed: Authorization: Bearer TOKEN", "Bearer realm=\"shardmat\"");
   if (const Token* token = tokens_.find(bearer(field))) {
+    if (token->rights->expires <= since_1970)
+      return unauthorised(fmt::format("the token {} has expired", token->rights->name()),
+                          "Bearer realm=\"shardmat\", error=\"invalid_token\"");
     head.rights = token->rights;
     return std::nullopt;
   }
   return unauthorised("there is no such token", "Bearer realm=\"shardmat\", error=\"invalid_token\"");
 }
 
-std::optional<std::string> Gate::log_in(const RequestHead& head, std::string_view secret, double now) {
+std::optional<std::string> Gate::log_in(const RequestHead& head, std::string_view secret, double now, double since_1970) {
   const Token* token = tokens_.find(secret);
-  if (token == nullptr) return std::nullopt;
-  return cookie(head, sessions_.open(token->rights, now), Sessions::kSeconds);
+  if (token == nullptr || token->rights->expires <= since_1970) return std::nullopt;
+  return cookie(head, sessions_.open(token->rights, now, token->rights->expires - since_1970), Sessions::kSeconds);
 }
 
 std::string Gate::log_out(const RequestHead& head) {

@@ -47,10 +47,12 @@ class Gate {
   std::vector<std::pair<std::string, std::string>> fields_for_pages(const RequestHead& head) const;
   /// The answer to OPTIONS, by which browsers ask what a page may do.
   static Reply options_reply(const RequestHead& head);
-  /// Finds out who the client is, for head.rights; or 401, or 403 for a page that is not ours.
-  std::optional<Reply> identify(RequestHead& head, double now);
-  /// Opens a session for the owner of the token, and returns the field Set-Cookie; nothing if there is no such token.
-  std::optional<std::string> log_in(const RequestHead& head, std::string_view secret, double now);
+  /// Finds out who the client is, for head.rights; or 401, or 403 for a page that is not ours. `now` is for
+  /// sessions, `since_1970` for tokens, in seconds.
+  std::optional<Reply> identify(RequestHead& head, double now, double since_1970);
+  /// Opens a session for the owner of the token, and returns the field Set-Cookie; nothing if there is no such token, or
+  /// none any more.
+  std::optional<std::string> log_in(const RequestHead& head, std::string_view secret, double now, double since_1970);
   /// Closes the session of the request, if it has one, and returns the field that removes its cookie.
   std::string log_out(const RequestHead& head);
   /// 401 for a token that was one.

@@ -26,7 +26,7 @@ std::string random_digits() {
 
 Sessions::Sessions() : cookie_name_("shardmat-" + random_digits<4>()) {}
 
-std::string Sessions::open(std::shared_ptr<const Rights> rights, double now) {
+std::string Sessions::open(std::shared_ptr<const Rights> rights, double now, double seconds) {
   std::erase_if(sessions_, [&](const auto& one) { return one.second->is_over(now); });
   if (sessions_.size() >= kMost) {
     const auto ends_first = std::min_element(sessions_.begin(), sessions_.end(),
@@ -35,7 +35,8 @@ std::string Sessions::open(std::shared_ptr<const Rights> rights, double now) {
     sessions_.erase(ends_first);
   }
   std::string number = random_digits<32>();
-  sessions_[sha256(number)] = std::make_shared<Session>(Session{std::move(rights), now + kSeconds});
+  sessions_[sha256(number)] =
+      std::make_shared<Session>(Session{std::move(rights), now + std::min(seconds, double{kSeconds})});
   return number;
 }
 

@@ -31,8 +31,8 @@ class Sessions {
   /// Throws Error(resources) if the system has no random numbers.
   Sessions();
 
-  /// Returns the value of the cookie.
-  std::string open(std::shared_ptr<const Rights> rights, double now);
+  /// Returns the value of the cookie. `seconds`: those that the token still has; the session is no longer.
+  std::string open(std::shared_ptr<const Rights> rights, double now, double seconds = kSeconds);
   /// The session whose cookie is in the header field Cookie; null if there is none, or it is over.
   std::shared_ptr<const Session> find(std::string_view cookies, double now);
   /// Closes it, if there is one.

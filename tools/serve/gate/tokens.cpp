@@ -12,11 +12,13 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "kernels/base/error.h"
+#include "tools/serve/words/utc.h"
 
 namespace shardmat::serve {
 
@@ -53,9 +55,16 @@ Priority highest_priority(const json& token, const std::string& where) {
   return *priority;
 }
 
+double expires_at(const json& token, const std::string& where) {
+  if (!token.contains("expires")) return std::numeric_limits<double>::infinity();
+  const auto time = token["expires"].is_string() ? parse_utc(token["expires"].get<std::string>()) : std::optional<double>();
+  if (!time) fail(where + ": expires must be a time of UTC, as 2027-01-31T12:00:00Z or 2027-01-31");
+  return *time;
+}
+
 Token parse_token(const json& value, const std::string& where) {
-  static const std::set<std::string> known{"sha256",           "name",   "scopes",   "matrices",    "requests_per_second",
-                                           "bytes_per_second", "weight", "priority", "memory_bytes"};
+  static const std::set<std::string> known{"sha256",           "name",   "scopes",   "matrices",     "requests_per_second",
+                                           "bytes_per_second", "weight", "priority", "memory_bytes", "expires"};
   if (!value.is_object()) fail(where + " must be an object");
   for (const auto& [key, unused] : value.items())
     if (!known.contains(key))
@@ -81,6 +90,7 @@ Token parse_token(const json& value, const std::string& where) {
   rights.memory_bytes = static_cast<std::uint64_t>(std::clamp(above_zero(value, "memory_bytes", 0, where), 0.0, 1e18));
   if (value.contains("memory_bytes") && rights.memory_bytes == 0) fail(where + ": memory_bytes must be 1 or more");
   rights.highest = highest_priority(value, where);
+  rights.expires = expires_at(value, where);
   token.rights = std::make_shared<Rights>(std::move(rights));
   return token;
 }

@@ -1,6 +1,7 @@
 #include "tools/serve/handlers/api.h"
 
 #include "tools/serve/ranks/ranks.h"
+#include "tools/serve/words/utc.h"
 
 namespace shardmat::serve {
 
@@ -18,9 +19,9 @@ Accepted Api::route(RequestHead& head) {
   auto* match = std::get_if<Routes::Match>(&found);
   if (match != nullptr) head.op = match->route->op, head.matrix = match->call.matrix, head.scope = match->route->scope;
   if (match == nullptr || match->route->scope != Scope::none) {
-    if (auto refusal = gate_.identify(head, now())) return std::move(*refusal);
+    if (auto refusal = gate_.identify(head, now(), seconds_since_1970())) return std::move(*refusal);
   } else if (match->route->asks_who) {
-    static_cast<void>(gate_.identify(head, now()));  // whoever it is gets an answer
+    static_cast<void>(gate_.identify(head, now(), seconds_since_1970()));  // whoever it is gets an answer
   }
   if (match == nullptr) return std::move(std::get<Reply>(found));
   if (match->route->scope != Scope::none) {

@@ -7,6 +7,7 @@
 #include "tools/serve/observe/live.h"
 #include "tools/serve/page/page.h"
 #include "tools/serve/ranks/ranks.h"
+#include "tools/serve/words/utc.h"
 
 namespace shardmat::serve {
 namespace {
@@ -24,7 +25,7 @@ Reply page(const Live& live, const Call& call) {
 Accepted log_in(Gate& gate, const Call& call) {
   return take_text(call, [&gate, head = call.head](std::string_view body, const std::function<void(Reply)>& done) {
     const bool is_script = !head.field(kPageField).empty();
-    const auto cookie = gate.log_in(head, form_field(body, "token"), now());
+    const auto cookie = gate.log_in(head, form_field(body, "token"), now(), seconds_since_1970());
     if (!cookie) {
       constexpr const char* kWhy = "there is no such token";
       return done(is_script ? problem_reply(401, "unauthorized", kWhy) : page_reply(head, nullptr, kWhy));

@@ -5,6 +5,7 @@
 #include <array>
 #include <bitset>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,10 +29,11 @@ constexpr std::optional<Scope> parse_scope(std::string_view text) {
 
 class Rights {
  public:
-  double requests_per_second = 0, bytes_per_second = 0;  ///< 0: without limit
-  double weight = 1;                                     ///< share of the ranks' time beside other clients
-  Priority highest = Priority::normal;                   ///< that it may ask for
-  std::uint64_t memory_bytes = 0;                        ///< most in vectors and in the arena; 0: without limit
+  double requests_per_second = 0, bytes_per_second = 0;      ///< 0: without limit
+  double weight = 1;                                         ///< share of the ranks' time beside other clients
+  Priority highest = Priority::normal;                       ///< that it may ask for
+  std::uint64_t memory_bytes = 0;                            ///< most in vectors and in the arena; 0: without limit
+  double expires = std::numeric_limits<double>::infinity();  ///< seconds since 1970
 
   /// Everything; what it makes is its own.
   static Rights of_anyone(std::string name);

@@ -19,4 +19,14 @@ std::string utc(double time) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), milliseconds % 1000);
 }
 
+std::optional<double> parse_utc(const std::string& text) {
+  std::tm time{};
+  const char* end = strptime(text.c_str(), text.size() == 10 ? "%Y-%m-%d" : "%Y-%m-%dT%H:%M:%SZ", &time);
+  if (end == nullptr || *end != '\0' || (text.size() != 10 && text.size() != 20)) return std::nullopt;
+  const std::tm given = time;
+  const std::time_t seconds = timegm(&time);  // makes the 3rd of March of the 31st of February
+  if (given.tm_mday != time.tm_mday || given.tm_mon != time.tm_mon) return std::nullopt;
+  return static_cast<double>(seconds);
+}
+
 }  // namespace shardmat::serve
