@@ -95,10 +95,10 @@ json matrix_json(const Matrix& matrix) {
 }
 
 /// With at most so many points of its history, the last among them.
-json job_json(const SolveJob& job) {
+json job_json(const RankJob& job) {
   json one = to_json(job, false);
   one["history"] = json::array();
-  const std::vector<service::Residual>& history = job.history().all();
+  const std::vector<ResidualHistory::Entry>& history = job.history().all();
   const std::size_t step = history.size() / kMostCurvePoints + 1;
   for (std::size_t i = (history.size() + step - 1) % step; i < history.size(); i += step)
     one["history"].push_back({history[i].iteration, history[i].norm});
@@ -274,10 +274,10 @@ json Live::matrices_json(const Rights& rights) const {
 
 /// Those that have not ended, then the others; the newest first.
 json Live::jobs_json(const Rights& rights) const {
-  std::vector<const SolveJob*> visible;
+  std::vector<const RankJob*> visible;
   for (auto one = jobs_.all().rbegin(); one != jobs_.all().rend(); ++one)
     if (one->second->result.is_owned_by(rights) && rights.may_use(one->second->matrix)) visible.push_back(one->second.get());
-  std::stable_partition(visible.begin(), visible.end(), [](const SolveJob* job) { return !job->ended(); });
+  std::stable_partition(visible.begin(), visible.end(), [](const RankJob* job) { return !job->ended(); });
   json all{{"jobs", json::array()}, {"more", visible.size() - std::min(visible.size(), kMostJobs)}};
   for (std::size_t i = 0; i < std::min(visible.size(), kMostJobs); ++i) all["jobs"].push_back(job_json(*visible[i]));
   return all;

@@ -19,7 +19,9 @@ function words(settings) {
 
 /** The values of a job in words, as pairs. */
 function figures(job) {
-  const pairs = [["method", job.method ? `${job.method} · ${job.preconditioner}` : words(job.settings)]];
+  const how = [job.method, job.preconditioner].filter(Boolean).join(" · ");
+  const pairs = [[job.kind === "solve" ? "method" : job.kind, how || words(job.settings)]];
+  if (job.merged > 1) pairs.push(["merged", `${job.merged} jobs`]);
   if (job.columns > 1) pairs.push(["columns", String(job.columns)]);
   pairs.push(["iteration", units.count(job.iteration)]);
   if (job.residual != null) pairs.push(["residual", units.power(job.residual)]);

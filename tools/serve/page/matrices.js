@@ -65,7 +65,7 @@ function row(may) {
       show(details, known.length > 0);
       keyed(list, known, ({ id }) => id, () => {
         const item = h("li");
-        return { element: item, update: (job) => setText(item, `${job.method} · ${job.preconditioner}${job.note ? `: ${job.note}` : ""}; set up in ${units.time(job.set_up_seconds)}`) };
+        return { element: item, update: (job) => setText(item, `${[job.method, job.preconditioner].filter(Boolean).join(" · ")}${job.note ? `: ${job.note}` : ""}; set up in ${units.time(job.set_up_seconds)}`) };
       });
       setText(rate, activity ? units.rate(activity.requests) : loaded ? "idle" : none);
       rate.classList.toggle("soft", !activity);
