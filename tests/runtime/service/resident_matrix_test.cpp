@@ -67,6 +67,12 @@ void expect_same_bits(const std::string& matrix_name, const Case& c, double beta
   const std::int64_t narrowest = loaded.widths.front().width;
   for (const auto& column : x)
     single.push_back(products<T>(matrix, memories, context, narrowest, std::span(&column, 1), loaded.rows, 0.3, beta)[0]);
+  EXPECT_FALSE(loaded.why.empty());
+  std::int64_t bytes = 0;
+  for (const WidthTime& width : loaded.widths) {  // wider products move more: the same rows, and more of X and Y
+    EXPECT_GT(width.bytes, bytes);
+    bytes = width.bytes;
+  }
   for (const WidthTime& width : loaded.widths)
     for (const std::int64_t columns : {width.width, std::max<std::int64_t>(1, width.width - 1), kMostColumns - 1}) {
       const auto some = std::span<const std::vector<T>>(x).first(static_cast<std::size_t>(columns));
