@@ -72,13 +72,10 @@ int shardmat_product_create(shardmat_matrix* matrix, int64_t columns, const shar
     GroupMatrix& of = *matrix->state->matrix;
     require_same(*matrix->state->context, [&] {
       const shardmat_product_options chosen = read_struct(options, "shardmat_product_options");
-      require(chosen.transposed == 0 || (chosen.kernel == nullptr && chosen.exchange == nullptr),
-              "a transposed product takes neither kernel nor exchange: it reads the matrix as it is stored");
       return std::vector<Given>{option("columns", static_cast<double>(columns)), option("kernel", chosen.kernel),
                                 option("exchange", chosen.exchange), option("transposed", chosen.transposed != 0)};
     });
-    const bool transposed = read_struct(options, "shardmat_product_options").transposed != 0;
-    GroupProduct made = transposed ? make_product(of, columns, Side::transpose) : of.product([&] {
+    const auto give = [&] {
       ProductOptions wanted;
       wanted.columns = columns;
       const shardmat_product_options chosen = read_struct(options, "shardmat_product_options");
@@ -91,7 +88,16 @@ int shardmat_product_create(shardmat_matrix* matrix, int64_t columns, const shar
       if (chosen.exchange != nullptr) wanted.exchange = chosen.exchange;
       if (chosen.column_major_y != 0) wanted.y_order = DenseOrder::column_major;
       return wanted;
-    });
+    };
+    const auto give_columns = [&] {
+      const shardmat_product_options chosen = read_struct(options, "shardmat_product_options");
+      require(chosen.kernel == nullptr && chosen.exchange == nullptr,
+              "a transposed product takes neither kernel nor exchange: it reads the matrix as it is stored");
+      return columns;
+    };
+    const bool transposed =
+        read_struct(options, "shardmat_product_options").transposed != 0;  // the same on all ranks by now
+    GroupProduct made = transposed ? of.transposed_product(give_columns) : of.product(give);
     *product = new shardmat_product{{}, matrix->state, std::move(made)};
   });
 }

@@ -163,7 +163,8 @@ contains
     turned_y = matmul(transpose(a), all_x(:, 1))
     call expect(near(y, turned_y(ids)), 'y = transpose of A, times x')
     y = 0
-    call ok(shardmat_product_create(matrix, 1_c_int64_t, shardmat_product_options(transposed=1_c_int64_t), turned), 'transposed product')
+    call ok(shardmat_product_create(matrix, 1_c_int64_t, shardmat_product_options(transposed=1_c_int64_t), turned), &
+            'product with the transpose')
     call ok(shardmat_product_multiply(turned, 1d0, shardmat_column_major(x), 0d0, shardmat_column_major(y), c_null_ptr), &
             'transposed product')
     call expect(near(y, turned_y(ids)), 'y of the transposed product')
