@@ -12,8 +12,8 @@
 #include "kernels/matrix/compact_csr.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/matrix_options.h"
+#include "runtime/matrix/row_transpose_plan.h"
 #include "runtime/matrix/stored_rows.h"
-#include "runtime/matrix/transposed_product.h"
 
 namespace shardmat {
 

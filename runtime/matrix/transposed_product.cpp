@@ -11,6 +11,7 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/matrix_rows.h"
 #include "runtime/matrix/product.h"
+#include "runtime/matrix/row_transpose_plan.h"
 
 namespace shardmat {
 

@@ -12,21 +12,13 @@
 
 #include "kernels/base/dense.h"
 #include "kernels/base/device.h"
-#include "kernels/transpose_plan.h"
 
 namespace shardmat {
 
-class ColumnMap;
 class DistributedMatrix;
-class MatrixRows;
 class Product;
 class ReturnedSums;
-
-/// A plan for the rows of a rank from first_row on.
-struct RowTransposePlan {
-  std::int64_t first_row = 0;
-  std::unique_ptr<TransposePlan> plan;
-};
+struct RowTransposePlan;
 
 class TransposedProduct {
  public:
@@ -78,10 +70,5 @@ class TransposedProduct {
   std::unique_ptr<ReturnedSums> sums_;  ///< null: one rank, whose rows add to Y itself where that is row-major
   std::unique_ptr<Product> symmetric_;
 };
-
-/// The product of a matrix that is not in symmetric storage. REQUIRES: a product was made. Collective; the same error on all
-/// ranks.
-std::unique_ptr<TransposedProduct> plan_transposed_product(const DistributedMatrix& matrix, MatrixRows& rows,
-                                                           std::shared_ptr<const ColumnMap> map, std::int64_t columns);
 
 }  // namespace shardmat
