@@ -9,7 +9,8 @@ from .errors import NotConvergedError
 from .handle import Handle
 
 _OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", "direct" (by factors of the matrix), or
-        "auto" (by the matrix).
+        "auto" (by the matrix). "lsqr" and "cgls", for least squares, are of the command ``shardmat solve``
+        alone; SciPy's lsqr takes a matrix, too.
     preconditioner: "none", "jacobi", "block_jacobi", "chebyshev", "ilu", "ic" (incomplete factors), "multigrid",
         "field_split" (saddle points), "direct", or "auto": multigrid for symmetric matrices of 5,000 rows and more with a positive diagonal, block_jacobi for smaller
         ones, field_split where the diagonal is 0 or negative in some rows, ilu if the matrix is not symmetric.
