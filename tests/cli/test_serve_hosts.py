@@ -9,6 +9,8 @@ import unittest
 import numpy as np
 
 import test_serve
+import test_serve_eigen
+import test_serve_merge
 import test_serve_shared
 import test_serve_solve
 import test_serve_values
@@ -137,7 +139,19 @@ class Answers(AsOnOneHost, test_serve_solve.Answers):
     pass
 
 
+class Eigenvalues(AsOnOneHost, test_serve_eigen.Answers):
+    pass
+
+
+class MergedSolves(AsOnOneHost, test_serve_merge.Answers):
+    pass
+
+
 class SharedMemory(AsOnOneHost, test_serve_shared.Products):
+    pass
+
+
+class SolvesInSharedMemory(AsOnOneHost, test_serve_shared.Solves):
     pass
 
 

@@ -1,4 +1,4 @@
-// Ranks that are killed and stopped while clients wait.
+// Ranks that are killed and stopped while clients wait for products and solves.
 #include <csignal>
 
 #include <fmt/format.h>
@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <span>
+#include <string>
 #include <thread>
 
 #include "kernels/base/error.h"
@@ -22,8 +24,8 @@ void nap(double seconds) { std::this_thread::sleep_for(std::chrono::duration<dou
 /// A load on a thread of its own, until the object ends.
 class Background {
  public:
-  Background(const Server& server, const Products& products)
-      : options_{server.socket(), products.requests}, thread_([this] { run(); }) {}
+  Background(const Server& server, std::span<const Request> requests)
+      : options_{server.socket(), requests}, thread_([this] { run(); }) {}
   ~Background() { finish(); }
 
   const LoadResult& finish() {
@@ -57,6 +59,24 @@ std::vector<double> answers_since(const LoadResult& load, double when) {
   return seconds;
 }
 
+/// A matrix for products and for solves.
+Resident load_solvable(const Server& server, const std::string& source) {
+  Connection connection(server.socket());
+  const std::string body = fmt::format(R"({{"source": "{}", "solvable": true}})", source);
+  const Reply reply = connection.ask(make_request("POST", "/v1/matrices/m/load?wait=1", std::as_bytes(std::span(body))));
+  if (reply.status != 200)
+    throw Error(ErrorKind::resources, fmt::format("{} was not loaded: {} {}", source, reply.status, reply.text()));
+  return Resident(reply.text());
+}
+
+/// Solves with the x of the products as b. A lost rank is forgiven once, so that many of them succeed.
+std::vector<Request> solves_of(const Products& products) {
+  std::vector<Request> solves;
+  for (const Request& product : products.requests)
+    solves.push_back(numbers_request("POST", "/v1/matrices/m/solve?method=cg&preconditioner=jacobi&wait=60", product.body));
+  return solves;
+}
+
 pid_t any_rank(const Server& server) {
   const std::vector<pid_t> ranks = server.rank_processes();
   if (ranks.empty()) throw Error(ErrorKind::internal, "the service has no ranks to lose");
@@ -68,12 +88,14 @@ pid_t any_rank(const Server& server) {
 void run_kill(const Setup& setup, Outcome& outcome) {
   Server server(setup.library, setup.ranks_or(2), {"--restarts", "1000", "--restart-delay", "0"});
   const double load_began = now();
-  const Resident matrix = server.load("m", setup.library.add(setup.matrix_or("elasticity:n=40", "elasticity:n=8")));
+  const Resident matrix =
+      load_solvable(server, setup.library.add(setup.matrix_or("elasticity:n=40,clamp=0.05", "elasticity:n=8,clamp=0.05")));
   const double load_seconds = now() - load_began;
   const Products products = make_products(server, matrix, kClients, kClients);
+  const std::vector<Request> solves = solves_of(products);
   const int kills = setup.by_size(50, 2);
   std::vector<double> when, back;
-  Background clients(server, products);
+  Background clients(server, products.requests), solvers(server, solves);
   for (int kill_number = 0; kill_number < kills; ++kill_number) {
     nap(setup.by_size(0.2, 0.1));
     const pid_t rank = any_rank(server);
@@ -86,6 +108,7 @@ void run_kill(const Setup& setup, Outcome& outcome) {
   nap(0.1);
   const LoadResult& load = clients.finish();
   outcome.count(load);
+  outcome.count(solvers.finish());
   std::vector<double> answers;
   for (const double time : when) {
     const std::vector<double> some = answers_since(load, time);
@@ -103,13 +126,15 @@ void run_kill(const Setup& setup, Outcome& outcome) {
 
 void run_stop(const Setup& setup, Outcome& outcome) {
   Server server(setup.library, setup.ranks_or(2), {"--timeout", fmt::format("{:g}", kTimeout)});
-  const Resident matrix = server.load("m", setup.library.add(setup.matrix_or("elasticity:n=40", "elasticity:n=8")));
+  const Resident matrix =
+      load_solvable(server, setup.library.add(setup.matrix_or("elasticity:n=40,clamp=0.05", "elasticity:n=8,clamp=0.05")));
   const Products products = make_products(server, matrix, kClients, kClients);
+  const std::vector<Request> solves = solves_of(products);
   // A product may take 20 times as long as expected; its 2 s at least are the timeout's.
   const double deadline = std::max(kTimeout, 20 * matrix.widths.back().seconds + kTimeout - 2);
   std::vector<double> noticed;
   for (int stop_number = 0; stop_number < setup.by_size(3, 1); ++stop_number) {
-    Background clients(server, products);
+    Background clients(server, products.requests), solvers(server, solves);
     nap(0.2);
     const pid_t rank = any_rank(server);
     const double when = now();
@@ -117,6 +142,7 @@ void run_stop(const Setup& setup, Outcome& outcome) {
     nap(deadline + kNoticeSlack + 1);
     const LoadResult& load = clients.finish();
     outcome.count(load);
+    outcome.count(solvers.finish());
     const std::vector<double> answers = answers_since(load, when);
     noticed.push_back(answers.empty() ? kPatience : percentile(answers, 1));
     server.wait_until_ready(kPatience);
