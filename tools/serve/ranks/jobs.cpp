@@ -150,11 +150,12 @@ void Jobs::note_pace(const JobRun& run) {
   if (pace.runs > kTryAgain) pace.merged = 0;
 }
 
-/// True if so many merged jobs take less time than one after the other, or nobody knows.
+/// True if so many merged jobs take clearly less time than one after the other, or nobody knows.
 bool Jobs::pays(const JobRun::Solver& solver, std::size_t jobs) const {
+  constexpr double kLeastGain = 1.1;
   const auto found = paces_.find(solver);
   if (jobs < 2 || found == paces_.end() || found->second.merged == 0 || found->second.alone == 0) return true;
-  return found->second.merged < static_cast<double>(jobs) * found->second.alone;
+  return kLeastGain * found->second.merged < static_cast<double>(jobs) * found->second.alone;
 }
 
 /// Clients that have just got their x may ask at once for the next one, and those that wait already would go without them.
