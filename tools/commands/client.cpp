@@ -22,6 +22,7 @@
 #include "tools/cli/write_report.h"
 #include "tools/cli/write_text.h"
 #include "tools/client/client_jobs.h"
+#include "tools/client/client_library.h"
 #include "tools/client/client_service.h"
 #include "tools/client/client_vectors.h"
 #include "tools/client/client_wait.h"
@@ -326,6 +327,7 @@ std::function<int()> add_client(const CommandLine& program) {
   std::vector<ClientCommand> others = add_client_vectors(app);
   for (const ClientCommand& one : add_client_jobs(app)) others.push_back(one);
   for (const ClientCommand& one : add_client_wait(app)) others.push_back(one);
+  for (const ClientCommand& one : add_client_library(app)) others.push_back(one);
   app.footer(
       "\nExamples:\n  shardmat client load bar bar.h5\n  shardmat client multiply bar x.npy y.npy\n"
       "  shardmat client put-values bar new.npy\n  shardmat client status --json\n"

@@ -1,6 +1,7 @@
 // The groups of paths. A new group is a file with a function of this kind, declared and listed here.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 
 #include "tools/serve/http/routes.h"
@@ -23,7 +24,8 @@ struct Parts {
   EventLoop& loop;
   Gate& gate;
   Live& live;
-  std::filesystem::path library = {};
+  std::filesystem::path library = {};   ///< directory of the matrix files
+  std::uint64_t most_upload_bytes = 0;  ///< of a file that a client sends there; 0: none is taken
 };
 
 void add_health_routes(Routes& routes, const Parts& parts);

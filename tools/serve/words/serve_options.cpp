@@ -116,6 +116,13 @@ void add_serve_options(const CommandLine& app, ServeOptions& o) {
                   "directory of the matrix files that may be loaded. No file outside it can be loaded")
       ->type_name("DIR")
       ->common();
+  app.in(Topic::input)
+      .add_option("--upload-limit", o.upload_limit,
+                  "let clients with the scope admin send files of at most so many bytes into the library, as 10GB (default: "
+                  "none)")
+      ->transform(bytes_with_unit())
+      ->check(whole_number(0, std::int64_t{1} << 50))
+      ->type_name("BYTES");
   app.in(Topic::machine)
       .add_option("--unix", o.unix_socket,
                   "Unix socket to listen on, which only this user can open (default: http.sock in --state)")

@@ -14,8 +14,9 @@ constexpr std::int64_t kLeastArena = 1 << 16;  ///< bytes
 struct ServeOptions {
   std::string config;
   std::string library;
-  std::string state;        ///< empty: default_state_directory()
-  std::string unix_socket;  ///< empty: in the state directory
+  std::int64_t upload_limit = 0;  ///< bytes of a file that a client may send into the library; 0: none
+  std::string state;              ///< empty: default_state_directory()
+  std::string unix_socket;        ///< empty: in the state directory
   std::vector<std::string> listen;
   std::string tokens, tls_certificate, tls_key;
   bool no_token = false;
