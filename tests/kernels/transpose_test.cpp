@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -213,7 +215,24 @@ HostCsr band(std::int64_t rows, std::int64_t cols, bool far) {
   return m;
 }
 
+/// Threads that sleep between products are not woken for matrices as small as those here.
+class ThreadsThatWait {
+ public:
+  ThreadsThatWait() {
+    if (const char* policy = std::getenv(kName)) old_ = policy;
+    ::setenv(kName, "active", 1);
+  }
+  ~ThreadsThatWait() { old_ ? ::setenv(kName, old_->c_str(), 1) : ::unsetenv(kName); }
+  ThreadsThatWait(const ThreadsThatWait&) = delete;
+  ThreadsThatWait& operator=(const ThreadsThatWait&) = delete;
+
+ private:
+  static constexpr const char* kName = "OMP_WAIT_POLICY";
+  std::optional<std::string> old_;
+};
+
 TEST(TransposeThreads, AddTheirWindowsInOrder) {
+  const ThreadsThatWait waiting;
   Stream stream({});
   const ThreadCount threads(4);
   for (const bool far : {false, true}) {
