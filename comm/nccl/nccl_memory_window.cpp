@@ -104,7 +104,15 @@ void NcclCommunicator::Impl::free_shared() {
 NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : owner_(owner), bytes_(bytes) {
   Impl& impl = *owner.impl_;
   owner.free_retired();
-  const Impl::Block block = bytes <= kMostOfPiece ? impl.take_piece(bytes) : Impl::Block{impl.make_memory(bytes), {}};
+  const Impl::Block block = [&] {
+    if (bytes > kMostOfPiece) return Impl::Block{impl.make_memory(bytes), {}};
+    try {
+      return impl.take_piece(bytes);
+    } catch (const AgreedError& error) {  // there may be room for this piece alone
+      if (error.kind() != ErrorKind::resources) throw;
+      return Impl::Block{impl.make_memory(bytes), {}};
+    }
+  }();
   const Impl::Made& made = block.in ? impl.shared[*block.in].made : block.made;
   number_ = impl.next_block++;
   impl.blocks[number_] = block;

@@ -98,8 +98,9 @@ class ScatterPlan final : public TransposePlan {
                         const std::int64_t last = std::min(end, first + kChunk);
                         start(to, beta, first, last);
                         for (const WindowedRange& range : ranges_)
-                          add_window(to, windows + (range.place - range.columns.first) * columns,
-                                     std::max(first, range.columns.first), std::min(last, range.columns.last));
+                          if (range.columns.count() > 0)
+                            add_window(to, windows + (range.place - range.columns.first) * columns,
+                                       std::max(first, range.columns.first), std::min(last, range.columns.last));
                       }
                     });
   }

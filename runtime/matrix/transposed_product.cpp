@@ -67,6 +67,22 @@ void TransposedProduct::multiply_rows(double alpha, const ConstDense& x, double 
   }
 }
 
+namespace {
+
+bool overlap(const ConstDense& x, const Dense& y) {
+  const auto range = [](const void* data, std::int64_t rows, std::int64_t columns, std::int64_t leading, DenseOrder order,
+                        ValueType type) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(data);
+    const std::int64_t lines = order == DenseOrder::row_major ? rows : columns;
+    return std::pair(begin, begin + static_cast<std::size_t>(lines * leading) * size_of(type));
+  };
+  const auto [x_begin, x_end] = range(x.data, x.rows, x.columns, x.leading, x.order, x.type);
+  const auto [y_begin, y_end] = range(y.data, y.rows, y.columns, y.leading, y.order, y.type);
+  return x_begin < y_end && y_begin < x_end;
+}
+
+}  // namespace
+
 /// Y = sums + beta·Y.
 void TransposedProduct::put(double beta, const Dense& y, Stream& stream) const {
   const bool dense = columns_ == 1 || (y.order == DenseOrder::row_major && y.leading == columns_);
@@ -81,7 +97,7 @@ void TransposedProduct::multiply(double alpha, const ConstDense& x, double beta,
   require(x, y);
   if (alpha == 0) return scale_matrix(beta, y, stream);
   const bool one_rank = matrix_.context().communicator().size() == 1;
-  if (one_rank && (columns_ == 1 || y.order == DenseOrder::row_major))
+  if (one_rank && (columns_ == 1 || y.order == DenseOrder::row_major) && !overlap(x, y))
     return multiply_rows(alpha, x, beta, y.data, columns_ == 1 ? 1 : y.leading, stream);
   multiply_rows(alpha, x, 0, sums_->sums(), columns_, stream);
   sums_->start(stream);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "comm/same_on_all_ranks.h"
@@ -92,6 +93,7 @@ class LeastSquares {
     in_.multiply_transposed(1, r_, 0, normal_);
     result_.normal_residual = in_.norm(normal_);
     result_.norm_of_x = in_.norm(x_);
+    require_in_range();
     if (result_.residual > 0)
       result_.norm_of_a = std::max(result_.norm_of_a, result_.normal_residual / result_.residual);  // at most ‖A‖
     const double by_b = result_.norm_of_b + result_.norm_of_a * result_.norm_of_x,
@@ -99,7 +101,31 @@ class LeastSquares {
     return std::min(by_b > 0 ? result_.residual / by_b : 0, by_a > 0 ? result_.normal_residual / by_a : 0);
   }
 
+  /// Numbers that overflow or vanish would pass for a solution.
+  void require_in_range() {
+    Stream& stream = in_.stream();
+    const auto vanishes = [&](DistributedVector& vector, double norm) {
+      if (norm > 0 || vector.type() != ValueType::f64) return false;  // squares of f32 do not
+      scale({1e150}, vector, stream);                                 // nobody needs it any more if it is not 0
+      return in_.norm(vector) > 0;
+    };
+    const bool is_finite = std::isfinite(result_.residual) && std::isfinite(result_.normal_residual) &&
+                           std::isfinite(result_.norm_of_x),
+               is_lost = is_finite && (vanishes(r_, result_.residual) || vanishes(normal_, result_.normal_residual));
+    communicator_.run_agreed([&] {
+      if (!is_finite)
+        throw Error(ErrorKind::input,
+                    fmt::format("x, A·x or Aᵀ·(b − A·x) leaves the range of {}; scale the matrix{}", name(x_.type()),
+                                x_.type() == ValueType::f64 ? "" : ", or take f64"),
+                    "type");
+      if (is_lost)
+        throw Error(ErrorKind::input, "the squares of b − A·x or Aᵀ·(b − A·x) are too small for f64; scale the matrix or b",
+                    "b");
+    });
+  }
+
   bool is_met(double residual, double normal_residual) {
+    if (!std::isfinite(residual + normal_residual + result_.norm_of_a + result_.norm_of_x)) return false;
     if (residual <= rtol_ * (result_.norm_of_b + result_.norm_of_a * result_.norm_of_x)) {
       result_.end = LeastSquaresEnd::solved;
       return true;

@@ -266,8 +266,8 @@ std::string_view Solver::summed_by() const { return sum_->name(); }
 IterationCosts Solver::costs(std::int64_t iterations) const { return method_->costs(iterations); }
 
 std::int64_t Solver::device_bytes() const {
-  return method_->device_bytes() + (projector_ ? projector_->device_bytes() : 0) + preconditioner_->device_bytes() +
-         product_->device_bytes() + monitor_->device_bytes();
+  const auto of = [](const auto& part) { return part ? part->device_bytes() : 0; };
+  return of(method_) + of(projector_) + of(preconditioner_) + of(product_) + of(monitor_);
 }
 
 std::unique_ptr<Preconditioner> Solver::make_preconditioner(const std::string& name,

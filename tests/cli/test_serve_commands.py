@@ -93,7 +93,7 @@ class Client(SolveTest):
             id = self.succeed("client", "submit", "grid", "b.npy", "--rhs", 2, "--solver", "cg", "--preconditioner", "jacobi", *at).out.strip()
             self.succeed("client", "wait", "--job", id, *at)
             shown = self.succeed("client", "job", id, "x.npy", *at).out
-            self.assertRegex(shown, rf"(?m)^{id} +done +grid, iteration \d+, residual ")
+            self.assertRegex(shown, rf"(?m)^{id} +done +solve grid, iteration \d+, residual ")
             self.assertRegex(shown, r"(?m)^ +1 \d\.\d{3}e")
             self.assertEqual(np.ascontiguousarray(read_vector(self.path("x.npy")).T).tobytes(), service.get(f"/v1/jobs/{id}/x").body)
             self.succeed("client", "cancel", id, *at)

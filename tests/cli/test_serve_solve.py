@@ -347,6 +347,21 @@ class Life(SolveTest):
 
 
 class Losses(SolveTest):
+    def test_a_solver_that_falls_back_beside_another_job(self):
+        grid = (poisson(90) - 0.1 * sp.identity(8100)).tocsr()  # not positive: auto takes one method after the other
+        write_binsparse(self.library / "indefinite.h5", grid)
+        service = self.start("--ranks", 2)
+        self.solvable(service, "m", "indefinite.h5")
+        b = np.random.default_rng(1).uniform(-1, 1, 8100)
+        other = self.solve(service, b, "method=bicgstab&preconditioner=none&rtol=1e-300&max_iterations=1000000000", "m", 202).json["id"]
+        self.running(service, other)
+        answer = self.solve(service, b, "wait=120&keep=1", "m", 200)
+        x = np.frombuffer(answer.body)
+        self.assertLessEqual(np.linalg.norm(b - grid @ x), 1.1e-8 * np.linalg.norm(b))
+        self.assertNotEqual(self.job(service, answer.headers["Shardmat-Job"])["method"], "cg")
+        self.assertEqual(self.job(service, other)["restarts"], 0)
+        self.assertEqual(service.terminate(), OK, service.report())
+
     def test_a_job_begins_once_more_from_its_last_kept_iterate(self):
         for ranks in (1, 2):
             with self.subTest(ranks=ranks):

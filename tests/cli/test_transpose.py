@@ -8,7 +8,7 @@ import scipy.io
 import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
-from support import FEM, USAGE, CliTest, fem_matrix, read_vector, write_vector
+from support import FEM, INPUT, USAGE, CliTest, fem_matrix, read_vector, write_vector
 
 
 def with_holes(rows, cols, seed):
@@ -118,6 +118,23 @@ class LeastSquares(CliTest):
             self.assertEqual((report["end"], report["iterations"]), ("max_iterations", 2))
             x, report = self.solve(a, 0 * b, solver)
             self.assertEqual((report["end"], report["iterations"], np.abs(x).max()), ("solved", 0, 0))
+
+    def test_matrices_of_any_scale(self):
+        random = np.random.default_rng(5)
+        a, b = random.uniform(-1, 1, (60, 40)) + np.eye(60, 40), random.uniform(-1, 1, 60)
+        expected = np.linalg.lstsq(a, b, rcond=None)[0]
+        write_vector(self.path("b.npy"), b)
+        for scale, type, near in ((1e-30, "f32", 1e-4), (1e-20, "f32", 1e-4), (1e20, "f32", 1e-4), (1e-120, "f64", 1e-8)):
+            scipy.io.mmwrite(self.path("a.mtx"), sp.coo_matrix(scale * a))
+            for solver in ("lsqr", "cgls"):
+                with self.subTest(scale=scale, solver=solver):
+                    self.succeed("solve", "a.mtx", "--solver", solver, "--b", "b.npy", "--output", "x.npy", "--type", type,
+                                 "--backend", "host", ranks=2)
+                    np.testing.assert_allclose(scale * read_vector(self.path("x.npy")), expected, rtol=0, atol=near)
+        for scale, options, says in ((1e25, ["--type", "f32", "--initial-guess", "ones"], "the range of f32"), (1e-170, [], "too small for f64")):
+            scipy.io.mmwrite(self.path("a.mtx"), sp.coo_matrix(scale * a))
+            for solver in ("lsqr", "cgls"):
+                self.fail_with(INPUT, "solve", "a.mtx", "--solver", solver, "--backend", "host", *options, says=says)
 
     def test_refused(self):
         for words, part in ((["--preconditioner", "jacobi"], "takes no preconditioner"), (["--rhs", 2], "one right-hand side"),

@@ -176,6 +176,7 @@ int solve_remotely(const CommandLine& app, const RemoteChoice& remote, const Sol
   write_output(o.output, "x", matrix, rows_of_reply(reply, matrix, columns), columns, o.files);
   ask(client, "DELETE", path);
   write_text("-", text_of(matrix, remote.where) + text_of_job(job));
+  if (!matrix.note.empty()) print_news(matrix.note);
   if (job["state"] == "done") return 0;
   print_news(fmt::format("shardmat: the solver did not converge: {}\n", job.value("reason", "")));
   return kNotConverged;
@@ -219,6 +220,7 @@ int multiply_remotely(const CommandLine& app, const RemoteChoice& remote, const 
                       fmt::format("{}, there and back\n  min {}, median {}, max {}\n",
                                   human_count(std::ssize(seconds), "request"), human_seconds(seconds.front()),
                                   human_seconds(seconds[seconds.size() / 2]), human_seconds(seconds.back())));
+  if (!matrix.note.empty()) print_news(matrix.note);
   return 0;
 }
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "kernels/base/error.h"
 #include "tools/cli/environment.h"
@@ -81,7 +83,8 @@ void add_remote_options(const CommandLine& command, RemoteChoice& choice) {
   app.add_option(
          "--remote", choice.where,
          "let a service do it (shardmat serve): URL, the path of its socket, or its state directory. The matrix is one "
-         "that it has, or a file of its library. here: on this machine (default: SHARDMAT_REMOTE, else here)")
+         "that it has, or a file of its library, which it loads once. here: on this machine (default: SHARDMAT_REMOTE, else "
+         "here)")
       ->type_name("URL");
   app.add_option("--remote-token-file", choice.token_file,
                  "file with the token for --remote URL (default: SHARDMAT_REMOTE_TOKEN_FILE)")
@@ -125,8 +128,16 @@ RemoteMatrix find_or_load(HttpClient& client, const WantedMatrix& wanted) {
       require_as_wanted(matrix, wanted);
       return described(matrix);
     }
+  // The file may have changed since. A name of the service's own says nothing of files.
+  const auto found_loaded = [&](const json& matrix) {
+    RemoteMatrix found = described(matrix);
+    found.note =
+        fmt::format("note: the service has {} loaded, as {}; if the file has changed since: shardmat client unload {}\n",
+                    wanted.matrix, found.name, found.name);
+    return found;
+  };
   for (const json& matrix : all["matrices"])
-    if (suits(matrix, wanted)) return described(matrix);
+    if (suits(matrix, wanted)) return found_loaded(matrix);
   const std::string type = wanted.type.empty() ? "f64" : wanted.type, name = name_of(wanted, type);
   const std::string body = json{{"source", wanted.matrix},     {"type", type},        {"kernel", wanted.kernel},
                                 {"exchange", wanted.exchange}, {"sort", wanted.sort}, {"solvable", wanted.solvable}}
@@ -134,8 +145,14 @@ RemoteMatrix find_or_load(HttpClient& client, const WantedMatrix& wanted) {
   const HttpReply reply =
       client.send("POST", fmt::format("/v1/matrices/{}/load?wait=1", name), std::as_bytes(std::span(body)));
   const json answer = json::parse(reply.text(), nullptr, false);
-  if (reply.status == 409 && answer.is_object() && answer.value("code", "") == "loaded")
-    return described(ask_json(client, "/v1/matrices/" + name));
+  const std::string code = answer.is_object() ? answer.value("code", "") : "";
+  if (reply.status == 409 && (code == "loaded" || code == "loading")) {  // another command was faster
+    json there = ask_json(client, "/v1/matrices/" + name);
+    for (; there["state"] == "loading"; there = ask_json(client, "/v1/matrices/" + name))
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    require_as_wanted(there, {name, wanted.type, "auto", "auto", "auto", wanted.solvable});
+    return found_loaded(there);
+  }
   if (reply.status == 403)
     throw Error(ErrorKind::input, fmt::format("the service has no {}, and this token may load none: {}", wanted.matrix,
                                               answer.is_object() ? answer.value("error", "") : ""));

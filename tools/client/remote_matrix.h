@@ -34,6 +34,7 @@ struct WantedMatrix {
 struct RemoteMatrix {
   std::string path;  ///< /v1/matrices/NAME
   std::string name, source;
+  std::string note;  ///< for the user, at the end; empty: none
   bool f32 = false;
   std::int64_t rows = 0, cols = 0, nnz = 0, widest = 1, ranks = 1;
 };

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,8 +48,10 @@ struct Options {
 /// The token file, which nobody else changes as long as this lives.
 class TokenFile {
  public:
-  explicit TokenFile(const std::string& file) : file_(file) {
-    const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
+  explicit TokenFile(const std::string& given)
+      : file_(std::filesystem::weakly_canonical(std::filesystem::absolute(given)).string()) {
+    const std::string& file = file_;  // behind links
+    const std::filesystem::path folder = std::filesystem::path(file).parent_path();
     lock_ = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (lock_ < 0 || flock(lock_, LOCK_EX) != 0) fail(file, std::strerror(errno));
     std::ifstream stream(file);
@@ -78,10 +81,14 @@ class TokenFile {
     serve::TokenTable::parse(text);
     const int descriptor = open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (descriptor < 0) fail(fresh, std::strerror(errno));
-    const bool written = write(descriptor, text.data(), text.size()) == std::ssize(text) && fsync(descriptor) == 0;
+    struct stat old {};  // whoever reads the file now must be able to read the new one
+    const bool keeps = stat(file_.c_str(), &old) != 0 ||
+                       (fchown(descriptor, old.st_uid, old.st_gid) == 0 && fchmod(descriptor, old.st_mode & 07777) == 0);
+    const bool written = keeps && write(descriptor, text.data(), text.size()) == std::ssize(text) && fsync(descriptor) == 0;
+    const int why_not = errno;
     close(descriptor);
     if (written && std::rename(fresh.c_str(), file_.c_str()) == 0) return;
-    const int why = errno;
+    const int why = written ? errno : why_not;
     unlink(fresh.c_str());
     fail(file_, std::strerror(why));
   }

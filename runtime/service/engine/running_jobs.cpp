@@ -109,7 +109,10 @@ void RunningJobs::cancel(const Cancel& command) {
   if (found == running_.end()) return;
   Running& running = found->second;
   const ContextScope scope(running.on->context());
-  if (running.job->is_set_up() && running.job->work().ends_soon()) running.job->advance(1, true);
+  try {
+    if (running.job->is_set_up() && running.job->work().ends_soon()) running.job->advance(1, true);
+  } catch (const AgreedError&) {  // nobody asks for this job any more
+  }
   drop_vectors(running.begun);
   running_.erase(found);
 }

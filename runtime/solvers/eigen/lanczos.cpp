@@ -345,7 +345,8 @@ void Lanczos::require_sensible() const {
   if (o.max_iterations < std::min(wanted, matrix_.rows()))
     refuse(fmt::format("{} eigenvalues take as many iterations or more, not {}", wanted, o.max_iterations),
            "max_iterations");
-  if (o.basis != 0 && (o.basis < wanted + 3 || o.basis > kMostBasis) && o.basis < matrix_.rows())
+  const bool is_whole = o.basis >= matrix_.rows();  // then as many vectors as rows
+  if (o.basis != 0 && ((o.basis < wanted + 3 && !is_whole) || std::min(o.basis, matrix_.rows()) > kMostBasis))
     refuse(fmt::format("the basis must have {} … {} vectors for {} eigenvalues, not {}", wanted + 3, kMostBasis, wanted,
                        o.basis),
            "basis");

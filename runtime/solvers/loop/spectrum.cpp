@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -265,23 +266,29 @@ Spectrum estimate_spectrum(const SpectrumParts& parts, int steps, std::string_vi
   return run_lanczos(on, parts.rows->size(), parts.type, steps);
 }
 
-double estimate_largest(const LargestParts& parts, int steps, std::string_view setting, Stream& stream) {
+double estimate_largest(const LargestParts& parts, int steps, std::string_view setting, Communicator& ranks,
+                        Stream& stream) {
   if (parts.all == 0) return 1;
   const std::int64_t rows = parts.own;
   const ValueType type = parts.type;
   const auto bytes = static_cast<std::size_t>(rows) * size_of(type);
   const Device device = stream.device();
-  require_memory(device, 4 * static_cast<std::int64_t>(bytes), "the vectors of an estimate of eigenvalues");
-  const Buffer r(device, bytes), z(device, bytes), p(device, bytes), q(device, bytes), sums(device, 2 * sizeof(double));
-  DotProducts dots(device);
+  Buffer r, z, p, q, sums;
+  std::optional<DotProducts> dots;
+  ranks.run_agreed([&] {
+    require_memory(device, 4 * static_cast<std::int64_t>(bytes), "the vectors of an estimate of eigenvalues");
+    for (Buffer* const vector : {&r, &z, &p, &q}) *vector = Buffer(device, bytes);
+    sums = Buffer(device, 2 * sizeof(double));
+    dots.emplace(device);
+  });
   const auto dot = [&](const Buffer& a, const Buffer& b) {
     double value = 0;
     parts.wait();
     if (rows > 0) {
-      dots.compute(type, rows, a.data(), b.data(), sums.as<double>(), stream);
+      dots->compute(type, rows, a.data(), b.data(), sums.as<double>(), stream);
       copy_to_host(&value, sums.data(), sizeof value, stream);
     }
-    return parts.sum(value);
+    return ranks.all_reduce(value, Reduction::sum);
   };
   const auto add = [&](double a, const Buffer& x, double b, const Buffer& y) {
     combine(type, rows, 1, {a}, x.data(), {b}, y.data(), stream);
@@ -296,7 +303,7 @@ double estimate_largest(const LargestParts& parts, int steps, std::string_view s
   on.take_z = [&] { add(1, z, 0, p); };
   on.reduce = [&](double alpha) { add(-alpha, q, 1, r); };
   on.turn = [&](double beta) { add(1, z, beta, p); };
-  on.require = [&](double value, const char* what) { require_positive(value, what, setting); };
+  on.require = [&](double value, const char* what) { ranks.run_agreed([&] { require_positive(value, what, setting); }); };
   return run_lanczos(on, parts.all, type, steps).largest;
 }
 

@@ -80,10 +80,9 @@ struct LargestParts {
   ValueType type = ValueType::f64;
   std::function<void(void* r)> begin;
   std::function<void(const void*x, void*y)> multiply, precondition;
-  std::function<double(double mine)> sum;  ///< over the ranks
-  std::function<void()> wait;              ///< for the stream
+  std::function<void()> wait;  ///< for the stream
 };
-double estimate_largest(const LargestParts& parts, int steps, std::string_view setting, Stream& stream);
+double estimate_largest(const LargestParts& parts, int steps, std::string_view setting, Communicator& ranks, Stream& stream);
 /// The same for a product. Overwrites its x().
 Spectrum estimate_spectrum(const Product& product, const Preconditioner& preconditioner, int steps, std::string_view setting,
                            Stream& stream);

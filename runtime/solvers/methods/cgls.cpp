@@ -14,8 +14,8 @@ class Cgls final : public LeastSquaresMethod {
   LeastSquaresNorms start(DistributedVector& r, DistributedVector& x) override {
     r_ = &r, x_ = &x;
     in_.multiply_transposed(1, r, 0, s_);
+    take_normal();
     copy(s_, p_, in_.stream());
-    normal_ = in_.norm(s_);
     return {in_.norm(r), normal_, norm_of_a_};
   }
 
@@ -24,19 +24,25 @@ class Cgls final : public LeastSquaresMethod {
     in_.multiply(1, p_, 0, q_);
     const double of_q = in_.norm(q_), of_p = in_.norm(p_);
     norm_of_a_ = std::max(norm_of_a_, of_q / of_p);
-    const double step = (normal_ / of_q) * (normal_ / of_q);
+    const double step = normal_ / of_q / of_q;
     axpy({step}, p_, *x_, stream);
     axpy({-step}, q_, *r_, stream);
     in_.multiply_transposed(1, *r_, 0, s_);
     const double before = normal_;
-    normal_ = in_.norm(s_);
-    xpay(s_, {(normal_ / before) * (normal_ / before)}, p_, stream);
+    take_normal();
+    xpay(s_, {normal_ / before}, p_, stream);
     return {in_.norm(*r_), normal_, norm_of_a_};
   }
 
  private:
+  /// s becomes a unit vector. So all numbers stay near those of A, b and x: those of p would be about ‖A‖²·‖x‖.
+  void take_normal() {
+    normal_ = in_.norm(s_);
+    if (normal_ > 0) scale({1 / normal_}, s_, in_.stream());
+  }
+
   LeastSquaresInputs& in_;
-  DistributedVector p_, s_, q_;
+  DistributedVector p_, s_, q_;  ///< p and q: of conjugate gradients, divided by ‖Aᵀ·r‖
   DistributedVector *r_ = nullptr, *x_ = nullptr;
   double normal_ = 0, norm_of_a_ = 0;
 };

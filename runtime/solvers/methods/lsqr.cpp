@@ -1,4 +1,5 @@
 // LSQR (C. C. Paige and M. A. Saunders, 1982): Lanczos bidiagonalisation of A, and a QR factorisation of what it gives.
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/solvers/loop/least_squares_method.h"
@@ -31,7 +32,7 @@ class Lsqr final : public LeastSquaresMethod {
     Stream& stream = in_.stream();
     in_.multiply(1, v_, -alpha_, *u_);
     beta_ = in_.norm(*u_);
-    norm_of_a_ = std::hypot(norm_of_a_, std::hypot(alpha_, beta_));
+    norm_of_a_ = std::max(norm_of_a_, std::hypot(alpha_, beta_));  // of a column of the bidiagonal matrix: at most ‖A‖
     alpha_ = 0;
     if (beta_ > 0) {
       scale({1 / beta_}, *u_, stream);

@@ -14,6 +14,14 @@ namespace {
 /// A pivot that has lost all but this share of its diagonal entry is none.
 constexpr double kLost = 1e-13;
 
+/// All nodes for ranks that have some, none for others. Collective.
+std::shared_ptr<const Nodes> all_nodes(const Nodes& nodes) {
+  HostVector<std::int64_t> others;
+  for (std::int64_t j = 0; nodes.own() > 0 && j < nodes.all(); ++j)
+    if (j < nodes.first() || j >= nodes.first() + nodes.own()) others.push_back(j);
+  return std::make_shared<const Nodes>(nodes.starts(), std::move(others), nodes.ranks());
+}
+
 /// The rows of these nodes, row-major. Collective.
 HostVector<double> dense_rows(const NodeRows& a, const std::shared_ptr<const Nodes>& nodes) {
   const WithGhostRows rows(a, nodes);
@@ -172,13 +180,6 @@ void invert_any(HostVector<double>& given, std::int64_t rows) {
 }
 
 }  // namespace
-
-std::shared_ptr<const Nodes> all_nodes(const Nodes& nodes) {
-  HostVector<std::int64_t> others;
-  for (std::int64_t j = 0; nodes.own() > 0 && j < nodes.all(); ++j)
-    if (j < nodes.first() || j >= nodes.first() + nodes.own()) others.push_back(j);
-  return std::make_shared<const Nodes>(nodes.starts(), std::move(others), nodes.ranks());
-}
 
 NodeRows dense_inverse(const NodeRows& a, const Modes& free, bool symmetric) {
   const Nodes& nodes = *a.rows;

@@ -3,15 +3,10 @@
 // Threads: one thread of each rank; collective.
 #pragma once
 
-#include <memory>
-
 #include "runtime/solvers/multigrid/node_rows.h"
 #include "runtime/solvers/multigrid/prolong.h"
 
 namespace shardmat::multigrid {
-
-/// All nodes for ranks that have some, none for others. Collective.
-std::shared_ptr<const Nodes> all_nodes(const Nodes& nodes);
 
 /// The rows of A⁻¹ that this rank has of A. Every rank with rows holds all of A meanwhile, dense. Along each vector v of
 /// `free`, which A maps to 0, v·vᵀ is added before; other directions without stiffness are left out. `symmetric`: A is, and

@@ -75,8 +75,11 @@ Buffer with_ghost_values(const Nodes& nodes, const Buffer& own, std::int64_t eac
 
 void move_home(const Nodes& made, Buffer& values, std::int64_t each, Stream& stream) {
   if (made.ranks().all_reduce(made.stays_here() ? 0 : 1, Reduction::max) == 0) return;
-  HostVector<double> all(at(made.local_count() * each), 0.0);
-  if (values.bytes() > 0) copy_to_host(all.data(), values.data(), values.bytes(), stream);
+  HostVector<double> all;
+  on_each_device(made.ranks(), [&] {
+    all.assign(at(made.local_count() * each), 0.0);
+    if (values.bytes() > 0) copy_to_host(all.data(), values.data(), values.bytes(), stream);
+  });
   made.add_home(all, each);
   on_each_device(made.ranks(), [&] {
     values = Buffer(stream.device(), all.size() * sizeof(double));

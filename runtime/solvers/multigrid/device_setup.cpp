@@ -236,22 +236,24 @@ double nonzeros(const DeviceMatrix& a) {
   return a.nodes->ranks().all_reduce(static_cast<double>(a.rows.blocks * a.rows.block_entries()), Reduction::sum);
 }
 
-/// The inverse of the last level's matrix; `cols` becomes its columns. Collective.
-BlockRows inverse_of(const DeviceMatrix& a, std::shared_ptr<const Nodes>& cols, Stream& stream) {
-  Communicator& ranks = a.nodes->ranks();
+/// The rows in host memory. Not collective.
+NodeRows in_host_memory(const DeviceMatrix& a, Stream& stream) {
+  const BlockRows& rows = a.rows;
+  NodeRows out{rows.row_size, rows.col_size, a.nodes, a.nodes, {}, {}, {}};
+  out.start.resize(at(rows.count + 1)), out.column.resize(at(rows.blocks));
+  out.value.resize(at(rows.blocks * rows.block_entries()));
+  copy_to_host(out.start.data(), rows.start.data(), rows.start.bytes(), stream);
+  if (rows.blocks == 0) return out;
+  copy_to_host(out.column.data(), rows.column.data(), rows.column.bytes(), stream);
+  copy_to_host(out.value.data(), rows.value.data(), rows.value.bytes(), stream);
+  return out;
+}
+
+/// The inverse of the last level's matrix, of which one rank has all rows. Collective.
+BlockRows inverse_of(const DeviceMatrix& a, Stream& stream) {
   BlockRows inverse;
-  if (ranks.size() == 1) {
-    cols = a.nodes;
-    return blocks::dense_inverse(a.rows, stream);
-  }
-  cols = all_nodes(*a.nodes);
-  const GhostRows all = with_ghost_rows(a.rows, *a.nodes, *cols, stream, cols);
-  on_each_device(ranks, [&] {
-    const std::int64_t own = a.rows.count, n = cols->local_count();
-    std::vector<std::int32_t> same(at(n));
-    std::iota(same.begin(), same.end(), 0);
-    inverse = own == 0 ? blocks::stacked(a.rows, 0, same, {}, n, stream)
-                       : blocks::stacked(blocks::dense_inverse(all.rows, stream), own, same, {}, n, stream);
+  on_each_device(a.nodes->ranks(), [&] {
+    inverse = a.rows.count > 0 ? blocks::dense_inverse(a.rows, stream) : blocks::stacked(a.rows, 0, {}, {}, 0, stream);
   });
   return inverse;
 }
@@ -333,6 +335,9 @@ bool Hierarchy::build_on_device(DistributedMatrix& matrix, const HeldRows* held)
     return true;
   } catch (const LeaveDevice& leave) {
     return give_up(leave.why);
+  } catch (const AgreedError& error) {  // of what stores the levels
+    if (error.kind() != ErrorKind::resources) throw;
+    return give_up("device memory does not suffice");
   }
 }
 
@@ -350,9 +355,9 @@ std::optional<DeviceMatrix> Hierarchy::add_level_on_device(const DeviceMatrix& a
       {unknowns, static_cast<std::int64_t>(here_nonzeros), 0, unknowns <= options_.coarse_size, a.nodes->owners()});
   took_on_device("stored matrices");
   if (unknowns <= options_.coarse_size) {
-    std::shared_ptr<const Nodes> cols;
-    const BlockRows inverse = inverse_of(a, cols, stream);
-    here.set_inverse(inverse, *cols);
+    // Several ranks that have rows all invert the matrix; in host memory they do so alike.
+    if (a.nodes->owners() > 1) here.set_inverse(dense_inverse(in_host_memory(a, stream), Modes(), true));
+    else here.set_inverse(inverse_of(a, stream), *a.nodes);
     took_on_device("inverse");
     return std::nullopt;
   }
@@ -441,9 +446,12 @@ bool Hierarchy::refresh_on_device(DistributedMatrix& matrix, const HeldRows* hel
       on_each_device(ranks, [&] { here.update(a.rows); });
       took_on_device("stored matrices");
       if (here.is_solved()) {
-        std::shared_ptr<const Nodes> cols;
-        const BlockRows inverse = inverse_of(a, cols, stream);
-        on_each_device(ranks, [&] { here.update_inverse(inverse); });
+        if (a.nodes->owners() > 1) {
+          here.update_inverse(dense_inverse(in_host_memory(a, stream), Modes(), true));
+        } else {
+          const BlockRows inverse = inverse_of(a, stream);
+          on_each_device(ranks, [&] { here.update_inverse(inverse); });
+        }
         took_on_device("inverse");
         return true;
       }
@@ -468,8 +476,11 @@ bool Hierarchy::refresh_on_device(DistributedMatrix& matrix, const HeldRows* hel
       a = way.multiply_again(a, diagonal, stream);
       took_on_device("coarse matrices");
     }
-  } catch (const LeaveDevice&) {
-    return false;  // everything is made anew
+  } catch (const LeaveDevice&) {  // everything is made anew
+    return false;
+  } catch (const AgreedError& error) {
+    if (error.kind() != ErrorKind::resources) throw;
+    return false;
   }
 }
 

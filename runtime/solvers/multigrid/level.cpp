@@ -99,9 +99,8 @@ double Level::find_radius(const Buffer& inverse, int steps, Stream& stream) cons
   parts.precondition = [&](const void* r, void* z) {
     jacobi->step(r, scratch.data(), z, {1, 0}, krylov::Before::nothing, stream);
   };
-  parts.sum = [&](double mine) { return ranks.all_reduce(mine, Reduction::sum); };
   parts.wait = [&] { a_.wait(stream); };
-  return kAbove * estimate_largest(parts, steps, "preconditioner", stream);
+  return kAbove * estimate_largest(parts, steps, "preconditioner", ranks, stream);
 }
 
 void Level::set_smoother(const SmootherEntry& entry, int degree, const Buffer& inverse, double radius) {

@@ -33,6 +33,11 @@ Reply unauthorised(std::string text, const char* challenge) {
   return reply;
 }
 
+Reply expired(const Rights& rights) {
+  return unauthorised(fmt::format("the token {} has expired", rights.name()),
+                      "Bearer realm=\"shardmat\", error=\"invalid_token\"");
+}
+
 }  // namespace
 
 std::string host_of(std::string_view field) {
@@ -125,15 +130,14 @@ std::optional<Reply> Gate::identify(RequestHead& head, double now, double since_
           fmt::format("with a cookie only the service's own page changes something: its requests have the field "
                       "{} and its Origin; give a token instead: Authorization: Bearer TOKEN",
                       kPageField));
+    if (session->rights->expires <= since_1970) return expired(*session->rights);
     head.rights = session->rights;
     head.session = session;
     return std::nullopt;
   }
   if (field.empty()) return unauthorised("a token is needed: Authorization: Bearer TOKEN", "Bearer realm=\"shardmat\"");
   if (const Token* token = tokens_.find(bearer(field))) {
-    if (token->rights->expires <= since_1970)
-      return unauthorised(fmt::format("the token {} has expired", token->rights->name()),
-                          "Bearer realm=\"shardmat\", error=\"invalid_token\"");
+    if (token->rights->expires <= since_1970) return expired(*token->rights);
     head.rights = token->rights;
     return std::nullopt;
   }

@@ -1,5 +1,6 @@
 #include "tools/serve/handlers/api.h"
 
+#include "tools/serve/gate/sessions.h"
 #include "tools/serve/ranks/ranks.h"
 #include "tools/serve/words/utc.h"
 
@@ -33,7 +34,8 @@ Accepted Api::route(RequestHead& head) {
 
 std::optional<Reply> Api::check_again(const RequestHead& head) {
   if (!head.rights || head.scope == Scope::none) return std::nullopt;
-  if (head.rights->is_revoked()) return Gate::revoked();
+  const bool is_over = head.session && head.session->is_over(now());
+  if (head.rights->is_revoked() || is_over || head.rights->expires <= seconds_since_1970()) return Gate::revoked();
   if (auto problem = Gate::check_rights(*head.rights, head.scope, head.matrix)) return problem_reply(std::move(*problem));
   return std::nullopt;
 }

@@ -158,7 +158,7 @@ void Live::tick() {
   std::erase_if(listening_, [](const Listening& one) { return one.stream.expired(); });
   for (Listening& one : listening_) {
     const auto stream = one.stream.lock();
-    if (one.session && one.session->is_over(time)) stream->close();
+    if ((one.session && one.session->is_over(time)) || one.rights->expires <= seconds_since_1970()) stream->close();
     if (stream->is_open()) tell(one, *stream);
   }
   timer_.start(1 - (time - std::floor(time)), [this] { tick(); });

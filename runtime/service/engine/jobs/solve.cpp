@@ -13,22 +13,24 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// The solver of a job. One that was left amid its iterations is not to be relied on.
+/// The solver of a job. One that was left amid its iterations, or could not go on, is not to be relied on.
 class UsedSolver {
  public:
   UsedSolver(ResidentSolvers& solvers, const std::string& settings, std::int64_t columns, const RunningJob& job)
       : solvers_(solvers), job_(job), use_(solvers.use(settings, columns)) {}
-  ~UsedSolver() { job_.is_abandoned() ? solvers_.drop(use_.solver) : solvers_.release(use_.solver); }
+  ~UsedSolver() { spoilt_ || job_.is_abandoned() ? solvers_.drop(use_.solver) : solvers_.release(use_.solver); }
   UsedSolver(const UsedSolver&) = delete;
   UsedSolver& operator=(const UsedSolver&) = delete;
 
   Solver& operator*() const { return *use_.solver; }
   bool was_there() const { return use_.resident; }
+  void spoil() { spoilt_ = true; }
 
  private:
   ResidentSolvers& solvers_;
   const RunningJob& job_;
   ResidentSolvers::Use use_;
+  bool spoilt_ = false;
 };
 
 class SolveWork final : public JobWork {
@@ -40,7 +42,7 @@ class SolveWork final : public JobWork {
         x_(std::move(*inputs.guess)) {}
 
   JobResult run(RunningJob& job) override {
-    const UsedSolver used(solvers_, settings_, x_.columns(), job);
+    UsedSolver used(solvers_, settings_, x_.columns(), job);
     Solver& solver = *used;
     const auto facts = [&] {
       ordered_json all{{"method", solver.options().solver}, {"preconditioner", solver.options().preconditioner}};
@@ -57,7 +59,14 @@ class SolveWork final : public JobWork {
       solver.product().wait(x_.context().stream());
       return job.pause();
     };
-    const SolveResult result = solver.solve(b_, x_, control);
+    const SolveResult result = [&] {
+      try {
+        return solver.solve(b_, x_, control);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::input) used.spoil();  // NaN in b, say, is found before anything changes
+        throw;
+      }
+    }();
     JobResult told{{}, facts()};
     for (const SolvedColumn& column : result.columns) told.columns.push_back(describe(column, result));
     return told;
