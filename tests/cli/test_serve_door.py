@@ -187,6 +187,9 @@ class Https(DoorTest):
             return version
 
         self.assertEqual(multiply(self.context("one"), 3), "TLSv1.3")
+        [expires] = re.findall(r"^shardmat_certificate_expiry_timestamp_seconds (\S+)$", service.get("/metrics").body.decode(), re.M)
+        told = subprocess.run(["openssl", "x509", "-enddate", "-noout", "-in", self.path("one.pem")], capture_output=True, text=True, check=True)
+        self.assertEqual(float(expires), ssl.cert_time_to_seconds(told.stdout.strip().removeprefix("notAfter=")))
         old = self.context("one")
         old.maximum_version = ssl.TLSVersion.TLSv1_2
         self.assertEqual(multiply(old), "TLSv1.2")

@@ -7,6 +7,7 @@ import signal
 import unittest
 
 from service import read_all
+from support import BACKEND
 from test_serve import ServiceTest
 
 SAMPLE = re.compile(r'^([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\]|\\.)*",?)*)\})? (\S+)$')
@@ -96,6 +97,40 @@ class Figures(ObserveTest):
         self.assertGreater(found["shardmat_engine_busy_seconds_total", ()], 0)
         self.assertGreater(found["process_resident_memory_bytes", ()], 0)
         self.assertGreater(found["process_open_fds", ()], 5)
+
+    def test_states_memory_connections_and_the_build(self):
+        service = self.start("--ranks", 2, "--connections", 40)
+        found = self.figures(service)
+        for reason in ("busy", "too_many_connections"):  # there before the first one, so that it is seen as a rise
+            self.assertEqual(found["shardmat_rejected_total", (("reason", reason),)], 0)
+        self.loaded(service, solvable=True)
+        self.assertEqual(service.load("bad", "none.h5").status, 422)
+        service.multiply("bar", self.vector(1)[0])
+        solve = lambda query: service.ask("POST", "/v1/matrices/bar/solve?wait=60&" + query, self.vector(2)[0].tobytes(),
+                                          Content_Type="application/octet-stream")
+        self.assertEqual(solve("rtol=1e-3&keep=1").status, 200)
+        self.assertEqual(solve("rtol=1e-14&max_iterations=1").status, 422)
+        with service.open():
+            found = self.figures(service)
+        states = lambda name: {labels[0][1]: value for (one, labels), value in found.items() if one == name}
+        self.assertEqual(states("shardmat_matrices"), {"loading": 0, "ready": 1, "failed": 1, "unloaded": 0, "values_lost": 0})
+        self.assertEqual(states("shardmat_jobs"), {"queued": 0, "running": 0, "done": 1, "failed": 1, "cancelled": 0})
+        self.assertEqual(states("shardmat_ended_jobs_total"), {"done": 1, "failed": 1, "cancelled": 0})
+        self.assertGreaterEqual(found["shardmat_open_connections", (("door", "unix"),)], 2)
+        self.assertEqual(found["shardmat_open_connections", (("door", "address"),)], 0)
+        self.assertEqual(found["shardmat_max_connections", ()], 40)
+        self.assertEqual(found["shardmat_token_queue_depth", (("token", "unix"),)], 0)
+        self.assertGreater(found["shardmat_product_bytes_total", (("matrix", "bar"),)], 8 * self.matrix.nnz)
+        for rank, told in enumerate(service.get("/v1/ranks").json["ranks"]):
+            label = ("rank", str(rank))
+            self.assertEqual(found["shardmat_device_memory_bytes", (label,)], told["memory_bytes"])
+            self.assertEqual(found["shardmat_rank_info", (label, ("host", told["host"]), ("device", told["device"]))], 1)
+            for kind in ("matrices", "solvers", "vectors"):
+                self.assertGreater(found["shardmat_device_held_bytes", (label, ("kind", kind))], 0, kind)
+        version = json.loads(self.succeed("--version", "--json").out)
+        build = (("version", version["version"]), ("commit", version["commit"]), ("backend", BACKEND))
+        self.assertEqual(found["shardmat_build_info", build], 1)
+        self.assertFalse(states("shardmat_certificate_expiry_timestamp_seconds"))
 
     def test_a_lost_rank_is_counted(self):
         service = self.start("--ranks", 2)

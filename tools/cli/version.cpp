@@ -45,9 +45,6 @@ std::string nccl_text() {
 
 }  // namespace
 
-std::string version_number() { return SHARDMAT_VERSION; }
-std::string commit() { return SHARDMAT_COMMIT; }
-
 std::string version() { return commit().empty() ? version_number() : version_number() + " (" + commit() + ")"; }
 
 std::string version_text() {

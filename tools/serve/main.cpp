@@ -31,6 +31,7 @@
 #include "tools/serve/observe/live.h"
 #include "tools/serve/observe/metrics.h"
 #include "tools/serve/observe/supervisor.h"
+#include "tools/serve/observe/watched.h"
 #include "tools/serve/ranks/jobs.h"
 #include "tools/serve/ranks/service.h"
 #include "tools/serve/state/state_directory.h"
@@ -118,6 +119,12 @@ int run(const ServeOptions& o) {
                 static_cast<std::uint64_t>(o.upload_limit)});
   HttpServer server(
       loop, http_limits(o), [&](RequestHead& head) { return api.route(head); }, Api::check_again, record);
+  metrics.more = [&](PrometheusText& text) {
+    write_jobs(text, jobs);
+    write_connections(text, server.connections());
+    if (const auto expires = doors.certificate_expires()) write_certificate(text, *expires);
+    write_build(text, o.backend);
+  };
   bool draining = false, second = false;
   Alarm leaving(loop);
   const auto drain = [&] {

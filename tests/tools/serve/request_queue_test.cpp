@@ -57,6 +57,16 @@ TEST(RequestQueue, RequestsAreTakenInOrderAndNotSplit) {
   EXPECT_TRUE(take(queue, measured_table(), 0).requests.empty());
 }
 
+TEST(RequestQueue, CountsTheRequestsOfEachClientOfEveryPriority) {
+  RequestQueue one, other;
+  one.add({.id = 1, .client = {.name = "a"}}), one.add({.id = 2, .client = {.name = "b"}});
+  one.add({.id = 3, .client = {.name = "a"}, .priority = Priority::high});
+  other.add({.id = 4, .client = {.name = "a"}});
+  std::map<std::string, std::size_t> waiting{{"c", 0}};
+  one.count(waiting), other.count(waiting);
+  EXPECT_EQ(waiting, (std::map<std::string, std::size_t>{{"a", 3}, {"b", 1}, {"c", 0}}));
+}
+
 TEST(RequestQueue, ARequestWiderThanAllProductsIsAlone) {
   const WidthTable narrow({{1, 118e-6}, {2, 139e-6}});
   RequestQueue queue;

@@ -30,6 +30,8 @@ class Doors {
   void open(HttpServer& server);
   /// Reads the tokens and the certificate again. What is wrong is written to the log, and the old ones stay.
   void reload();
+  /// When the certificate ends, in seconds since 1970; nothing without TLS.
+  std::optional<double> certificate_expires() const { return tls_ ? std::optional(tls_->expires()) : std::nullopt; }
 
  private:
   TokenTable tokens() const;

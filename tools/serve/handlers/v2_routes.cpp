@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
+#include "tools/cli/version.h"
 #include "tools/serve/handlers/infer_job.h"
 #include "tools/serve/handlers/infer_request.h"
 #include "tools/serve/handlers/request_space.h"
@@ -25,7 +26,7 @@ constexpr const char* kVersion = "1";
 json server_metadata() {
   return {
       {"name", "shardmat"},
-      {"version", SHARDMAT_VERSION},
+      {"version", tools::version_number()},
       {"extensions", {"binary_tensor_data", "model_configuration", "model_repository", "schedule_policy", "statistics"}}};
 }
 

@@ -42,6 +42,7 @@ class ConnectionCount {
     if (--by_address_[key_of(peer)] == 0) by_address_.erase(key_of(peer));
   }
   std::size_t all() const { return all_; }
+  std::size_t tcp() const { return tcp_; }
 
  private:
   static constexpr std::size_t kMostForUnix = 32;

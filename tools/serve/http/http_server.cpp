@@ -85,6 +85,11 @@ void HttpServer::add(Listener listener, const Tls* tls) {
 
 void HttpServer::check_rights() { serve::check_rights(*shared_); }
 
+HttpServer::Connections HttpServer::connections() const {
+  const ConnectionCount& count = shared_->count;
+  return {count.all() - count.tcp(), count.tcp(), shared_->for_health.size(), shared_->limits.connections};
+}
+
 void HttpServer::drain(std::function<void()> empty) {
   shared_->draining = true;
   shared_->empty = std::move(empty);

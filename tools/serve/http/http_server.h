@@ -3,6 +3,7 @@
 // Threads: the thread of the event loop.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 
@@ -25,6 +26,14 @@ class HttpServer {
 
   /// Tokens have changed: ends the requests and streams that are not allowed any more.
   void check_rights();
+
+  /// Connections that are open.
+  struct Connections {
+    std::size_t on_unix_socket = 0, on_addresses = 0;
+    std::size_t for_health = 0;  ///< above the limits
+    std::size_t most = 0;        ///< limit of the first two together
+  };
+  Connections connections() const;
 
   /// Takes no more connections. Those that are open end after the request that they are at; `empty` is called after the
   /// last.

@@ -25,10 +25,13 @@ class Tls {
   /// Reads the files again, for new connections. Throws as the constructor, and then keeps what it had.
   void reload();
   boost::asio::ssl::context& context() const { return *context_; }
+  /// When the first certificate of the chain is no longer valid, in seconds since 1970.
+  double expires() const { return expires_; }
 
  private:
   std::string certificate_, key_;
   std::shared_ptr<boost::asio::ssl::context> context_;
+  double expires_ = 0;
 };
 
 }  // namespace shardmat::serve

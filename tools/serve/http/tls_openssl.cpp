@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 
+#include <algorithm>
 #include <boost/asio/ssl/context.hpp>
+#include <ctime>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -34,10 +37,29 @@ std::shared_ptr<ssl::context> read(const std::string& certificate, const std::st
   return context;
 }
 
+double end_of(const X509* certificate) {
+  std::tm time{};
+  ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &time);
+  return static_cast<double>(timegm(&time));
+}
+
+/// When the first certificate of the chain ends.
+double end_of_chain(ssl::context& context) {
+  SSL_CTX* native = context.native_handle();
+  double end = end_of(SSL_CTX_get0_certificate(native));
+  STACK_OF(X509)* chain = nullptr;
+  SSL_CTX_get0_chain_certs(native, &chain);
+  for (int i = 0; i < sk_X509_num(chain); ++i) end = std::min(end, end_of(sk_X509_value(chain, i)));
+  return end;
+}
+
 }  // namespace
 
 Tls::Tls(std::string certificate, std::string key) : certificate_(std::move(certificate)), key_(std::move(key)) { reload(); }
 Tls::~Tls() = default;
-void Tls::reload() { context_ = read(certificate_, key_); }
+void Tls::reload() {
+  context_ = read(certificate_, key_);
+  expires_ = end_of_chain(*context_);
+}
 
 }  // namespace shardmat::serve

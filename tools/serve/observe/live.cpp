@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tools/serve/observe/job_json.h"
+#include "tools/serve/observe/rank_bytes.h"
 #include "tools/serve/observe/service_json.h"
 #include "tools/serve/ranks/jobs.h"
 #include "tools/serve/words/log.h"
@@ -41,21 +42,6 @@ double time_of(std::int64_t second) { return std::round(seconds_since_1970() - n
 bool may_see_log(const Rights& rights) { return rights.may(Scope::admin) && rights.may_use_all(); }
 
 json number_or_null(const std::optional<double>& value) { return value ? json(*value) : json(); }
-
-/// The least bytes that a product moves, on all ranks. They grow evenly with its columns.
-double product_bytes(const Matrix& matrix, std::int64_t columns) {
-  double bytes = 0;
-  for (const service::Loaded& rank : matrix.ranks) {
-    if (rank.widths.empty()) return 0;
-    const service::WidthTime &first = rank.widths.front(), &last = rank.widths.back();
-    const double own = static_cast<double>(sizeof(double)) * static_cast<double>(rank.rows + rank.cols);
-    const double step = last.width > first.width
-                            ? static_cast<double>(last.bytes - first.bytes) / static_cast<double>(last.width - first.width)
-                            : own / static_cast<double>(matrix.ranks.size());
-    bytes += static_cast<double>(first.bytes) + step * static_cast<double>(columns - first.width);
-  }
-  return bytes;
-}
 
 /// Averages of an activity that took so many seconds.
 json averages(const Activity& sum, std::int64_t seconds) {
@@ -124,9 +110,7 @@ void Live::add(const FinishedProduct& product) {
   for (const auto& [client, seconds] : product.client_seconds) figures_.add_client(client, seconds, now());
   const Matrix* matrix = product.columns > 0 ? service_.find(product.matrix) : nullptr;
   if (matrix == nullptr || !matrix->is_loaded()) return;
-  const auto times = static_cast<double>((product.columns + product.width - 1) / product.width);
-  figures_.add_product(product.matrix, product.columns, product.seconds.product,
-                       times * product_bytes(*matrix, product.width), now());
+  figures_.add_product(product.matrix, product.columns, product.seconds.product, moved_bytes(*matrix, product), now());
 }
 
 std::shared_ptr<TextStream> Live::listen(const RequestHead& head) {
@@ -248,16 +232,8 @@ json Live::ranks_json(const Rights& rights) const {
   json all = serve::ranks_json(service_, rights);
   for (const char* name : {"arena", "token", "client_memory", "state"}) all.erase(name);
   for (std::size_t i = 0; i < all["ranks"].size(); ++i) {
-    std::int64_t matrices = 0, solvers = 0, vectors = 0;
-    const auto of_rank = [&](const auto& bytes) { return i < bytes.size() ? bytes[i] : std::int64_t{0}; };
-    for (const auto& [name, matrix] : service_.matrices()) {
-      if (!rights.may_use(name) || i >= matrix->ranks.size()) continue;
-      matrices += matrix->ranks[i].bytes + matrix->ranks[i].solve_bytes;
-      solvers += of_rank(matrix->solver_bytes);
-    }
-    for (const auto& [number, vector] : service_.vectors().all())
-      if (!vector.lost && vector.is_visible_to(rights)) vectors += of_rank(vector.bytes_of_ranks);
-    all["ranks"][i]["held"] = {{"matrices", matrices}, {"solvers", solvers}, {"vectors", vectors}};
+    const HeldBytes held = held_bytes(service_, i, rights);
+    all["ranks"][i]["held"] = {{"matrices", held.matrices}, {"solvers", held.solvers}, {"vectors", held.vectors}};
   }
   return all;
 }

@@ -1,6 +1,8 @@
 #include "tools/serve/observe/metrics.h"
 
 #include "tools/serve/observe/process_figures.h"
+#include "tools/serve/observe/rank_bytes.h"
+#include "tools/serve/observe/watched.h"
 #include "tools/serve/words/log.h"
 #include "tools/serve/words/utc.h"
 
@@ -65,6 +67,8 @@ void Metrics::add(const FinishedProduct& product) {
   if (product.columns == 0) return;
   PerMatrix& mine = per_matrix(label_of(product.matrix));
   ++mine.totals.products;
+  const Matrix* matrix = service_.find(product.matrix);
+  if (matrix != nullptr && matrix->is_loaded()) mine.totals.bytes += moved_bytes(*matrix, product);
   mine.batch_columns.add(static_cast<double>(product.columns));
   mine.product_seconds.add(product.seconds.product);
   copied_in_ += product.x_bytes, copied_out_ += product.y_bytes;
@@ -72,6 +76,8 @@ void Metrics::add(const FinishedProduct& product) {
 
 void Metrics::add(const ServiceEvent& event) {
   if (event.type == "rank_lost") ++losses_;
+  if (event.type == "job")
+    if (const auto ended = ended_jobs_.find(event.state); ended != ended_jobs_.end()) ++ended->second;
   if (event.type != "ready") return;
   hosts_.clear();
   for (const service::Hello& hello : service_.ranks().hellos()) hosts_.push_back(hello.host);
@@ -89,8 +95,12 @@ std::string Metrics::text(const Rights& rights) const {
   write_products(text);
   write_tokens(text, rights);
   write_ranks(text);
+  write_matrices(text, service_.matrices());
+  write_ended_jobs(text);
   write_memory(text);
+  write_devices(text);
   write_logs(text);
+  if (more) more(text);
   write_process_figures(text);
   return text.text();
 }
@@ -115,6 +125,9 @@ void Metrics::write_products(PrometheusText& text) const {
   histograms("shardmat_queue_seconds", "Time that requests waited for their product.", &PerMatrix::queue_seconds);
   histograms("shardmat_batch_columns", "Columns of requests in a product.", &PerMatrix::batch_columns);
   histograms("shardmat_product_seconds", "Products without copies, on the slowest rank.", &PerMatrix::product_seconds);
+  text.family("shardmat_product_bytes_total", "counter",
+              "Bytes that products had to move at least, of matrix and vectors, on all ranks.");
+  for (const auto& [matrix, mine] : matrices_) text.sample(mine.totals.bytes, {{"matrix", matrix}});
   text.family("shardmat_copy_bytes_total", "counter",
               "Bytes of vectors between the ranks and the arena or memories of clients.");
   text.sample(static_cast<double>(copied_in_), {{"direction", "in"}});
@@ -129,6 +142,12 @@ void Metrics::write_tokens(PrometheusText& text, const Rights& rights) const {
               "Time of the ranks that products took, by each token's share of columns.");
   for (const auto& [client, seconds] : client_seconds_)
     if (rights.is_owner() || client == rights.name()) text.sample(seconds, {{"token", client}});
+  std::map<std::string, std::size_t> waiting;
+  for (const auto& [client, seconds] : client_seconds_) waiting[client] = 0;
+  for (const auto& [name, matrix] : service_.matrices()) matrix->queue.count(waiting);
+  text.family("shardmat_token_queue_depth", "gauge", "Requests of each token that wait for their product.");
+  for (const auto& [client, count] : waiting)
+    if (rights.is_owner() || client == rights.name()) text.sample(static_cast<double>(count), {{"token", client}});
   text.family("shardmat_token_bytes", "gauge", "Bytes that each token holds in vectors and in requests under way.");
   for (const auto& [tenant, account] : service_.token_memory().all()) {
     if (!rights.is_owner() && tenant != rights.tenant()) continue;
@@ -161,6 +180,33 @@ void Metrics::write_logs(PrometheusText& text) const {
   text.sample(service_.why_unsaved().empty() ? 1 : 0);
   text.family("shardmat_state_save_failures_total", "counter", "Failed attempts to write the list of matrices.");
   text.sample(static_cast<double>(service_.failed_saves()));
+}
+
+void Metrics::write_ended_jobs(PrometheusText& text) const {
+  text.family("shardmat_ended_jobs_total", "counter", "Jobs that have ended, by what became of them.");
+  for (const auto& [state, count] : ended_jobs_) text.sample(static_cast<double>(count), {{"state", state}});
+}
+
+void Metrics::write_devices(PrometheusText& text) const {
+  const std::vector<service::Hello>& hellos = service_.ranks().hellos();
+  const auto of_each = [&](const char* name, const char* help, const auto& write) {
+    text.family(name, "gauge", help);
+    for (std::size_t rank = 0; rank < hellos.size(); ++rank) write(hellos[rank], std::to_string(rank));
+  };
+  of_each("shardmat_rank_info", "1, with the host and the device of each rank.", [&](const auto& hello, const auto& rank) {
+    text.sample(1, {{"rank", rank}, {"host", hello.host}, {"device", hello.device}});
+  });
+  of_each("shardmat_device_memory_bytes", "Device memory that was free when the rank started.",
+          [&](const auto& hello, const auto& rank) {
+            text.sample(static_cast<double>(hello.memory_bytes), {{"rank", rank}});
+          });
+  static const Rights all = Rights::of_owner("");
+  of_each("shardmat_device_held_bytes", "Device memory that the rank holds.", [&](const auto&, const auto& rank) {
+    const HeldBytes held = held_bytes(service_, std::stoul(rank), all);
+    text.sample(static_cast<double>(held.matrices), {{"rank", rank}, {"kind", "matrices"}});
+    text.sample(static_cast<double>(held.solvers), {{"rank", rank}, {"kind", "solvers"}});
+    text.sample(static_cast<double>(held.vectors), {{"rank", rank}, {"kind", "vectors"}});
+  });
 }
 
 void Metrics::write_memory(PrometheusText& text) const {

@@ -25,7 +25,8 @@ namespace shardmat::serve {
 struct MatrixTotals {
   std::uint64_t requests = 0, columns = 0, failed = 0, products = 0;
   double seconds = 0, failed_seconds = 0, queue = 0, copy_in = 0, product = 0, copy_out = 0;
-  double last = 0;  ///< when the last request came, in seconds since 1970
+  double bytes = 0;  ///< that the products moved at least, on all ranks
+  double last = 0;   ///< when the last request came, in seconds since 1970
 };
 
 class Metrics {
@@ -40,6 +41,7 @@ class Metrics {
   const MatrixTotals& totals(const std::string& matrix) const;
   /// All figures in the text format of Prometheus. Those of other tokens are left out, except for the owner of the service.
   std::string text(const Rights& rights) const;
+  std::function<void(PrometheusText&)> more;         ///< writes figures of other parts (watched.h), if it is set
   std::function<std::uint64_t()> lost_access_lines;  ///< of the access log; empty if there is none
 
  private:
@@ -55,14 +57,18 @@ class Metrics {
   void write_tokens(PrometheusText& text, const Rights& rights) const;
   void write_ranks(PrometheusText& text) const;
   void write_memory(PrometheusText& text) const;
+  void write_devices(PrometheusText& text) const;
+  void write_ended_jobs(PrometheusText& text) const;
   void write_logs(PrometheusText& text) const;
 
   const Service& service_;
   std::map<std::tuple<std::string, std::string, int>, std::uint64_t> requests_;  ///< by matrix, op and status
   std::map<std::string, Histogram> request_seconds_;                             ///< by op
-  std::map<std::string, std::uint64_t> rejected_;                                ///< by code
-  std::map<std::string, double> client_seconds_;                                 ///< by name of the client
-  std::map<std::string, PerMatrix> matrices_;                                    ///< by name
+  // Reasons and states that alerts look for are there from the beginning, so that the first case is seen as a rise.
+  std::map<std::string, std::uint64_t> rejected_{{"busy", 0}, {"too_many_connections", 0}};        ///< by code
+  std::map<std::string, std::uint64_t> ended_jobs_{{"cancelled", 0}, {"done", 0}, {"failed", 0}};  ///< by state
+  std::map<std::string, double> client_seconds_;                                                   ///< by name of the client
+  std::map<std::string, PerMatrix> matrices_;                                                      ///< by name
   std::uint64_t copied_in_ = 0, copied_out_ = 0, losses_ = 0;
   std::vector<std::string> hosts_;  ///< by rank, when all were there the last time
 };

@@ -93,4 +93,8 @@ std::size_t RequestQueue::size() const {
   return sum;
 }
 
+void RequestQueue::count(std::map<std::string, std::size_t>& by_client) const {
+  for (const auto& [key, lane] : lanes_) by_client[key.second] += lane.requests.size();
+}
+
 }  // namespace shardmat::serve

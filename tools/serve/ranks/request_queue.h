@@ -65,6 +65,8 @@ class RequestQueue {
   double earliest_deadline() const { return earliest_; }
   bool empty() const { return lanes_.empty(); }
   std::size_t size() const;
+  /// Adds the number of requests of each client, by its name.
+  void count(std::map<std::string, std::size_t>& by_client) const;
 
  private:
   using Key = std::pair<Priority, std::string>;  ///< priority and name of the client
