@@ -5,7 +5,7 @@
 # and ends with 4. CUDA and NCCL are used where found and never installed. --peers: also the libraries that
 # `shardmat bench kernels --peers` compares with, as far as this release has them. --producers: PETSc, for which a plug-in is
 # built, and dolfinx, hypre, Octave, FreeFEM and CalculiX, which tests run: 260 MB to load, 1.2 GB on the disk. --deploy: Slurm,
-# buildah, debootstrap and lintian, with which the files of deploy/ are tested.
+# buildah, debootstrap, lintian and Prometheus, with which the files of deploy/ are tested.
 set -euo pipefail
 
 prefix="" tests=no peers=no producers=no deploy=no
@@ -141,6 +141,7 @@ if [ $deploy = yes ]; then
   want iproute2 has_command ip
   want openssh-client has_command ssh-keygen
   want systemd has_command systemd-analyze
+  want prometheus has_command promtool
   want python3-jsonschema has_python_modules jsonschema
 fi
 [ $((${#required[@]} + ${#optional[@]})) -gt 0 ] || exit 0
