@@ -59,20 +59,20 @@ fake bin/mpirun "$record"'; shift 2; exec "$@"'
 fake "pre built/comm_test" "$record"
 fake "pre built/kernels/kernels_test" "$record"
 fake "pre built/runtime_matrix_test" "$record"
-for name in batched context eigen maps run service solvers; do fake "pre built/runtime/runtime_${name}_test" "$record"; done
+for name in batched context eigen least_squares maps run service solvers transposed_product; do fake "pre built/runtime/runtime_${name}_test" "$record"; done
 ln -s "$(ldd /bin/sh | grep -o '/.*libc\.so[^ ]*')" "$work/pre built/libnvlink_between_hosts.so"
-expect 0 "10 passed, 0 failed" "$root/tests/run.sh" --prebuilt "$work/pre built" --label gpu
-[ "$(grep -c -- '_test --gtest_filter=Gpu\* --gtest_brief=1' "$CALLS")" -eq 10 ] || fail "gpu: $(cat "$CALLS")"
+expect 0 "12 passed, 0 failed" "$root/tests/run.sh" --prebuilt "$work/pre built" --label gpu
+[ "$(grep -c -- '_test --gtest_filter=Gpu\* --gtest_brief=1' "$CALLS")" -eq 12 ] || fail "gpu: $(cat "$CALLS")"
 rm "$CALLS"
-expect 0 "81 passed, 0 failed" "$root/tests/run.sh" --prebuilt "$work/pre built" --label multigpu
-[ "$(grep -c '^mpirun -n [23] .*_test --gtest_filter=MultiGpu\*' "$CALLS")" -eq 63 ] || fail "multigpu: $(cat "$CALLS")"
-[ "$(grep -c '^mpirun .* P2P=1 HOSTS=0 WIN=1 LOADED=$' "$CALLS")" -eq 18 ] || fail "sockets: $(cat "$CALLS")"
-[ "$(grep -c '^mpirun -n [34] .* P2P=0 HOSTS=2 WIN=1 LOADED=$' "$CALLS")" -eq 18 ] || fail "hosts: $(cat "$CALLS")"
-[ "$(grep -c '^mpirun -n [34] .* P2P=0 HOSTS=2 WIN=1 LOADED=libnvlink_between_hosts.so$' "$CALLS")" -eq 18 ] ||
+expect 0 "99 passed, 0 failed" "$root/tests/run.sh" --prebuilt "$work/pre built" --label multigpu
+[ "$(grep -c '^mpirun -n [23] .*_test --gtest_filter=MultiGpu\*' "$CALLS")" -eq 77 ] || fail "multigpu: $(cat "$CALLS")"
+[ "$(grep -c '^mpirun .* P2P=1 HOSTS=0 WIN=1 LOADED=$' "$CALLS")" -eq 22 ] || fail "sockets: $(cat "$CALLS")"
+[ "$(grep -c '^mpirun -n [34] .* P2P=0 HOSTS=2 WIN=1 LOADED=$' "$CALLS")" -eq 22 ] || fail "hosts: $(cat "$CALLS")"
+[ "$(grep -c '^mpirun -n [34] .* P2P=0 HOSTS=2 WIN=1 LOADED=libnvlink_between_hosts.so$' "$CALLS")" -eq 22 ] ||
   fail "hosts by NVLink: $(cat "$CALLS")"
-[ "$(grep -c '^mpirun -n 2 .* P2P=0 HOSTS=0 WIN=0 LOADED=$' "$CALLS")" -eq 9 ] || fail "windows: $(cat "$CALLS")"
+[ "$(grep -c '^mpirun -n 2 .* P2P=0 HOSTS=0 WIN=0 LOADED=$' "$CALLS")" -eq 11 ] || fail "windows: $(cat "$CALLS")"
 fake "pre built/comm_test" 'exit 1'
-expect 1 "9 passed, 1 failed" "$root/tests/run.sh" --prebuilt "$work/pre built" --label gpu
+expect 1 "11 passed, 1 failed" "$root/tests/run.sh" --prebuilt "$work/pre built" --label gpu
 rm "$work/pre built/runtime_matrix_test"
 expect 1 "there is no runtime_matrix_test" "$root/tests/run.sh" --prebuilt "$work/pre built" --label gpu
 # Those are all programs with such suites.
