@@ -152,6 +152,7 @@ TEST(Cores, ThoseOfOtherServicesAreFound) {
   process("14", "shardmat\0solve\0worker\0"s, "0-7");   // no service
   process("15", "/bin/shardmatter\0worker\0"s, "0-7");  // another program
   process("16", "", "0-7");                             // a thread of the kernel
+  fs::create_directories(proc / "17" / "cmdline");  // opens, but cannot be read, as that of a process that ends meanwhile
   fs::create_directories(proc / "self");
   std::vector<service::Hello> hellos(1);
   hellos[0].loads_in_background = true, hellos[0].cpus = "0-3";

@@ -6,17 +6,22 @@
 #include <charconv>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "tools/serve/ranks/cores.h"
 
 namespace shardmat::serve {
 namespace {
 
+/// Empty if it cannot be read: the process may end meanwhile.
 std::string content_of(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
+  const std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();  // unlike an iterator, this does not throw
+  return std::move(text).str();
 }
 
 /// "…/shardmat", "worker", …; each word ends with a 0.
