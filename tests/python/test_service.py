@@ -215,11 +215,13 @@ class Conformance:
     def test_a_job_is_awaited(self):
         b = [self.columns(n=3600, seed=seed) for seed in range(4)]
 
-        async def all_of_them():
-            return await asyncio.gather(*(self.G.solve_async(one, **CG) for one in b))
+        async def all_of_them(**how):
+            return await asyncio.gather(*(self.G.solve_async(one, **how, **CG) for one in b))
 
-        for one, x in zip(b, asyncio.run(all_of_them())):
-            self.assertEqual(x.tobytes(), self.G.solve(one, **CG).tobytes())
+        for one, x in zip(b, asyncio.run(all_of_them(alone=1))):
+            self.assertEqual(x.tobytes(), self.G.solve(one, alone=1, **CG).tobytes())
+        for one, x in zip(b, asyncio.run(all_of_them())):  # these may be merged
+            self.assertLess(np.linalg.norm(one - self.grid @ x), 1e-6 * np.linalg.norm(one))
 
         async def cancelled(job):
             task = asyncio.ensure_future(job)

@@ -155,7 +155,7 @@ int solve_remotely(const CommandLine& app, const RemoteChoice& remote, const Sol
   wanted.solvable = true;
   const RemoteMatrix matrix = find_or_load(client, wanted);
   const auto b = open_vector(o.b, "b", matrix.rows, o.seed, columns);
-  std::string query = fmt::format("k={}&wait={}&keep=1", columns, kWaitSeconds) + settings_of(app, o.solver);
+  std::string query = fmt::format("k={}&wait={}&keep=1&alone=1", columns, kWaitSeconds) + settings_of(app, o.solver);
   std::unique_ptr<RemoteVector> guess;
   if (o.initial_guess != "zeros") {
     const auto x0 = open_vector(o.initial_guess, "x", matrix.rows, o.seed, columns);

@@ -168,8 +168,8 @@ class Matrix:
         """x with A·x = b, of a matrix that was loaded with solvable=True.
 
         b: an array of shape (n,) or (n, k), or a vector of the service. x0: the same, or a job whose x it is. settings: names of
-        the options of ``shardmat solve``: rtol, atol, max_iterations, restart … limit: seconds after which the solve ends on
-        the server. The solve also ends when the timeout passes, or with Ctrl-C. Raises NotConvergedError, which has the last x.
+        the options of ``shardmat solve``: rtol, atol, max_iterations, restart … alone=1: not merged with solves of others, so
+        that x has the bits of that command. limit: seconds after which the solve ends on the server. The solve also ends when the timeout passes, or with Ctrl-C. Raises NotConvergedError, which has the last x.
         """
         import numpy
 
