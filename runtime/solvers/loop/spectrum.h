@@ -16,6 +16,7 @@
 namespace shardmat {
 
 class Communicator;
+
 /// What a method notes of the Lanczos process (krylov::Monitor): alpha and beta of conjugate gradients, or entries of the
 /// tridiagonal matrix, the diagonal and the one below it.
 enum class Coefficients { none, of_conjugate_gradients, of_lanczos };
