@@ -77,6 +77,7 @@ struct SpectrumParts {
 /// Collective; the same on all ranks.
 Spectrum estimate_spectrum(const SpectrumParts& parts, int steps, std::string_view setting, Stream& stream);
 /// The same for the largest one alone, and from the r that begin() writes: no row map is needed. Vectors are of `type`.
+/// Collective over `ranks`; the same on all of them, errors included.
 struct LargestParts {
   std::int64_t all = 0, own = 0;  ///< entries of a vector, of all ranks and of this one
   ValueType type = ValueType::f64;

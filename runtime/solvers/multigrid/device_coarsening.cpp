@@ -78,10 +78,7 @@ std::optional<DeviceMatrix> DeviceCoarsening::multiply(const DeviceMatrix& a, co
   if (bounded && ranks.all_reduce(static_cast<double>(next.blocks), Reduction::sum) > most) return std::nullopt;
   on_each_device(ranks, [&] {
     part_ = pattern_of(next, stream);
-    blocks::multiply_values(a.rows, all_p(), longest_ap_, ap_, stream);
-    blocks::multiply_values(transposed_p_, ap_, longest_part_, next, stream);
-    stream.synchronize();
-    ap_.value = {};
+    fill_part(a.rows, next, stream);
   });
   DeviceMatrix out{{}, made_};
   if (is_alone()) {
@@ -95,14 +92,18 @@ std::optional<DeviceMatrix> DeviceCoarsening::multiply(const DeviceMatrix& a, co
   return out;
 }
 
+void DeviceCoarsening::fill_part(const BlockRows& a, BlockRows& part, Stream& stream) {
+  blocks::multiply_values(a, all_p(), longest_ap_, ap_, stream);
+  blocks::multiply_values(transposed_p_, ap_, longest_part_, part, stream);
+  stream.synchronize();
+  ap_.value = {};
+}
+
 DeviceMatrix DeviceCoarsening::multiply_again(const DeviceMatrix& a, const Buffer& diagonal, Stream& stream) {
   BlockRows next;
   on_each_device(fine_->ranks(), [&] {
     next = pattern_of(part_, stream);
-    blocks::multiply_values(a.rows, all_p(), longest_ap_, ap_, stream);
-    blocks::multiply_values(transposed_p_, ap_, longest_part_, next, stream);
-    stream.synchronize();
-    ap_.value = {};
+    fill_part(a.rows, next, stream);
   });
   DeviceMatrix out{{}, made_};
   if (is_alone()) {

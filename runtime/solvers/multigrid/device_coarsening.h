@@ -54,6 +54,8 @@ class DeviceCoarsening {
   const blocks::BlockRows& all_t() const { return is_alone() ? t_ : all_t_.rows; }
   const blocks::BlockRows& all_p() const { return is_alone() ? p_ : all_p_.rows; }
   const Nodes& all_cols() const { return is_alone() ? *p_cols_ : *all_p_.cols; }
+  /// The values of `part`, whose pattern is that of part_. Not collective.
+  void fill_part(const blocks::BlockRows& a, blocks::BlockRows& part, Stream& stream);
   void mend(const DeviceMatrix& a, const Buffer& diagonal, blocks::BlockRows& next, Stream& stream) const;
 
   std::shared_ptr<const Nodes> fine_;  ///< the rows of T and P
