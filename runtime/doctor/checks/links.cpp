@@ -10,7 +10,7 @@
 namespace shardmat::doctor {
 namespace {
 
-constexpr int kTag = 71, kRoundTrips = 40, kMostLarge = 5;
+constexpr int kTag = 71, kRoundTrips = 40, kFewestLarge = 3, kMostLarge = 5;
 constexpr std::size_t kLargeBytes = std::size_t{4} << 20;
 constexpr int kMostPairsOneByOne = 120;
 constexpr double kLargeSeconds = 0.02;
@@ -42,7 +42,7 @@ Link measure_link(Communicator& communicator, int partner, std::vector<char>& da
     const Timer timer;
     round_trip(communicator, partner, data, kLargeBytes);
     least = std::min(least, timer.seconds());
-    char go_on = all.seconds() < kLargeSeconds ? 1 : 0;  // the lower rank decides
+    char go_on = i + 1 < kFewestLarge || all.seconds() < kLargeSeconds ? 1 : 0;  // the lower rank decides
     if (communicator.rank() < partner) communicator.send(&go_on, 1, partner, kTag);
     else communicator.receive(&go_on, 1, partner, kTag);
     if (go_on == 0) break;

@@ -59,11 +59,11 @@ class DoctorOnRanks : public testing::Test {
     options.seconds = 0.2;
     return examine(world(), options);
   }
-  /// Names of the findings, without those of this machine's variables.
+  /// Names of the findings, without those of this machine: its variables, and its links, which a loaded machine slows.
   static std::vector<std::string> names(const Report& report) {
     std::vector<std::string> found;
     for (const Finding& finding : report.findings)
-      if (finding.name.find("settings") == std::string::npos) found.push_back(finding.name);
+      if (finding.name.find("settings") == std::string::npos && finding.name != "slow_link") found.push_back(finding.name);
     return found;
   }
   bool on_second_host() const { return world().rank() % 2 == 1; }

@@ -7,6 +7,7 @@
 
 #include "runtime/doctor/check_list.h"
 #include "runtime/doctor/pairs.h"
+#include "tests/support/world.h"
 
 namespace shardmat::doctor {
 namespace {
@@ -245,6 +246,27 @@ TEST(Pairs, MeetOnceEach) {
     }
     EXPECT_EQ(std::ssize(all), ranks * (ranks - 1) / 2);
   }
+}
+
+/// Measures pairs of all ranks, of which pair (0, 1) is slow the first `times`, and returns the rate that counts in the end.
+double rate_of_pair_slow_for(int times) {
+  Communicator& ranks = world();
+  const Json facts = measure_pairs(ranks, 60, false, [&](int partner) {
+    const bool is_slow = ranks.rank() + partner == 1 && times-- > 0;
+    return Link{is_slow ? 1e-3 : 1e-6, is_slow ? 1e7 : 1e10 + ranks.rank()};
+  });
+  double rate = 0;
+  for (const Json& pair : facts["pairs"])
+    if (ranks.rank() == 0 && pair["rank"] == 1) rate = pair["bytes_per_s"];
+  return ranks.all_reduce(rate, Reduction::max);
+}
+
+TEST(Pairs, SlowForAMomentAreMeasuredAgain) {
+  if (world().size() < 5) GTEST_SKIP() << "most of fewer pairs say nothing";
+  EXPECT_EQ(rate_of_pair_slow_for(0), 1e10);
+  EXPECT_EQ(rate_of_pair_slow_for(1), 1e10);
+  EXPECT_EQ(rate_of_pair_slow_for(2), 1e10);
+  EXPECT_EQ(rate_of_pair_slow_for(1000), 1e7) << "a link that stays slow is named";
 }
 
 }  // namespace
