@@ -143,9 +143,9 @@ std::int64_t sort_and_sum(HostCsr& m, std::int64_t begin, std::int64_t end, std:
   scratch.clear();
   for (std::int64_t k = begin; k < end; ++k) scratch.emplace_back(columns[k], values[k]);
   // By column, then value: the sum of duplicates does not depend on the order in which threads placed them. NaN has a
-  // place in the strong order.
+  // place in the strong order, which GCC 11 has for numbers, not for references to them.
   std::sort(scratch.begin(), scratch.end(), [](const Entry& a, const Entry& b) {
-    return a.first != b.first ? a.first < b.first : std::strong_order(a.second, b.second) < 0;
+    return a.first != b.first ? a.first < b.first : std::strong_order(double{a.second}, double{b.second}) < 0;
   });
   std::int64_t out = begin;
   for (const auto& [column, value] : scratch) {

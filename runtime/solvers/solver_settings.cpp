@@ -367,7 +367,8 @@ void take_settings(const std::string& text, SolverOptions& options) {
     if (equals == std::string::npos)
       throw Error(ErrorKind::usage, fmt::format("\"{}\" among the settings is not of the form name=value", entry),
                   "settings");
-    const SolverSetting& setting = find_solver_setting(entry.substr(0, equals));
+    const std::string before = entry.substr(0, equals);
+    const SolverSetting& setting = find_solver_setting(before);
     if (std::find(given.begin(), given.end(), &setting) != given.end())
       throw Error(ErrorKind::usage, fmt::format("{} comes twice among the settings", setting.name), "settings");
     given.push_back(&setting);
