@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
-#include <compare>
+#include <limits>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -133,6 +134,13 @@ namespace {
 
 using Entry = std::pair<std::int64_t, double>;
 
+/// Rises with the number, in the total order of IEEE 754, which has a place for NaN, too. GCC 11 has no std::strong_order of
+/// it.
+std::int64_t place_of(double number) {
+  const auto bits = std::bit_cast<std::int64_t>(number);
+  return bits >= 0 ? bits : bits ^ std::numeric_limits<std::int64_t>::max();
+}
+
 /// Sorts entries [begin, end) by column and adds up equal columns; returns how many remain (at begin …).
 std::int64_t sort_and_sum(HostCsr& m, std::int64_t begin, std::int64_t end, std::vector<Entry>& scratch) {
   auto* columns = m.col_idx.data();
@@ -142,10 +150,9 @@ std::int64_t sort_and_sum(HostCsr& m, std::int64_t begin, std::int64_t end, std:
   if (increasing) return end - begin;
   scratch.clear();
   for (std::int64_t k = begin; k < end; ++k) scratch.emplace_back(columns[k], values[k]);
-  // By column, then value: the sum of duplicates does not depend on the order in which threads placed them. NaN has a
-  // place in the strong order, which GCC 11 has for numbers, not for references to them.
+  // By column, then value: the sum of duplicates does not depend on the order in which threads placed them.
   std::sort(scratch.begin(), scratch.end(), [](const Entry& a, const Entry& b) {
-    return a.first != b.first ? a.first < b.first : std::strong_order(double{a.second}, double{b.second}) < 0;
+    return a.first != b.first ? a.first < b.first : place_of(a.second) < place_of(b.second);
   });
   std::int64_t out = begin;
   for (const auto& [column, value] : scratch) {
