@@ -1,10 +1,15 @@
 """Clients and settings of the service: shardmat client over the network, watching, options out of a file, the page of curl lines."""
 
+import contextlib
+import itertools
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
+import threading
+import time
 import unittest
 
 import numpy as np
@@ -60,9 +65,52 @@ class Client(ServiceTest):
         url = f"http://127.0.0.1:{service.port()}"
         self.succeed("client", "status", "--state", service.state, "--timeout", LIMIT)
         os.kill(service.process.pid, signal.SIGSTOP)
+        write_vector(self.path("x.npy"), self.vector(1)[0])
+        commands = (["status"], ["load", "bar", "bar.h5"], ["unload", "bar"], ["pin", "bar"], ["multiply", "bar", "x.npy", "y.npy"], ["put-values", "bar", "x.npy"],
+                    ["metrics"], ["watch"], ["solve", "bar", "x.npy", "y.npy"], ["submit", "bar", "x.npy"], ["eigen", "bar"], ["jobs"], ["job", "id"],
+                    ["cancel", "id"], ["vectors"], ["make-vector", "bar"], ["put-vector", "id", "x.npy"], ["get-vector", "id", "y.npy"], ["delete-vector", "id"],
+                    ["upload", "x.npy"], ["library"], ["wait"])
         for at in (["--state", service.state], ["--url", url, "--state", service.state]):
-            self.fail_with(RANK_LOST, "client", "status", *at, "--timeout", 0.5, says=["has not answered in time", "--timeout"])
+            for command in commands:
+                with self.subTest(command=command):
+                    late = ["--at-most", 0.2] if command == ["wait"] else []
+                    self.fail_with(RANK_LOST, "client", *command, *at, "--timeout", 0.2, *late, says="has not answered in time")
+            for what in ([], ["--matrix", "bar"], ["--job", "id"]):  # without a time limit of each step
+                self.fail_with(RANK_LOST, "client", "wait", *what, *at, "--at-most", 0.3, says=["has not answered in time", "--at-most"])
+        remote = ["--remote", url, "--remote-token-file", service.state / "token", "--remote-timeout", 0.3]
+        for command in ("multiply", "solve"):
+            self.fail_with(RANK_LOST, command, "bar.h5", *remote, says=["has not answered in time", "--remote-timeout"])
         os.kill(service.process.pid, signal.SIGCONT)
+
+    @unittest.skipUnless(has_tls(), "the program was built without OpenSSL")
+    def test_gives_up_a_stopped_service_behind_tls(self):
+        make_certificate(self.directory, "one")
+        service = self.start(*LISTEN, "--tls-certificate", self.path("one.pem"), "--tls-key", self.path("one.key"))
+        at = ["--url", f"https://127.0.0.1:{service.port('https')}", "--state", service.state, "--ca", "one.pem"]
+        self.succeed("client", "wait", "--at-most", LIMIT, *at)
+        os.kill(service.process.pid, signal.SIGSTOP)
+        self.fail_with(RANK_LOST, "client", "wait", *at, "--at-most", 0.3, says="has not answered in time")
+        self.fail_with(RANK_LOST, "client", "status", *at, "--timeout", 0.3, says="has not answered in time")
+        os.kill(service.process.pid, signal.SIGCONT)
+
+    def test_a_server_that_sends_a_byte_now_and_then(self):
+        """The limit of all steps together holds although none of them is long."""
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(str(self.path("slow.sock")))
+        listener.listen()
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    with connection, contextlib.suppress(OSError):
+                        for byte in itertools.cycle(b"HTTP/1.1 200 OK"):
+                            connection.sendall(bytes([byte]))
+                            time.sleep(0.05)
+
+        threading.Thread(target=serve, daemon=True).start()
+        self.fail_with(RANK_LOST, "client", "wait", "--unix", self.path("slow.sock"), "--at-most", 1, says="has not answered in time")
 
     def test_watch(self):
         service = self.start("--ranks", 2)

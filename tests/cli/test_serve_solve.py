@@ -155,7 +155,7 @@ class Answers(SolveTest):
         b, nothing = self.b(1)[0], b""
         self.assert_problem(self.solve(service, b, name="none"), 404, "no_matrix")
         self.assert_problem(self.solve(service, self.vector(1)[0], name="bar"), 409, "not_solvable", '"solvable": true')
-        for query, says in (("walt=3", '"walt"'), ("wait=x", "seconds"), ("k=0", "k must"), ("limit=0", "above 0"), ("method=", "method"),
+        for query, says in (("walt=3", '"walt"'), ("wait=x", "seconds"), ("k=0", "k must"), ("limit=0", "above 0"), ("limit=1e12", "at most 1e+09"), ("wait=1e300", "at most 1e+09"), ("method=", "method"),
                             ("method=cg&solver=cg", "one thing too much"), ("rtol=1%20solver=x", "rtol"), ("priority=now", "priority")):
             self.assert_problem(self.solve(service, b, query), 400, "malformed", says)
         self.assert_problem(self.solve(service, b[1:]), 422, "wrong_length", str(b.nbytes))

@@ -4,6 +4,7 @@ import asyncio
 import concurrent.futures
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ import scipy.sparse.linalg as spl
 from service_client import CG, ServiceClient
 
 import shardmat
-from service import at_once
+from service import Service, at_once
 from support import LIMIT
 from test_serve_door import LISTEN, has_tls, make_certificate
 
@@ -249,6 +250,51 @@ class Conformance:
             slow.solve(self.columns(n=3600), timeout=0.3, **endless)
         self.server.wait_for("the end of the job whose client left", lambda: all(
             job["state"] == "cancelled" for job in self.service.jobs()))
+
+    def test_limits_hold_while_the_service_is_stopped(self):
+        slow = self.service.load("slow", "slow.h5", solvable=True)
+        client = shardmat.connect(self.server.state)  # without a limit of its own
+        slow, A = client.matrix("slow"), client.matrix("bar")
+        b = self.columns(n=3600)
+        job = slow.solve_async(b, solver="gmres", preconditioner="none", restart=1, rtol=1e-300, max_iterations=10**9)
+        dropped = A.vector(2)
+        self.server.process.send_signal(signal.SIGSTOP)
+        try:
+            calls = (lambda: job.result(timeout=0.3), lambda: job.exception(timeout=0.3), lambda: job.cancel(timeout=0.3), lambda: job.info(timeout=0.3),
+                     lambda: slow.solve(b, b, timeout=0.3), lambda: slow.solve_async(b, b, timeout=0.3), lambda: client.load("bar", "bar.h5", timeout=0.3),
+                     lambda: A.multiply(A.vector(2, timeout=0.3), timeout=0.3), lambda: A.multiply(self.columns(40), timeout=0.3),
+                     lambda: dropped.get(timeout=0.3), lambda: A.multiply(dropped, timeout=0.3), lambda: client.ready(timeout=0.3))
+            for call in calls:
+                with self.assertRaises(TimeoutError):
+                    call()
+            late = []
+
+            def wait(number):  # one of them holds the job while it asks
+                try:
+                    job.result(timeout=0.5)
+                except TimeoutError:
+                    late.append(number)
+
+            at_once(3, wait)
+            self.assertEqual(sorted(late), [0, 1, 2])
+            del dropped
+            client.close()  # cannot delete the vector now
+        finally:
+            self.server.process.send_signal(signal.SIGCONT)
+        self.service.job(job.id).delete()
+
+    def test_close_after_the_end_of_the_service(self):
+        server = Service(self.library, self.folder / "short", "--ranks", 1)
+        self.addCleanup(server.close)
+        server.wait_until_ready()
+        client = shardmat.connect(server.state)
+        vector = client.load("bar", "bar.h5").vector(2)
+        self.assertEqual(server.terminate(), 0)
+        del vector
+        client.close()
+        client.close()
+        with self.assertRaises(shardmat.service.UnreachableError):
+            client.matrices()
 
     def test_vectors(self):
         for k in (None, 3):

@@ -4,15 +4,16 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
+#include <climits>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -20,22 +21,12 @@
 namespace shardmat::tools {
 namespace {
 
-/// After a failed call on a socket with a deadline.
-bool is_late() { return errno == EAGAIN || errno == EWOULDBLOCK; }
-
-/// Of all later calls on this socket.
-void set_deadline(int socket, double seconds) {
-  if (seconds == 0) return;
-  timeval longest{};
-  longest.tv_sec = static_cast<time_t>(seconds);
-  longest.tv_usec = std::max<suseconds_t>(1, static_cast<suseconds_t>((seconds - std::floor(seconds)) * 1e6));
-  setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest);
-  setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest);
-}
+/// After a failed call on a socket that does not block.
+bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
 class SocketChannel final : public ClientChannel {
  public:
-  explicit SocketChannel(int socket) : socket_(socket) {}
+  SocketChannel(int socket, const Patience& patience) : socket_(socket), patience_(patience) {}
   ~SocketChannel() override { close(socket_); }
   SocketChannel(const SocketChannel&) = delete;
   SocketChannel& operator=(const SocketChannel&) = delete;
@@ -44,8 +35,9 @@ class SocketChannel final : public ClientChannel {
     while (!bytes.empty()) {
       const ssize_t sent = send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (sent < 0 && errno == EINTR) continue;
-      if (sent < 0 && is_late()) fail_late();
-      if (sent < 0) return false;
+      if (sent < 0 && !would_block()) return false;
+      if (sent < 0) patience_.wait(socket_, POLLOUT);
+      if (sent < 0) continue;
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
     return true;
@@ -55,13 +47,14 @@ class SocketChannel final : public ClientChannel {
     while (true) {
       const ssize_t got = recv(socket_, to, most, 0);
       if (got >= 0) return static_cast<std::size_t>(got);
-      if (is_late()) fail_late();
-      if (errno != EINTR) return 0;
+      if (would_block()) patience_.wait(socket_, POLLIN);
+      else if (errno != EINTR) return 0;
     }
   }
 
  private:
   int socket_;
+  Patience patience_;
 };
 
 [[noreturn]] void fail(const std::string& where, const char* why, const char* option) {
@@ -69,10 +62,51 @@ class SocketChannel final : public ClientChannel {
               fmt::format("no service listens on {} ({}); start it with: shardmat serve --library DIR", where, why), option);
 }
 
+/// Connects a socket that does not block. Returns errno, 0 if it is connected.
+int connect_by(int socket, const sockaddr* address, socklen_t size, const Patience& patience) {
+  const Patience::Clock::time_point end = patience.end_of_step();
+  while (connect(socket, address, size) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN) {  // a Unix socket whose queue is full, of which poll() says nothing
+      if (Patience::Clock::now() >= end) patience.fail();
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      continue;
+    }
+    if (errno == EISCONN) return 0;
+    if (errno != EINPROGRESS && errno != EALREADY) return errno;
+    patience.wait(socket, POLLOUT, end);
+    int error = 0;
+    socklen_t bytes = sizeof error;
+    getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &bytes);
+    return error;
+  }
+  return 0;
+}
+
 }  // namespace
 
-void fail_late() {
-  throw Error(ErrorKind::rank_lost, "the service has not answered in time: it is stopped, or busy", "timeout");
+Patience::Clock::time_point Patience::end_of_step() const {
+  constexpr double kMost = 1e9;  // more than a clock counts
+  if (step_seconds_ == 0 || step_seconds_ > kMost) return end_;
+  return std::min(end_,
+                  Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(step_seconds_)));
+}
+
+void Patience::fail() const {
+  throw Error(ErrorKind::rank_lost, "the service has not answered in time: it is stopped, or busy", setting_);
+}
+
+void Patience::wait(int socket, short events, Clock::time_point end) const {
+  pollfd one{socket, events, 0};
+  while (true) {
+    int milliseconds = -1;
+    if (end != Clock::time_point::max()) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+      if (left <= 0) fail();
+      milliseconds = static_cast<int>(std::min<long long>(left, INT_MAX));
+    }
+    if (poll(&one, 1, milliseconds) > 0) return;
+  }
 }
 
 ServerUrl parse_server_url(const std::string& text) {
@@ -97,20 +131,19 @@ ServerUrl parse_server_url(const std::string& text) {
   return url;
 }
 
-std::unique_ptr<ClientChannel> connect_unix(const std::string& path, double seconds) {
+std::unique_ptr<ClientChannel> connect_unix(const std::string& path, const Patience& patience) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) fail(path, "the path is too long for a socket", "unix");
   std::memcpy(address.sun_path, path.c_str(), path.size());
-  const int connected = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  auto channel = std::make_unique<SocketChannel>(connected);
-  set_deadline(connected, seconds);
-  if (connect(connected, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    fail(path, std::strerror(errno), "unix");
+  const int connected = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  auto channel = std::make_unique<SocketChannel>(connected, patience);
+  if (const int error = connect_by(connected, reinterpret_cast<const sockaddr*>(&address), sizeof address, patience))
+    fail(path, std::strerror(error), "unix");
   return channel;
 }
 
-std::unique_ptr<ClientChannel> connect_url(const ServerUrl& url, const std::string& authorities, double seconds) {
+std::unique_ptr<ClientChannel> connect_url(const ServerUrl& url, const std::string& authorities, const Patience& patience) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   if (const int error = getaddrinfo(url.host.c_str(), url.port.c_str(), &hints, &found); error != 0)
@@ -118,18 +151,17 @@ std::unique_ptr<ClientChannel> connect_url(const ServerUrl& url, const std::stri
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, freeaddrinfo);
   int error = 0;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    const int connected = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    auto channel = std::make_unique<SocketChannel>(connected);
-    set_deadline(connected, seconds);
-    if (connect(connected, one->ai_addr, one->ai_addrlen) == 0) {
+    const int connected = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    auto channel = std::make_unique<SocketChannel>(connected, patience);
+    error = connect_by(connected, one->ai_addr, one->ai_addrlen, patience);
+    if (error == 0) {
       const int yes = 1;
       setsockopt(connected, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
       const linger none{1, 0};  // a client that ends resets the connection, so that the service drops what it did for it
       setsockopt(connected, SOL_SOCKET, SO_LINGER, &none, sizeof none);
       if (!url.tls) return channel;
-      return add_tls(std::move(channel), connected, url.host, authorities);
+      return add_tls(std::move(channel), connected, url.host, authorities, patience);
     }
-    error = errno;
   }
   fail(url.authority, std::strerror(error), "url");
 }

@@ -3,12 +3,36 @@
 // Threads: one at a time.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
 
 namespace shardmat::tools {
+
+/// How long a client waits for a server: for each step, as connecting or the next bytes, and until a point in time for all
+/// steps together.
+class Patience {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `step_seconds`: 0: no limit. `setting`: what the error names.
+  explicit Patience(double step_seconds, Clock::time_point end = Clock::time_point::max(), const char* setting = "timeout")
+      : step_seconds_(step_seconds), end_(end), setting_(setting) {}
+
+  /// When a step that begins now must be over.
+  Clock::time_point end_of_step() const;
+  /// Waits until the socket is ready for `events` of poll(). Throws Error(rank_lost) at `end`.
+  void wait(int socket, short events, Clock::time_point end) const;
+  void wait(int socket, short events) const { wait(socket, events, end_of_step()); }
+  [[noreturn]] void fail() const;
+
+ private:
+  double step_seconds_;
+  Clock::time_point end_;
+  const char* setting_;
+};
 
 class ClientChannel {
  public:
@@ -18,8 +42,6 @@ class ClientChannel {
   /// Waits for bytes and returns how many came; 0: the connection has ended.
   virtual std::size_t read(char* to, std::size_t most) = 0;
 };
-/// What write() and read() throw after the deadline: Error(rank_lost).
-[[noreturn]] void fail_late();
 
 struct ServerUrl {
   bool tls = false;
@@ -30,14 +52,14 @@ struct ServerUrl {
 /// "http://127.0.0.1:8980", "https://lab.example.org". Throws Error(usage) for anything else.
 ServerUrl parse_server_url(const std::string& text);
 
-/// Each throws Error(resources) if nobody listens there. `seconds`: the longest wait of connecting, write() and read(); 0:
-/// no limit. `authorities`: PEM file with the certificates that are trusted; empty: those of this system.
-std::unique_ptr<ClientChannel> connect_unix(const std::string& path, double seconds);
-std::unique_ptr<ClientChannel> connect_url(const ServerUrl& url, const std::string& authorities, double seconds);
+/// Each throws Error(resources) if nobody listens there, and Error(rank_lost) if the server is slower than `patience`, as do
+/// write() and read(). `authorities`: PEM file with the certificates that are trusted; empty: those of this system.
+std::unique_ptr<ClientChannel> connect_unix(const std::string& path, const Patience& patience);
+std::unique_ptr<ClientChannel> connect_url(const ServerUrl& url, const std::string& authorities, const Patience& patience);
 
-/// TLS over a connected socket, which the channel then owns. Throws Error(resources) if the server cannot prove that it is
-/// `host`, or if this build has no TLS.
+/// TLS over a connected socket that does not block, which the channel then owns. Throws Error(resources) if the server
+/// cannot prove that it is `host`, or if this build has no TLS.
 std::unique_ptr<ClientChannel> add_tls(std::unique_ptr<ClientChannel> channel, int socket, const std::string& host,
-                                       const std::string& authorities);
+                                       const std::string& authorities, const Patience& patience);
 
 }  // namespace shardmat::tools

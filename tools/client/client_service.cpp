@@ -52,12 +52,13 @@ ErrorKind kind_of(int status) {
 }  // namespace
 
 HttpClient connect(const ServiceAddress& o) {
+  const Patience patience(o.timeout, o.end, o.timeout_setting);
   if (o.url.empty())
-    return {connect_unix(o.unix_socket.empty() ? o.state_file(serve::kDefaultSocket).string() : o.unix_socket, o.timeout),
+    return {connect_unix(o.unix_socket.empty() ? o.state_file(serve::kDefaultSocket).string() : o.unix_socket, patience),
             "localhost", ""};
   const ServerUrl url = parse_server_url(o.url);
   const std::string token = o.no_token ? "" : read_token(o);
-  return {connect_url(url, o.authorities, o.timeout), url.authority, token};
+  return {connect_url(url, o.authorities, patience), url.authority, token};
 }
 
 HttpReply checked(HttpReply reply) {

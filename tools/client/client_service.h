@@ -21,7 +21,9 @@ namespace shardmat::tools {
 struct ServiceAddress {
   std::string unix_socket, state, url, token_file, authorities;
   bool no_token = false;
-  double timeout = 0;  ///< seconds; 0: none
+  const char* timeout_setting = "timeout";
+  double timeout = 0;                                                    ///< of each step, in seconds; 0: none
+  Patience::Clock::time_point end = Patience::Clock::time_point::max();  ///< of all of them
 
   std::filesystem::path state_file(const char* file) const;
 };

@@ -3,7 +3,8 @@
 
 namespace shardmat::tools {
 
-std::unique_ptr<ClientChannel> add_tls(std::unique_ptr<ClientChannel>, int, const std::string&, const std::string&) {
+std::unique_ptr<ClientChannel> add_tls(std::unique_ptr<ClientChannel>, int, const std::string&, const std::string&,
+                                       const Patience&) {
   throw Error(ErrorKind::resources,
               "this shardmat was built without OpenSSL and knows no https; install libssl-dev and build again", "url");
 }

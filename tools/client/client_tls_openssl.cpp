@@ -3,6 +3,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <climits>
@@ -17,8 +18,12 @@ namespace {
 
 class TlsChannel final : public ClientChannel {
  public:
-  TlsChannel(std::unique_ptr<ClientChannel> below, int socket, const std::string& host, const std::string& authorities)
-      : below_(std::move(below)), context_(SSL_CTX_new(TLS_client_method()), SSL_CTX_free) {
+  TlsChannel(std::unique_ptr<ClientChannel> below, int socket, const std::string& host, const std::string& authorities,
+             const Patience& patience)
+      : below_(std::move(below)),
+        socket_(socket),
+        patience_(patience),
+        context_(SSL_CTX_new(TLS_client_method()), SSL_CTX_free) {
     std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL
     SSL_CTX_set_min_proto_version(context_.get(), TLS1_2_VERSION);
     SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
@@ -27,11 +32,9 @@ class TlsChannel final : public ClientChannel {
       throw Error(ErrorKind::input, fmt::format("{}: this is no PEM file with certificates", authorities), "ca");
     ssl_ = {SSL_new(context_.get()), SSL_free};
     SSL_set_fd(ssl_.get(), socket);
+    SSL_set_mode(ssl_.get(), SSL_MODE_ENABLE_PARTIAL_WRITE);
     expect(host);
-    const int joined = SSL_connect(ssl_.get());
-    if (joined == 1) return;
-    if (const int why = SSL_get_error(ssl_.get(), joined); why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)
-      fail_late();
+    if (repeat([this] { return SSL_connect(ssl_.get()); }, patience_.end_of_step()) == 1) return;
     const unsigned long error = ERR_peek_error();
     if (ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) == SSL_R_WRONG_VERSION_NUMBER)
       throw Error(
@@ -48,8 +51,8 @@ class TlsChannel final : public ClientChannel {
 
   bool write(std::string_view bytes) override {
     while (!bytes.empty()) {
-      const int sent = SSL_write(ssl_.get(), bytes.data(), static_cast<int>(std::min<std::size_t>(bytes.size(), INT_MAX)));
-      if (sent <= 0 && SSL_get_error(ssl_.get(), sent) == SSL_ERROR_WANT_WRITE) fail_late();
+      const int most = static_cast<int>(std::min<std::size_t>(bytes.size(), INT_MAX));
+      const int sent = repeat([&] { return SSL_write(ssl_.get(), bytes.data(), most); }, patience_.end_of_step());
       if (sent <= 0) return false;
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
@@ -57,12 +60,24 @@ class TlsChannel final : public ClientChannel {
   }
 
   std::size_t read(char* to, std::size_t most) override {
-    const int got = SSL_read(ssl_.get(), to, static_cast<int>(std::min<std::size_t>(most, INT_MAX)));
-    if (got <= 0 && SSL_get_error(ssl_.get(), got) == SSL_ERROR_WANT_READ) fail_late();
+    const int at_once = static_cast<int>(std::min<std::size_t>(most, INT_MAX));
+    const int got = repeat([&] { return SSL_read(ssl_.get(), to, at_once); }, patience_.end_of_step());
     return got > 0 ? static_cast<std::size_t>(got) : 0;
   }
 
  private:
+  /// The result of a call of OpenSSL once it no longer waits for the socket. Throws Error(rank_lost) at `end`.
+  template <class Call>
+  int repeat(const Call& call, Patience::Clock::time_point end) {
+    while (true) {
+      ERR_clear_error();
+      const int result = call();
+      const int why = result > 0 ? SSL_ERROR_NONE : SSL_get_error(ssl_.get(), result);
+      if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE) return result;
+      patience_.wait(socket_, why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, end);
+    }
+  }
+
   /// The certificate must be of this name or address.
   void expect(const std::string& host) {
     unsigned char address[sizeof(in6_addr)];
@@ -77,6 +92,8 @@ class TlsChannel final : public ClientChannel {
   }
 
   std::unique_ptr<ClientChannel> below_;  ///< owns the socket
+  int socket_;
+  Patience patience_;
   std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context_;
   std::unique_ptr<SSL, decltype(&SSL_free)> ssl_{nullptr, SSL_free};
 };
@@ -84,8 +101,8 @@ class TlsChannel final : public ClientChannel {
 }  // namespace
 
 std::unique_ptr<ClientChannel> add_tls(std::unique_ptr<ClientChannel> channel, int socket, const std::string& host,
-                                       const std::string& authorities) {
-  return std::make_unique<TlsChannel>(std::move(channel), socket, host, authorities);
+                                       const std::string& authorities, const Patience& patience) {
+  return std::make_unique<TlsChannel>(std::move(channel), socket, host, authorities, patience);
 }
 
 }  // namespace shardmat::tools

@@ -19,6 +19,7 @@ using json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr double kFirstPause = 0.01, kLongestPause = 0.5;
+constexpr double kLongest = 1e9;  ///< seconds; more than a clock counts
 
 struct Options : ServiceAddress {
   std::string matrix, job;
@@ -41,8 +42,11 @@ bool is_over(const Options& o, std::string& state) {
                                             answer.contains("reason") ? ": " + answer["reason"].get<std::string>() : ""));
 }
 
-int wait(const Options& o) {
+int wait(const Options& given) {
+  Options o = given;
   const Clock::time_point begun = Clock::now();
+  if (o.at_most < kLongest)
+    o.end = begun + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(o.at_most));
   std::string state = "not there";
   std::optional<Error> refused;  // nobody listens: the service may be starting
   for (double pause = kFirstPause;; pause = std::min(1.5 * pause, kLongestPause)) {
@@ -55,7 +59,7 @@ int wait(const Options& o) {
       refused = error;
     }
     const double left = o.at_most - std::chrono::duration<double>(Clock::now() - begun).count();
-    if (left <= 0 && refused) throw Error(refused->kind(), refused->what());
+    if (left <= 0 && refused) throw Error(refused->kind(), refused->what(), "at_most");
     if (left <= 0)
       throw Error(ErrorKind::rank_lost,
                   fmt::format("{} is still {} after {:g} s",

@@ -13,6 +13,7 @@ namespace shardmat::tools {
 namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+constexpr std::size_t kLongestHeader = std::size_t{1} << 20;
 
 [[noreturn]] void fail_ended() {
   throw Error(ErrorKind::rank_lost, "the service ended before it answered; see what it printed");
@@ -55,12 +56,16 @@ void HttpClient::fill() {
 /// Sends a request and reads the header of its reply.
 HttpReply HttpClient::begin(const std::string& method, const std::string& target, std::span<const std::byte> body,
                             const std::string& content_type) {
+  if (!std::exchange(is_whole_, false)) fail_ended();
   const std::string header = fmt::format("{} {} HTTP/1.1\r\n{}Content-Type: {}\r\nContent-Length: {}\r\n\r\n", method,
                                          target, fields_, content_type, body.size());
   // If the service has answered early and closed, its answer can still be read.
   if (channel_->write(header)) channel_->write({reinterpret_cast<const char*>(body.data()), body.size()});
   std::size_t end = 0;
-  while ((end = buffer_.find("\r\n\r\n")) == std::string::npos) fill();
+  while ((end = buffer_.find("\r\n\r\n")) == std::string::npos) {
+    if (buffer_.size() > kLongestHeader) throw Error(ErrorKind::resources, "what listens there does not speak HTTP", "url");
+    fill();
+  }
   HttpReply reply;
   parse_header(std::string_view(buffer_).substr(0, end), reply);
   buffer_.erase(0, end + 4);
@@ -77,6 +82,7 @@ void HttpClient::read_body(HttpReply& reply) {
     if (got == 0) fail_ended();
     had += got;
   }
+  is_whole_ = true;
 }
 
 HttpReply HttpClient::send(const std::string& method, const std::string& target, std::span<const std::byte> body,

@@ -29,7 +29,8 @@ class HttpClient {
   /// `host`: for the Host field. `token`: empty for none.
   HttpClient(std::unique_ptr<ClientChannel> channel, std::string host, std::string token);
 
-  /// Sends a request and returns the reply. Throws Error(rank_lost) if the service ends before.
+  /// Sends a request and returns the reply. Throws Error(rank_lost) if the service ends before, or is too slow; later
+  /// requests then fail at once.
   HttpReply send(const std::string& method, const std::string& target, std::span<const std::byte> body = {},
                  const std::string& content_type = "application/json");
 
@@ -43,8 +44,9 @@ class HttpClient {
   void read_body(HttpReply& reply);
 
   std::unique_ptr<ClientChannel> channel_;
-  std::string fields_;  ///< of every request
-  std::string buffer_;  ///< received and not yet used
+  std::string fields_;    ///< of every request
+  std::string buffer_;    ///< received and not yet used
+  bool is_whole_ = true;  ///< no request is unanswered
 };
 
 }  // namespace shardmat::tools

@@ -11,6 +11,7 @@
 #include "kernels/base/error.h"
 #include "tools/cli/environment.h"
 #include "tools/cli/given_options.h"
+#include "tools/cli/value_checks.h"
 #include "tools/serve/gate/sha256.h"
 #include "tools/serve/http/names.h"
 #include "tools/serve/state/state_directory.h"
@@ -93,6 +94,11 @@ void add_remote_options(const CommandLine& command, RemoteChoice& choice) {
          "--remote-ca", choice.authorities,
          "PEM file with the certificates to trust for https (default: SHARDMAT_REMOTE_CA, else those of this system)")
       ->type_name("FILE");
+  app.add_option(
+         "--remote-timeout", choice.timeout,
+         "give up, with exit code 5, if the service neither takes nor sends anything for X seconds. It sends nothing "
+         "while it loads or solves (default: wait as long as the service does)")
+      ->check(positive_number());
 }
 
 HttpClient connect(const RemoteChoice& choice) {
@@ -103,6 +109,7 @@ HttpClient connect(const RemoteChoice& choice) {
   else if (std::filesystem::is_directory(where, ignored)) address.state = where;
   else address.unix_socket = where;
   address.token_file = choice.token_file, address.authorities = choice.authorities;
+  address.timeout = choice.timeout, address.timeout_setting = "remote-timeout";
   address.no_token = choice.token_file.empty();
   return connect(address);
 }

@@ -12,6 +12,7 @@ namespace shardmat::tools {
 /// Where a command is carried out.
 struct RemoteChoice {
   std::string where, token_file, authorities;
+  double timeout = 0;  ///< of each step, in seconds; 0: none
 
   bool is_remote() const { return !where.empty() && where != "here"; }
 };

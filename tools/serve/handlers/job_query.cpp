@@ -15,6 +15,8 @@
 namespace shardmat::serve {
 namespace {
 
+constexpr double kMostSeconds = 1e9;  ///< 30 years; a clock counts ten times as much
+
 /// Reads a parameter that is no setting of solvers. Returns what is wrong with it, or nothing.
 std::string read_parameter(const std::string& key, const std::string& value, JobQuery& query) {
   if (key == "k") {
@@ -34,8 +36,9 @@ std::string read_parameter(const std::string& key, const std::string& value, Job
     (key == "b_at" ? query.b_at : query.x0_at) = place;
   } else if (key == "wait" || key == "limit") {
     const auto seconds = parse_number(value);
-    if (!seconds || *seconds < 0 || (key == "limit" && *seconds == 0))
-      return fmt::format("{} must be a number of seconds {} 0", key, key == "wait" ? "from" : "above");
+    if (!seconds || *seconds < 0 || *seconds > kMostSeconds || (key == "limit" && *seconds == 0))
+      return fmt::format("{} must be a number of seconds {} 0 and at most {:g}", key, key == "wait" ? "from" : "above",
+                         kMostSeconds);
     (key == "wait" ? query.wait_seconds : query.limit_seconds) = *seconds;
   } else if (key == "keep" || key == "alone") {
     if (value != "0" && value != "1") return key + " must be 0 or 1";

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
@@ -79,9 +80,10 @@ Alarm::Alarm(EventLoop& loop) : impl_(std::make_shared<Impl>(loop.io())) {}
 Alarm::~Alarm() { cancel(); }
 
 void Alarm::start(double seconds, std::function<void()> action) {
+  constexpr double kMost = 1e9;  // more than a clock counts
   const std::uint64_t mine = ++impl_->started;
-  impl_->timer.expires_after(
-      std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds)));
+  impl_->timer.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(std::min(seconds, kMost))));
   impl_->timer.async_wait([impl = impl_, mine, action = std::move(action)](error_code error) {
     if (!error && impl->started == mine) action();
   });

@@ -40,7 +40,6 @@ class TimeLimit {
   /// For bodies: after the grace time, moved() must have grown by the least rate. `deadline`: seconds of the clock.
   void when_slow(double deadline = std::numeric_limits<double>::infinity()) {
     State& s = *state_;
-    constexpr double kMost = 1e9;  // more than a clock counts
     s.deadline = deadline < kMost ? Clock::time_point(duration_of(deadline)) : Clock::time_point::max();
     s.late = false, s.moved = s.moved_before = 0;
     s.has_rate = true, s.rate_since = Clock::now();
@@ -55,8 +54,10 @@ class TimeLimit {
   }
 
  private:
+  static constexpr double kMost = 1e9;  ///< seconds; more than a clock counts
+
   static Clock::duration duration_of(double seconds) {
-    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, kMost)));
   }
 
   struct State : std::enable_shared_from_this<State> {

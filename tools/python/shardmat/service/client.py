@@ -10,13 +10,14 @@ import weakref
 
 from .address import address_of
 from .connection import UNSET, Connections, Deadline
-from .errors import BusyError, NotFoundError, RefusedError, UnavailableError, UnreachableError, problem_of
+from .errors import BusyError, NotFoundError, RefusedError, ServiceError, UnavailableError, UnreachableError, problem_of
 from .job import Job
 from .matrix import Matrix
 from .memory import Memory
 from .vector import Vector, vector_of
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 30.0  # seconds until a request is sent again
+_LAST_SECONDS = 2.0  # for what close() still asks for
 
 
 def connect(where=None, *, token=None, token_file=None, timeout=None, ca=None, retries=5):
@@ -74,13 +75,19 @@ class Service:
 
     # ---- requests ----
 
+    def deadline(self, timeout=UNSET):
+        """The limit of a request, or of several together, that gets this timeout: seconds, None, a Deadline, or UNSET."""
+        if isinstance(timeout, Deadline):
+            return timeout.within(self.timeout)
+        return Deadline(self.timeout if timeout is UNSET else timeout)
+
     def request(self, method, target, body=(), *, fields=None, repeatable=None, timeout=UNSET, into=None, through=None):
         """The reply to a request, as (status, fields, body); raises ServiceError for an error.
 
         body: bytes, or objects with their memory, one after another. repeatable: whether it may come twice; None: if it is a
         GET, PUT or DELETE. into: a memoryview that gets a body of its size. through: a function (deadline) that sends the request.
         """
-        deadline = Deadline(self.timeout if timeout is UNSET else timeout)
+        deadline = self.deadline(timeout)
         repeatable = method in ("GET", "PUT", "DELETE") if repeatable is None else repeatable
         body = (body,) if isinstance(body, (bytes, bytearray, memoryview)) else body
         fields = {**self._fields, **(fields or {})}
@@ -134,7 +141,7 @@ class Service:
 
     def ready(self, timeout=UNSET):
         """Whether products are taken now. Raises UnreachableError if nobody listens."""
-        deadline = Deadline(self.timeout if timeout is UNSET else timeout)
+        deadline = self.deadline(timeout)
         return self._once("GET", "/v2/health/ready", self._fields, (), deadline, None).status == 200
 
     def status(self):
@@ -170,20 +177,20 @@ class Service:
         Options: solvable (for solve), updatable (for update_values), pinned: True; kernel, exchange, sort: names.
         A matrix that is loaded from this source in the same way is returned as it is.
         """
-        deadline = Deadline(self.timeout if timeout is UNSET else timeout)
+        deadline = self.deadline(timeout)
         wanted = {"source": source, "type": type, **options}
         while True:
             try:
-                return Matrix(self, self.post_json(_matrix_path(name) + "/load?wait=1", wanted, timeout=deadline.left()))
+                return Matrix(self, self.post_json(_matrix_path(name) + "/load?wait=1", wanted, timeout=deadline))
             except RefusedError as error:
                 if error.code == "loaded":
                     break
                 if error.code != "loading":
                     raise
             time.sleep(_FIRST_PAUSE)  # another client loads it, or the ranks were started again
-        matrix = self.matrix(name)
+        matrix = Matrix(self, self.get_json(_matrix_path(name), timeout=deadline))
         if options.get("pinned"):
-            matrix.pin()
+            matrix.pin(timeout=deadline)
         return matrix
 
     def unload(self, name):
@@ -236,19 +243,29 @@ class Service:
         """Deletes a vector soon: its object is gone. For __del__, which may run in any thread at any time."""
         self._dropped.append(path)
 
-    def delete_dropped(self):
+    def delete_dropped(self, timeout=UNSET):
+        deadline = self.deadline(timeout)
         while self._dropped:
+            path = self._dropped.popleft()
             try:
-                self.request("DELETE", self._dropped.popleft())
+                self.request("DELETE", path, timeout=deadline)
             except NotFoundError:
                 pass  # the ranks were started again
+            except BaseException:
+                self._dropped.appendleft(path)
+                raise
 
     # ---- life ----
 
     def close(self):
-        """Closes the connections. What the service keeps stays there, but for vectors whose objects are gone."""
-        if self._dropped:
-            self.delete_dropped()
+        """Closes the connections. What the service keeps stays there, but for vectors whose objects are gone.
+
+        Takes a moment at most: a service that does not answer, or is gone, keeps those vectors, too.
+        """
+        try:
+            self.delete_dropped(Deadline(_LAST_SECONDS))
+        except ServiceError:
+            self._dropped.clear()
         for memory in list(self._memories):
             memory.close()
         self._connections.close()

@@ -34,6 +34,13 @@ class Deadline:
             raise ValueError(f"the timeout is {seconds}; it must be a number of seconds above 0, or None for no limit")
         self._end = None if seconds is None else time.monotonic() + seconds
 
+    def within(self, seconds):
+        """A limit that is also over after so many seconds; None: this one."""
+        other = Deadline(seconds)
+        if self._end is not None and (other._end is None or self._end < other._end):
+            other._end = self._end
+        return other
+
     def allows(self, seconds):
         """Whether so many seconds are left."""
         return self._end is None or time.monotonic() + seconds < self._end
@@ -59,20 +66,30 @@ class Connection:
         try:
             if address.path is not None:
                 self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-                self._socket.settimeout(deadline.left())
-                self._socket.connect(address.path)
+                self._connect_unix(address.path, deadline)
             else:
                 self._socket = socket.create_connection((address.host, address.port), deadline.left())
                 self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LEAVE)
                 if address.tls:
                     self._socket = tls.wrap_socket(self._socket, server_hostname=address.host)
+        except TimedOut:
+            self.close()
+            raise
         except socket.timeout:
             self.close()
             raise TimedOut(f"{address} {_LATE}") from None
         except OSError as error:
             self.close()
             raise UnreachableError(self._why(error)) from error
+
+    def _connect_unix(self, path, deadline):
+        while True:
+            self._socket.settimeout(deadline.left())
+            try:
+                return self._socket.connect(path)
+            except BlockingIOError:  # the queue of a server that takes no connections is full
+                time.sleep(0.01)
 
     def _why(self, error):
         text = getattr(error, "verify_message", None)

@@ -2,13 +2,14 @@
 
 import asyncio
 import concurrent.futures
+import contextlib
 import json
 import threading
 import time
 
 from .arrays import TYPES
-from .connection import Deadline
-from .errors import NotConvergedError, NotFoundError, problem_of
+from .connection import UNSET, Deadline
+from .errors import NotConvergedError, NotFoundError, TimedOut, UnreachableError, problem_of
 
 _ENDED = ("done", "failed", "cancelled")
 _UNFINISHED = ("not_converged", "time_limit")  # failed, with an x that is as far as it came
@@ -38,12 +39,23 @@ class Job:
 
     # ---- how far it is ----
 
-    def info(self):
+    def info(self, timeout=UNSET):
         """What the service says of the job now, as a dict; its last words once it has forgotten the job."""
-        with self._lock:
+        deadline = self._service.deadline(timeout)
+        with self._locked(deadline):
             if self._outcome is None:
-                self._info = self._service.get_json(self._path)
+                self._info = self._service.get_json(self._path, timeout=deadline)
             return self._info
+
+    @contextlib.contextmanager
+    def _locked(self, deadline):
+        """Alone with the job; another thread may be asking for it."""
+        while not self._lock.acquire(timeout=-1 if (left := deadline.left()) is None else min(left, threading.TIMEOUT_MAX)):
+            pass
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     @property
     def state(self):
@@ -89,15 +101,16 @@ class Job:
     def cancelled(self):
         return self.state == "cancelled"
 
-    def cancel(self):
+    def cancel(self, timeout=UNSET):
         """Ends the job between two iterations. Returns whether it was cancelled: False if it had ended before."""
-        if self.done():
+        deadline = self._service.deadline(timeout)
+        if self._has_ended() or self.info(deadline)["state"] in _ENDED:
             return self._info["state"] == "cancelled"
-        reply = self._service.request("DELETE", self._path, repeatable=False)  # returns once it has ended
-        with self._lock:
+        reply = self._service.request("DELETE", self._path, repeatable=False, timeout=deadline)  # returns once it has ended
+        with self._locked(deadline):
             if reply.status == 204:  # it ended meanwhile, and the service has forgotten it
                 self._info = {**self._info, "state": "cancelled"}
-                self._outcome = self._fetch_outcome()
+                self._outcome = self._fetch_outcome(deadline)
             else:
                 self._info = json.loads(bytes(reply.body))
             return self._info["state"] == "cancelled"
@@ -148,52 +161,54 @@ class Job:
         return self._outcome is not None
 
     def _fetch(self, timeout):
-        """(x, exception), after the end."""
-        deadline = Deadline(timeout)
+        """(x, exception), after the end. `timeout`: seconds of all requests together, None, or a Deadline."""
+        deadline = timeout if isinstance(timeout, Deadline) else Deadline(timeout)
         for pause in _pauses():
-            if self.done():
+            if self._has_ended() or self.info(deadline)["state"] in _ENDED:
                 break
             left = deadline.left()
             time.sleep(pause if left is None else min(pause, left))
-        with self._lock:
+        with self._locked(deadline):
             if self._outcome is None:
-                self._outcome = self._fetch_outcome()
+                self._outcome = self._fetch_outcome(deadline)
                 if not self._keep:
-                    self._forget()
+                    with contextlib.suppress(TimedOut, UnreachableError):  # x is here; the service forgets old jobs by itself
+                        self._forget(deadline)
             return self._outcome
 
-    def _fetch_outcome(self):
+    def _fetch_outcome(self, deadline):
         info = self._info
         if info["state"] == "cancelled":
             return None, concurrent.futures.CancelledError(f"{self.id} was cancelled")
         if info["state"] == "done":
-            return self._read_x(info), None
+            return self._read_x(info, deadline), None
         if info.get("code") in _UNFINISHED:
-            x = self._read_x(info) if "x" in info else None
+            x = self._read_x(info, deadline) if "x" in info else None
             return x, NotConvergedError(info["reason"], x, info.get("result", []))
         return None, problem_of(409, {}, _as_problem(info))
 
-    def _read_x(self, info):
+    def _read_x(self, info, deadline):
         import numpy
 
         dtype = numpy.dtype(TYPES[info["type"]])
-        reply = self._service.request("GET", self._path + "/x")
+        reply = self._service.request("GET", self._path + "/x", timeout=deadline)
         values = numpy.frombuffer(reply.body, dtype)
         columns = info["columns"]
         return values if columns == 1 else values.reshape((-1, columns), order="F")
 
-    def _forget(self):
+    def _forget(self, deadline):
         try:
-            self._service.request("DELETE", self._path)
+            self._service.request("DELETE", self._path, timeout=deadline)
         except NotFoundError:
             pass  # the 64 jobs that ended last are kept, without being asked
 
-    def delete(self):
+    def delete(self, timeout=UNSET):
         """Cancels the job if it has not ended; the service forgets it, and its x."""
-        self.cancel()
-        with self._lock:
+        deadline = self._service.deadline(timeout)
+        self.cancel(deadline)
+        with self._locked(deadline):
             if self._outcome is None or self._keep:
-                self._forget()
+                self._forget(deadline)
             self._outcome = self._outcome or (None, NotFoundError(f"{self.id} was deleted"))
 
     def __enter__(self):

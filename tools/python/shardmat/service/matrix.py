@@ -49,14 +49,15 @@ class Matrix:
         x and out are arrays of shape (n,) or (n, k), or vectors of the service, which stay there: without out, A·x of a
         vector is a new one. Arrays in memory of ``service.memory`` are not copied, if their columns lie one after another (as
         those of Memory.empty). More than 32 columns take several requests.
-        priority: "high", "normal" or "low". generation: raises RefusedError (412) unless the values have it.
+        timeout: of all requests together. priority: "high", "normal" or "low". generation: raises RefusedError (412) unless the values have it.
         """
+        timeout = self._service.deadline(timeout)
         if beta != 0 and out is None:
             raise ValueError("beta needs the out that it is for")
         if isinstance(x, Vector):
             columns = x.columns
             if out is None:
-                out = self.vector(columns, rows=True)
+                out = self.vector(columns, rows=True, timeout=timeout)
         else:
             x = as_columns(x, self.dtype, self.shape[1], "x")
             columns = 1 if x.ndim == 1 else x.shape[1]
@@ -108,10 +109,9 @@ class Matrix:
                     body.append(as_bytes(answer))
         if memory is not None:
             through = memory.request
-        if timeout is UNSET:
-            timeout = self._service.timeout
-        if timeout is not None:
-            fields = {**fields, "Shardmat-Deadline-Ms": f"{1000 * timeout:.3f}"}
+        left = timeout.left()
+        if left is not None:
+            fields = {**fields, "Shardmat-Deadline-Ms": f"{1000 * min(left, _ALWAYS):.3f}"}
         # What is added to, where the service keeps it, must not be added to twice.
         repeatable = not adds or answer is not None
         view = as_bytes(answer) if answer is not None else None
@@ -147,7 +147,7 @@ class Matrix:
 
     # ---- vectors that stay ----
 
-    def vector(self, values=1, *, rows=False, shared=False):
+    def vector(self, values=1, *, rows=False, shared=False, timeout=UNSET):
         """A vector that stays on the ranks, distributed as x of this matrix; with `rows` as y.
 
         values: an array, or how many columns of zeros. shared: True for all tokens, or patterns of their names.
@@ -158,9 +158,10 @@ class Matrix:
         given = None if is_count else as_columns(values, self.dtype, self.shape[0 if rows else 1], "the array")
         columns = int(values) if is_count else 1 if given.ndim == 1 else given.shape[1]
         as_y = rows and self.shape[0] != self.shape[1]  # x and y of a square matrix are distributed alike
+        timeout = self._service.deadline(timeout)
         vector = vector_of(self._service, {"matrix": self.name, "layout": "rows" if as_y else "columns", "columns": columns,
-                                           "shared": shared})
-        return vector if is_count else vector.put(given.reshape(vector.shape, order="F"))
+                                           "shared": shared}, timeout)
+        return vector if is_count else vector.put(given.reshape(vector.shape, order="F"), timeout=timeout)
 
     # ---- solves ----
 
@@ -173,6 +174,7 @@ class Matrix:
         """
         import numpy
 
+        timeout = self._service.deadline(timeout)
         settings.update(solver=solver, preconditioner=preconditioner, limit=limit, priority=priority)
         b = b if isinstance(b, Vector) else as_columns(b, self.dtype, self.shape[0], "b")
         x = numpy.empty(b.shape, self.dtype, order="F")
@@ -182,8 +184,8 @@ class Matrix:
         except ServiceError as error:
             if "shardmat-job" not in error.fields:
                 raise
-            with self._service.job(error.fields["shardmat-job"]) as job:
-                failure = job.exception()
+            job = Job(self._service, {"id": error.fields["shardmat-job"], "state": "failed"})  # result() forgets it
+            failure = job.exception(timeout)
             raise (failure if isinstance(failure, NotConvergedError) else error) from None
         if reply.body is not view:
             raise ServiceError(f"the answer has {reply.body.nbytes} bytes, not {view.nbytes}; the matrix may have been replaced")
@@ -194,7 +196,7 @@ class Matrix:
         """A job that solves A·x = b, as ``solve`` does. With `keep`, the service has the job and its x until job.delete()."""
         settings.update(solver=solver, preconditioner=preconditioner, limit=limit, priority=priority)
         b = b if isinstance(b, Vector) else as_columns(b, self.dtype, self.shape[0], "b")
-        reply = self._ask_for_x(b, x0, settings, timeout)
+        reply = self._ask_for_x(b, x0, settings, self._service.deadline(timeout))
         return Job(self._service, json.loads(bytes(reply.body)), keep=keep)
 
     def _ask_for_x(self, b, x0, settings, timeout, wait=None, into=None):
@@ -206,7 +208,7 @@ class Matrix:
             query["k"], body = 1 if b.ndim == 1 else b.shape[1], (as_bytes(b),)
         if wait is not None:
             query["wait"] = wait
-        made = self.vector(x0) if x0 is not None and not isinstance(x0, (Vector, Job)) else None
+        made = self.vector(x0, timeout=timeout) if x0 is not None and not isinstance(x0, (Vector, Job)) else None
         if x0 is not None:
             query["x0"] = (made or x0).id
         try:
@@ -214,7 +216,7 @@ class Matrix:
                                          repeatable=False, into=into)
         finally:
             if made is not None:
-                made.delete()  # the job has read it
+                made.discard(timeout)  # the job has read it
 
     # ---- values and memory ----
 
@@ -231,9 +233,9 @@ class Matrix:
                                       repeatable=generation is None)
         return json.loads(bytes(reply.body))["generation"]
 
-    def pin(self, pinned=True):
+    def pin(self, pinned=True, *, timeout=UNSET):
         """Keeps the matrix when the service needs memory for others; False: no longer."""
-        self._service.post_json(self._path + "/pin", {"pinned": bool(pinned)}, repeatable=True)
+        self._service.post_json(self._path + "/pin", {"pinned": bool(pinned)}, repeatable=True, timeout=timeout)
 
     def unload(self):
         """Frees the matrix on the service, for all its clients."""
