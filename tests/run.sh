@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/run.sh [--only PATTERN] [--label smoke|fast|mpi|cli|fault|browser|gpu|multigpu|producers|slurm|container|packages|long]
-#              [--no-install] [--prefix DIR] [--build DIR] [--prebuilt DIR]
+# tests/run.sh [--only PATTERN] [--label smoke|fast|mpi|cli|fault|browser|gpu|multigpu|producers|slurm|container|packages|
+#              operator|long] [--no-install] [--prefix DIR] [--build DIR] [--prebuilt DIR]
 # Installs what is missing, builds, and runs every test that this machine can run.
 # While you write code: `tests/run.sh --no-install --only PATTERN` builds what the tests need whose names match the regular
 # expression, and runs these (`ctest --test-dir build -N` lists the names: kernels_test, runtime_maps_test_2, cli_multiply …).
@@ -8,9 +8,9 @@
 # service. browser: pages in chromium, if it is there. producers: also installs PETSc, dolfinx, hypre, Octave, FreeFEM and
 # CalculiX, without which the tests that run them are skipped. slurm: also installs Slurm, and runs the jobs of deploy/slurm.
 # container: also installs buildah and debootstrap, builds the image of deploy/container, and runs in it what
-# deploy/kubernetes says (half an hour). packages: makes packages, and installs, uses and removes them in a fresh Debian. long:
-# builds the mutation tests with sanitizers in DIR-fuzz and makes a million mutations (TEST_FUZZ_COUNT of each test), which
-# takes about an hour. CI leaves the last four out.
+# deploy/kubernetes says (half an hour). packages: makes packages, and installs, uses and removes them in a fresh Debian.
+# operator: runs each command of deploy/service/README.md there. long: builds the mutation tests with sanitizers in DIR-fuzz
+# and makes a million mutations (TEST_FUZZ_COUNT of each test), which takes about an hour. CI leaves the last five out.
 # --prebuilt DIR runs the GPU tests of the programs found under DIR instead, without compiler or CTest (all, or those of
 # --label gpu or multigpu).
 set -euo pipefail
@@ -33,7 +33,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 case $label in
-  "" | smoke | fast | mpi | cli | fault | browser | gpu | multigpu | producers | slurm | container | packages | long) ;;
+  "" | smoke | fast | mpi | cli | fault | browser | gpu | multigpu | producers | slurm | container | packages | operator | long) ;;
   *) echo "run.sh: there is no label $label; see tests/run.sh --help" >&2; exit 2 ;;
 esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -108,7 +108,7 @@ if [ "$install" = 1 ]; then
   echo "== 1. Dependencies"
   wanted=(--tests)
   if [ "$label" = producers ]; then wanted+=(--producers); fi
-  case $label in slurm | container | packages) wanted+=(--deploy) ;; esac
+  case $label in slurm | container | packages | operator) wanted+=(--deploy) ;; esac
   deploy/install-dependencies.sh "${wanted[@]}" ${prefix:+--prefix "$prefix"}
 fi
 if [ "$label" = long ]; then
@@ -125,7 +125,7 @@ dir=$(realpath -m "$dir") chosen=(${only:+-R "$only"} ${label:+-L "^$label\$"})
 if [ ${#chosen[@]} -eq 0 ]; then
   echo "   (some minutes on two cores, more with CUDA)"
   deploy/build.sh --build "$dir" --tests ${prefix:+--prefix "$prefix"}
-  chosen=(-LE '^(smoke|slurm|container|packages)$')  # other tests repeat smoke; the others take long
+  chosen=(-LE '^(smoke|slurm|container|packages|operator)$')  # other tests repeat smoke; the others take long
 else
   if [ -e "$dir/tests/CTestTestfile.cmake" ] && [ -e "$dir/build.ninja" ]; then
     ninja -C "$dir" build.ninja > "$dir/build.log" 2>&1 || { cat "$dir/build.log" >&2; exit 1; }

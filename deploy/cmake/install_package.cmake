@@ -28,7 +28,7 @@ install(PROGRAMS ${scripts} DESTINATION ${data} COMPONENT programs)
 install(FILES ${modules} DESTINATION ${data} COMPONENT programs)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/schemas DESTINATION ${data} COMPONENT programs
         FILES_MATCHING PATTERN "*.schema.json")
-foreach(folder slurm systemd kubernetes monitoring)
+foreach(folder slurm systemd kubernetes monitoring service)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/deploy/${folder} DESTINATION ${data} USE_SOURCE_PERMISSIONS COMPONENT programs)
 endforeach()
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/deploy/container/install.sh DESTINATION ${data}/container COMPONENT programs)

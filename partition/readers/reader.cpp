@@ -31,6 +31,7 @@ const Reader kReaders[] = {
     {"hypre-ij", ".00000 .00000.bin", accepts_hypre, nullptr, open_hypre_entries},
     {"abaqus", "", accepts_abaqus, nullptr, open_abaqus, nullptr, nullptr, "unknowns sorted by node and degree of freedom"},
     {"petsc", ".petsc", accepts_petsc, nullptr, nullptr, open_petsc_rows, list_petsc},
+    {"csr-arrays", ".csr", accepts_csr_arrays, nullptr, nullptr, open_csr_arrays},
     {"matrix-market", ".mtx .mtx.gz .mtx.bz2 .mtx.xz .mtx.zst", accepts_matrix_market, read_matrix_market,
      open_matrix_market_entries, nullptr, nullptr, "", true},
     {"scipy-npz", ".npz", accepts_npz, read_npz, open_npz_entries, nullptr, nullptr, "", true},

@@ -30,6 +30,10 @@ bool accepts_petsc(const std::filesystem::path& path);
 std::unique_ptr<RowSource> open_petsc_rows(const std::filesystem::path& path, const ReadOptions& options);
 std::vector<FileObject> list_petsc(const std::filesystem::path& path);
 
+/// By its first line, or the suffix .csr.
+bool accepts_csr_arrays(const std::filesystem::path& path);
+std::unique_ptr<RowSource> open_csr_arrays(const std::filesystem::path& path, const ReadOptions& options);
+
 /// A pattern of HDF5 files of ranks, or an HDF5 file with groups of ranks.
 bool accepts_rank_hdf5(const std::filesystem::path& path);
 std::unique_ptr<EntryReader> open_rank_hdf5_entries(const std::filesystem::path& path, const ReadOptions& options,

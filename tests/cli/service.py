@@ -66,7 +66,7 @@ class Service:
         if "--max-queue-ms" not in options:
             options = ("--max-queue-ms", 600_000, *options)
         self.state = pathlib.Path(state)
-        self.socket = self.state / "http.sock"
+        self.socket = pathlib.Path(options[options.index("--unix") + 1]) if "--unix" in options else self.state / "http.sock"
         self.log = open(f"{state}.log", "a+")
         command = [PROGRAM, "serve", "--library", library, "--state", state, "--backend", BACKEND, *options]
         self.process = subprocess.Popen(list(map(str, command)), env=environment(**(env or {})), stdin=subprocess.DEVNULL,

@@ -69,7 +69,7 @@ class Client(ServiceTest):
         commands = (["status"], ["load", "bar", "bar.h5"], ["unload", "bar"], ["pin", "bar"], ["multiply", "bar", "x.npy", "y.npy"], ["put-values", "bar", "x.npy"],
                     ["metrics"], ["watch"], ["solve", "bar", "x.npy", "y.npy"], ["submit", "bar", "x.npy"], ["eigen", "bar"], ["jobs"], ["job", "id"],
                     ["cancel", "id"], ["vectors"], ["make-vector", "bar"], ["put-vector", "id", "x.npy"], ["get-vector", "id", "y.npy"], ["delete-vector", "id"],
-                    ["upload", "x.npy"], ["library"], ["wait"])
+                    ["upload", "x.npy"], ["library"], ["delete-file", "x.npy"], ["wait"])
         for at in (["--state", service.state], ["--url", url, "--state", service.state]):
             for command in commands:
                 with self.subTest(command=command):

@@ -46,6 +46,84 @@ class DoorTest(ServiceTest):
         return self.path("tokens.json")
 
 
+class Proxies(DoorTest):
+    def clients(self, log):
+        return [json.loads(line)["client"] for line in log.read_text().splitlines()]
+
+    def test_the_client_is_whom_a_trusted_proxy_names(self):
+        log = self.path("access.log")
+        service = self.start("--ranks", 1, *LISTEN, "--access-log", log, "--trusted-proxy", "127.0.0.1", "--trusted-proxy", "10.0.0.2")
+        expected = []
+        for forwarded, client in ((None, "127.0.0.1"), ("192.0.2.1", "192.0.2.1"), ("192.0.2.1, 10.0.0.2", "192.0.2.1"), ("1.2.3.4, 192.0.2.7", "192.0.2.7"),
+                                  ("x, 192.0.2.7", "192.0.2.7"), ("2001:db8::1", "2001:db8::1"), ("10.0.0.2", "10.0.0.2")):
+            headers = {} if forwarded is None else {"X_Forwarded_For": forwarded}
+            self.assertEqual(self.ask(service, "GET", "/v1/ranks", token=service.token(), **headers).status, 200)
+            expected.append(client)
+        connection = service.tcp_connection()  # two fields are one list
+        connection.putrequest("GET", "/v2/health/live")
+        connection.putheader("X-Forwarded-For", "192.0.2.1")
+        connection.putheader("X-Forwarded-For", "192.0.2.8")
+        connection.endheaders()
+        self.assertEqual(connection.getresponse().status, 200)
+        connection.close()
+        service.wait_for("the log", lambda: self.clients(log)[-8:] == [*expected, "192.0.2.8"])
+        self.assert_problem(self.ask(service, "GET", "/v1/ranks", token=service.token(), X_Forwarded_For="lab"), 400, "malformed", "X-Forwarded-For")
+
+    def test_others_say_nothing_of_themselves(self):
+        log = self.path("access.log")
+        service = self.start("--ranks", 1, *LISTEN, "--access-log", log, "--trusted-proxy", "10.0.0.2")
+        self.ask(service, "GET", "/v1/ranks", token=service.token(), X_Forwarded_For="192.0.2.1", X_Forwarded_Proto="https")
+        service.wait_for("the log", lambda: log.exists() and "127.0.0.1" in self.clients(log))
+        self.assertNotIn("192.0.2.1", log.read_text())
+
+    def test_pages_behind_tls(self):
+        """The cookie is Secure, and the page's Origin is https, if the proxy says so."""
+        service = self.start("--ranks", 1, *LISTEN, "--trusted-proxy", "127.0.0.1", "--host-name", "lab.example.org")
+        headers = {"Host": "lab.example.org", "Origin": "https://lab.example.org", "X_Shardmat_Page": "1", "X_Forwarded_Proto": "https", "X_Forwarded_For": "192.0.2.1",
+                   "Content_Type": "application/x-www-form-urlencoded"}
+        answer = self.ask(service, "POST", "/v1/session", f"token={service.token()}", **headers)
+        self.assertLess(answer.status, 400, answer)
+        self.assertIn("; Secure", answer.headers["Set-Cookie"])
+        self.assert_problem(self.ask(service, "POST", "/v1/session", "token=x", **{**headers, "X_Forwarded_Proto": "http"}), 403, "wrong_origin")
+
+    def test_only_proxies_come_without_tls(self):
+        addresses = [line.split()[3].split("/")[0] for line in subprocess.run(["ip", "-o", "-4", "address", "show", "scope", "global"], capture_output=True,
+                                                                              text=True).stdout.splitlines()]
+        if not addresses:
+            self.skipTest("this machine has no address but the loopback")
+        own = addresses[0]
+        for proxy, status in (("10.99.99.99", 403), (own, 200)):
+            service = self.start("--ranks", 1, "--listen", f"{own}:0", "--trusted-proxy", proxy, state=f"state{status}")
+            service.wait_for("an address", lambda: re.search(rf"listening on http://{re.escape(own)}:(\d+)", service.report()))
+            port = int(re.search(rf"listening on http://{re.escape(own)}:(\d+)", service.report())[1])
+            connection = http.client.HTTPConnection(own, port, timeout=LIMIT, source_address=(own, 0))
+            connection.request("GET", "/v2/health/live")
+            answer = Answer(connection.getresponse())
+            connection.close()
+            self.assertEqual(answer.status, status, answer)
+            self.assertEqual(service.terminate(), 0)
+
+    def test_wrong_options(self):
+        base = ["serve", "--library", self.library, "--state", self.path("state")]
+        for options, says in ((["--trusted-proxy", "lab"], "lab is no address"), (["--trusted-proxy", "10.0.0.2", "--no-token"], "need tokens"),
+                              (["--unix-group", "no-such-group"], "no group no-such-group"), (["--unix-group", "root"], "--unix"),
+                              (["--unix-group", "root", "--unix", self.path("state/x.sock")], "--unix")):
+            with self.subTest(options=options):
+                self.fail_with(USAGE, *base, *LISTEN, *options, says=says)
+
+    def test_a_group_on_the_unix_socket(self):
+        import grp
+
+        group = grp.getgrgid(os.getgroups()[-1] if os.geteuid() else 65534)
+        folder = self.path("run")
+        folder.mkdir()
+        service = self.start("--ranks", 1, "--unix", folder / "http.sock", "--unix-group", group.gr_name)
+        status = (folder / "http.sock").stat()
+        self.assertEqual((status.st_mode & 0o777, status.st_gid), (0o660, group.gr_gid))
+        self.succeed("client", "status", "--unix", folder / "http.sock")
+        self.assertEqual(service.terminate(), 0)
+
+
 class Tokens(DoorTest):
     def test_tcp_needs_a_token_and_the_unix_socket_none(self):
         service = self.start(*LISTEN, "--listen", "[::1]:0")

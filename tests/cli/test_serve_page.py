@@ -99,7 +99,7 @@ class Files(PageTest):
         self.assertEqual(files, {"bar.h5": (self.library / "bar.h5").stat().st_size, "deep/er.h5": 3,
                                  "elasticity_bar.mtx.gz": (self.library / "elasticity_bar.mtx.gz").stat().st_size})
         self.assertTrue(found.json["all"])
-        self.assert_problem(self.ask(service, "GET", "/v1/library", token="rrr"), 403, "missing_scope", "admin")
+        self.assert_problem(self.ask(service, "GET", "/v1/library", token="rrr"), 403, "missing_scope", "library")
 
 
 class Sessions(PageTest):

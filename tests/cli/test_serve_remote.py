@@ -83,6 +83,32 @@ class Remote(SolveTest):
         write_vector(self.path("short.npy"), np.ones(3))
         self.fail_with(INPUT, "multiply", "bar.h5", "--x", "short.npy", *remote, says="short.npy: x has 3 entries")
 
+    def test_a_file_here_is_sent_once_until_it_changes(self):
+        service = self.start("--ranks", 1, "--upload-limit", "3MB")
+        remote = ["--remote", service.state, "--x", "ones", "--output", "y.npy", "--force"]
+        y = {}
+        for turn, data in enumerate(("2\n1 1 3\n2 2 5\n", "2\n1 1 7\n2 2 9\n", "2\n1 1 3\n2 2 5\n")):  # there and back
+            self.write("local file.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 " + data)
+            for _ in range(2):
+                self.succeed("multiply", "local file.mtx", *remote)
+                y[turn] = read_vector(self.path("y.npy")).tolist()
+        self.assertEqual(list(y.values()), [[3, 5], [7, 9], [3, 5]])
+        sent = [file["source"] for file in service.get("/v1/library").json["files"] if file["source"].endswith("-local-file.mtx")]
+        self.assertEqual(len(sent), 2)
+        self.write("bar.h5", (self.library / "bar.h5").read_bytes())  # as the library has it: nothing is sent
+        self.succeed("multiply", "bar.h5", "--remote", service.state)
+        self.assertIn("bar.h5", [one["source"] for one in service.get("/v1/matrices").json["matrices"]])
+        for name in sent:
+            for path in self.library.glob(name + "*"):
+                path.unlink()
+
+    def test_a_file_here_that_the_service_does_not_take(self):
+        service = self.start("--ranks", 1)
+        self.write("bar.h5", "1")
+        self.fail_with(INPUT, "multiply", "bar.h5", "--remote", service.state,
+                       says=["bar.h5 is a file here, which the service does not have and cannot get", "--upload-limit", "library:bar.h5"])
+        self.succeed("multiply", "library:bar.h5", "--remote", service.state)
+
     def test_what_a_service_cannot_do_is_refused(self):
         remote = ["--remote", self.path("no/such")]
         for command, options in (("solve", ["--plot", "x.svg"]), ("solve", ["--json"]), ("solve", ["--monitor"]), ("solve", ["--dry-run"]),

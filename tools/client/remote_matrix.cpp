@@ -12,6 +12,7 @@
 #include "tools/cli/environment.h"
 #include "tools/cli/given_options.h"
 #include "tools/cli/value_checks.h"
+#include "tools/client/mapped_file.h"
 #include "tools/serve/gate/sha256.h"
 #include "tools/serve/http/names.h"
 #include "tools/serve/state/state_directory.h"
@@ -74,6 +75,55 @@ void require_as_wanted(const json& matrix, const WantedMatrix& wanted) {
                             name, matrix["source"].get<std::string>()));
 }
 
+/// A path as a value of a query.
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text)
+    result += serve::is_matrix_name("a" + std::string(1, c)) || c == '/'
+                  ? std::string(1, c)
+                  : fmt::format("%{:02x}", static_cast<unsigned char>(c));
+  return result;
+}
+
+/// The name in the library of a file of this machine: the same bytes have the same name.
+std::string name_by_content(const std::string& file, const std::string& hash) {
+  constexpr std::size_t kDigits = 16, kMostRest = 64 - kDigits - 1;  // the suffix, which tells the format, is at the end
+  std::string name = std::filesystem::path(file).filename().string();
+  for (char& c : name)
+    if (!serve::is_matrix_name("a" + std::string(1, c))) c = '-';
+  return hash.substr(0, kDigits) + "-" + name.substr(name.size() - std::min(name.size(), kMostRest));
+}
+
+/// What to load: the library's file of this path, if there is none here; else a file of the library with the bytes of the
+/// one here, which is sent if need be. Throws Error(input) if it cannot be.
+std::string source_of(HttpClient& client, const std::string& matrix) {
+  constexpr std::string_view kLibrary = "library:";
+  if (matrix.starts_with(kLibrary)) return matrix.substr(kLibrary.size());
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(matrix, ignored)) return matrix;
+  const MappedFile file(matrix);
+  const std::string hash = serve::text_of(serve::sha256(file.text()));
+  const auto has = [&](const std::string& source) {
+    const HttpReply reply = client.send("GET", "/v1/library?source=" + escaped(source));
+    return reply.status == 200 && json::parse(reply.text()).value("sha256", "") == hash;
+  };
+  if (has(matrix)) return matrix;
+  const std::string name = name_by_content(matrix, hash);
+  if (has(name)) return name;
+  const HttpReply reply = client.send("PUT", fmt::format("/v1/library/{}?sha256={}", name, hash),
+                                      std::as_bytes(std::span(file.text())), "application/octet-stream");
+  if (reply.status == 201 || reply.status == 409) return name;  // another command may have been faster
+  const json answer = json::parse(reply.text(), nullptr, false);
+  const std::string why = answer.is_object() ? answer.value("error", "") : "";
+  if (reply.status == 403)
+    throw Error(ErrorKind::input,
+                fmt::format("{0} is a file here, which the service does not have and cannot get: {1}; a file {0} of its "
+                            "library is library:{0}",
+                            matrix, why));
+  checked(reply);  // throws
+  return name;
+}
+
 }  // namespace
 
 void add_remote_options(const CommandLine& command, RemoteChoice& choice) {
@@ -84,8 +134,8 @@ void add_remote_options(const CommandLine& command, RemoteChoice& choice) {
   app.add_option(
          "--remote", choice.where,
          "let a service do it (shardmat serve): URL, the path of its socket, or its state directory. The matrix is one "
-         "that it has, or a file of its library, which it loads once. here: on this machine (default: SHARDMAT_REMOTE, else "
-         "here)")
+         "that it has; a file here, which is sent there once, as long as it does not change; or a file of its library, "
+         "which it loads once. here: on this machine (default: SHARDMAT_REMOTE, else here)")
       ->type_name("URL");
   app.add_option("--remote-token-file", choice.token_file,
                  "file with the token for --remote URL (default: SHARDMAT_REMOTE_TOKEN_FILE)")
@@ -128,13 +178,15 @@ void require_remote_options(const CommandLine& app, const std::string& command, 
   }
 }
 
-RemoteMatrix find_or_load(HttpClient& client, const WantedMatrix& wanted) {
+RemoteMatrix find_or_load(HttpClient& client, const WantedMatrix& given) {
   const json all = ask_json(client, "/v1/matrices");
   for (const json& matrix : all["matrices"])
-    if (matrix["name"] == wanted.matrix) {
-      require_as_wanted(matrix, wanted);
+    if (matrix["name"] == given.matrix) {
+      require_as_wanted(matrix, given);
       return described(matrix);
     }
+  WantedMatrix wanted = given;
+  wanted.matrix = source_of(client, given.matrix);
   // The file may have changed since. A name of the service's own says nothing of files.
   const auto found_loaded = [&](const json& matrix) {
     RemoteMatrix found = described(matrix);

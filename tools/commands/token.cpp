@@ -202,9 +202,9 @@ void add_file_option(const CommandLine& app, Options& o) {
 void add_add_options(const CommandLine& app, Options& o) {
   app.add_option("name", o.name, "name of the client, as logs and figures have it")->required();
   app.in(Topic::computation)
-      .add_option("--scope", o.scopes, "what the token may do: read, multiply, vectors, admin; several with commas")
+      .add_option("--scope", o.scopes, "what the token may do: read, multiply, vectors, library, admin; several with commas")
       ->required()
-      ->check(one_of({"read", "multiply", "vectors", "admin"}))
+      ->check(one_of({"read", "multiply", "vectors", "library", "admin"}))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->common();

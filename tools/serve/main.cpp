@@ -12,6 +12,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@
 #include "tools/serve/observe/watched.h"
 #include "tools/serve/ranks/jobs.h"
 #include "tools/serve/ranks/service.h"
+#include "tools/serve/state/library_files.h"
 #include "tools/serve/state/state_directory.h"
 #include "tools/serve/words/config_file.h"
 #include "tools/serve/words/log.h"
@@ -50,20 +52,31 @@ std::uint64_t arena_bytes(const ServeOptions& options) {
   return static_cast<std::uint64_t>(std::clamp(available_on_host() / 8, kLeastArena, kLargestDefaultArena));
 }
 
-ServiceOptions service_options(const ServeOptions& o) {
+/// The program beside this one.
+std::string shardmat() {
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "shardmat";
   if (!std::filesystem::exists(program))
     throw Error(ErrorKind::resources,
                 fmt::format("{}: there is no such program; it must lie beside shardmat-serve", program.string()));
+  return program.string();
+}
+
+ServiceOptions service_options(const ServeOptions& o) {
   ServiceOptions options;
   options.launcher = launcher_of(o);
-  options.worker = {program.string(), "worker", "--library", std::filesystem::absolute(o.library).string(),
-                    "--backend",      o.backend};
+  options.worker = {shardmat(),  "worker", "--library", std::filesystem::absolute(o.library).string(),
+                    "--backend", o.backend};
   options.timeout = o.timeout;
   options.restarts = o.restarts, options.restart_delay = o.restart_delay;
   options.max_queue_seconds = o.max_queue_ms / 1000;
   options.merging = o.no_merge ? Merging::off : Merging::on;
   return options;
+}
+
+std::set<std::string> sources_of(const std::vector<WantedMatrix>& matrices) {
+  std::set<std::string> sources;
+  for (const WantedMatrix& matrix : matrices) sources.insert(matrix.source);
+  return sources;
 }
 
 HttpLimits http_limits(const ServeOptions& o) {
@@ -92,6 +105,8 @@ int run(const ServeOptions& o) {
   allow_many_descriptors();
   { const service::Library readable(o.library); }  // says at once what workers would say later
   StateDirectory state(o.state.empty() ? default_state_directory() : std::filesystem::path(o.state));
+  const LibraryFiles library(std::filesystem::absolute(o.library), state.id());
+  library.clean(sources_of(state.read_matrices()));
   const service::Arena arena = service::Arena::create(arena_bytes(o));
   leave_ranks_unbound(o);
   setenv("OMP_WAIT_POLICY", "passive", 0);  // the ranks' idle threads leave the cores to this process and to clients
@@ -115,7 +130,7 @@ int run(const ServeOptions& o) {
     metrics.add(request), live.add(request);
     if (access_log) access_log->write(request);
   };
-  Api api(Parts{service, metrics, events, jobs, loop, doors.gate(), live, std::filesystem::absolute(o.library),
+  Api api(Parts{service, metrics, events, jobs, loop, doors.gate(), live, &library, shardmat(),
                 static_cast<std::uint64_t>(o.upload_limit)});
   HttpServer server(
       loop, http_limits(o), [&](RequestHead& head) { return api.route(head); }, Api::check_again, record);

@@ -13,6 +13,7 @@
 #include "tools/serve/observe/live.h"
 #include "tools/serve/observe/metrics.h"
 #include "tools/serve/ranks/jobs.h"
+#include "tools/serve/state/library_files.h"
 #include "tools/serve/words/config_file.h"
 
 namespace shardmat::serve {
@@ -34,7 +35,8 @@ Operations of_routes() {
     Jobs jobs(loop, service);
     Gate gate({}, {});
     Live live(loop, service, jobs);
-    const Api api({service, metrics, events, jobs, loop, gate, live});
+    const LibraryFiles library(directory, state.id());
+    const Api api({service, metrics, events, jobs, loop, gate, live, &library});
     for (const Route& route : api.routes().all()) {
       EXPECT_FALSE(route.op.empty()) << route.path;
       EXPECT_TRUE(operations.emplace(route.method + " " + route.path, scope_name(route.scope)).second) << route.path;

@@ -1,8 +1,12 @@
 #include "tools/serve/gate/doors.h"
 
 #include <fmt/format.h>
+#include <grp.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -22,13 +26,42 @@ void check(const ServeOptions& o, const std::vector<TcpAddress>& addresses) {
     if (o.no_token)
       throw Error(ErrorKind::usage, fmt::format("{} is reached from other hosts: clients need tokens there", address.host),
                   "no-token");
-    if (o.tls_certificate.empty())
+    if (o.tls_certificate.empty() && o.trusted_proxies.empty())
       throw Error(
           ErrorKind::usage,
-          fmt::format("{} is reached from other hosts and needs TLS; give a certificate and its key, or listen on 127.0.0.1",
-                      address.host),
+          fmt::format(
+              "{} is reached from other hosts and needs TLS; give a certificate and its key, listen on 127.0.0.1, or "
+              "name the proxies that alone may come without TLS (--trusted-proxy)",
+              address.host),
           "listen");
   }
+}
+
+std::vector<std::string> proxies_of(const ServeOptions& o) {
+  if (!o.trusted_proxies.empty() && o.no_token)
+    throw Error(ErrorKind::usage, "clients of a proxy come from other hosts and need tokens", "no-token");
+  std::vector<std::string> proxies;
+  for (const std::string& text : o.trusted_proxies) {
+    const auto address = parse_address(text);
+    if (!address)
+      throw Error(ErrorKind::usage, fmt::format("{} is no address; give that of the proxy, as 10.0.0.2", text),
+                  "trusted-proxy");
+    proxies.push_back(*address);
+  }
+  return proxies;
+}
+
+std::optional<gid_t> group_of(const ServeOptions& o, const StateDirectory& state) {
+  if (o.unix_group.empty()) return std::nullopt;
+  const group* found = getgrnam(o.unix_group.c_str());
+  if (found == nullptr) throw Error(ErrorKind::usage, fmt::format("there is no group {}", o.unix_group), "unix-group");
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::absolute(o.unix_socket).parent_path();
+  if (o.unix_socket.empty() || std::filesystem::equivalent(folder, state.path(), ignored))
+    throw Error(ErrorKind::usage,
+                "the state directory is open to this user alone; name a socket in a directory that the group may enter",
+                "unix");
+  return found->gr_gid;
 }
 
 }  // namespace
@@ -41,10 +74,10 @@ Doors::Doors(const ServeOptions& o, const StateDirectory& state) : tokens_file_(
     const std::string secret = own_secret(state.path() / kTokenFile);
     own_ = Token{sha256(secret), std::make_shared<Rights>(Rights::of_owner("owner"))};
   }
-  gate_ = std::make_unique<Gate>(Gate::Options{o.host_names, o.origins, !o.no_token}, tokens());
+  gate_ = std::make_unique<Gate>(Gate::Options{o.host_names, o.origins, !o.no_token, proxies_of(o)}, tokens());
   if (!o.tls_certificate.empty()) tls_ = std::make_unique<Tls>(o.tls_certificate, o.tls_key);
-  listeners_.push_back(
-      Listener::unix_socket(o.unix_socket.empty() ? (state.path() / kDefaultSocket).string() : o.unix_socket));
+  listeners_.push_back(Listener::unix_socket(
+      o.unix_socket.empty() ? (state.path() / kDefaultSocket).string() : o.unix_socket, group_of(o, state)));
   for (const TcpAddress& address : addresses) listeners_.push_back(Listener::tcp(address));
   if (o.no_token && !addresses.empty())
     log_line("WARNING: --no-token: every program and every user of this host may use the service, without a token");

@@ -56,6 +56,34 @@ Gate::Gate(Options options, TokenTable tokens)
   for (const char* host : {"localhost", "127.0.0.1", "[::1]"}) options_.hosts.emplace_back(host);
 }
 
+std::optional<Problem> Gate::find_client(RequestHead& head) const {
+  Peer& peer = head.peer;
+  if (peer.is_unix) return std::nullopt;
+  const auto is_proxy = [this](const std::string& address) {
+    return std::find(options_.proxies.begin(), options_.proxies.end(), address) != options_.proxies.end();
+  };
+  if (!is_proxy(peer.address)) {
+    if (peer.has_tls || peer.is_loopback) return std::nullopt;
+    return make_problem(403, "not_proxy", "without TLS this address is for proxies alone (--trusted-proxy)");
+  }
+  std::string all;  // several fields are one list
+  for (const auto& [name, value] : head.fields)
+    if (is_same(name, "X-Forwarded-For")) all += (all.empty() ? "" : ",") + value;
+  // Each proxy appends whom it sees. What stands before the last one that is no proxy of ours, the client may have written.
+  while (is_proxy(peer.address) && !all.empty()) {
+    const std::size_t comma = all.rfind(',');
+    std::string last = comma == std::string::npos ? all : all.substr(comma + 1);
+    all.resize(comma == std::string::npos ? 0 : comma);
+    last.erase(std::remove(last.begin(), last.end(), ' '), last.end());
+    const auto address = parse_address(last);
+    if (!address) return make_problem(400, "malformed", "X-Forwarded-For is no list of addresses");
+    peer.address = *address;
+  }
+  peer.is_loopback = false;
+  peer.has_tls = peer.has_tls || head.field("X-Forwarded-Proto") == "https";
+  return std::nullopt;
+}
+
 std::optional<Problem> Gate::check_source(const RequestHead& head) const {
   if ((!head.peer.is_unix || is_browser(head)) && !is_own_host(head))
     return make_problem(421, "wrong_host",

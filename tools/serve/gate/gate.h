@@ -33,6 +33,7 @@ class Gate {
     std::vector<std::string> hosts;    ///< names by which the service is called, besides localhost and the address itself
     std::vector<std::string> origins;  ///< "https://lab.example.org": web pages that may change something
     bool needs_token = true;
+    std::vector<std::string> proxies = {};  ///< addresses of proxies that say for whom they ask
   };
   Gate(Options options, TokenTable tokens);
 
@@ -41,6 +42,9 @@ class Gate {
   /// True if somebody may be this tenant.
   bool has_tenant(const std::string& tenant) const;
 
+  /// For a request of a proxy: its client takes the place of the proxy as the peer. Why it is refused, if it comes without
+  /// TLS from another host that is no such proxy.
+  std::optional<Problem> find_client(RequestHead& head) const;
   /// Why the request is refused whatever it asks for.
   std::optional<Problem> check_source(const RequestHead& head) const;
   /// The fields that let a web page of a good origin read the answer.

@@ -1,7 +1,7 @@
 #include "tools/serve/gate/sha256.h"
 
+#include <algorithm>
 #include <bit>
-#include <string>
 
 namespace shardmat::serve {
 namespace {
@@ -52,16 +52,42 @@ int digit(char c) {
 
 }  // namespace
 
-Sha256 sha256(std::string_view bytes) {
-  State state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  std::string padded(bytes);
-  padded += '\x80';
-  padded.append((kBlock + 56 - padded.size() % kBlock) % kBlock, '\0');
-  for (int shift = 56; shift >= 0; shift -= 8) padded += static_cast<char>(std::uint64_t{bytes.size()} * 8 >> shift);
-  for (std::size_t i = 0; i < padded.size(); i += kBlock) add_block(state, padded.data() + i);
+void Sha256Sum::add(std::string_view bytes) {
+  bytes_ += bytes.size();
+  if (!rest_.empty()) {
+    const std::size_t taken = std::min(kBlock - rest_.size(), bytes.size());
+    rest_ += bytes.substr(0, taken);
+    bytes.remove_prefix(taken);
+    if (rest_.size() < kBlock) return;
+    add_block(state_, rest_.data());
+    rest_.clear();
+  }
+  for (; bytes.size() >= kBlock; bytes.remove_prefix(kBlock)) add_block(state_, bytes.data());
+  rest_ = bytes;
+}
+
+Sha256 Sha256Sum::finish() {
+  const std::uint64_t bits = 8 * bytes_;
+  std::string end = "\x80";
+  end.append((kBlock + 56 - (bytes_ + 1) % kBlock) % kBlock, '\0');
+  for (int shift = 56; shift >= 0; shift -= 8) end += static_cast<char>(bits >> shift);
+  add(end);
   Sha256 result{};
-  for (std::size_t i = 0; i < result.size(); ++i) result[i] = static_cast<std::uint8_t>(state[i / 4] >> (24 - 8 * (i % 4)));
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = static_cast<std::uint8_t>(state_[i / 4] >> (24 - 8 * (i % 4)));
   return result;
+}
+
+Sha256 sha256(std::string_view bytes) {
+  Sha256Sum sum;
+  sum.add(bytes);
+  return sum.finish();
+}
+
+std::string text_of(const Sha256& hash) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const std::uint8_t byte : hash) text += kDigits[byte >> 4], text += kDigits[byte & 15];
+  return text;
 }
 
 std::optional<Sha256> parse_sha256(std::string_view text) {

@@ -78,7 +78,8 @@ Token parse_token(const json& value, const std::string& where) {
   std::vector<Scope> scopes;
   for (const std::string& word : words(value.value("scopes", json()), where + ": scopes")) {
     const auto scope = parse_scope(word);
-    if (!scope) fail(fmt::format("{}: there is no scope \"{}\"; there are read, multiply, vectors, admin", where, word));
+    if (!scope)
+      fail(fmt::format("{}: there is no scope \"{}\"; there are read, multiply, vectors, library, admin", where, word));
     scopes.push_back(*scope);
   }
   const auto matrices =

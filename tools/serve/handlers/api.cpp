@@ -11,6 +11,7 @@ Api::Api(const Parts& parts) : gate_(parts.gate) {
 }
 
 Accepted Api::route(RequestHead& head) {
+  if (auto problem = gate_.find_client(head)) return problem_reply(std::move(*problem));
   if (auto problem = gate_.check_source(head)) return problem_reply(std::move(*problem));
   head.reply_fields = gate_.fields_for_pages(head);
   if (head.method == "OPTIONS") return Gate::options_reply(head);

@@ -1,8 +1,6 @@
-// The paths below /v1/library: which files may be loaded, and sending one there. A file has its name only once it is
-// complete: before, it has none, and the system removes it if the client leaves or the service ends.
+// The paths below /v1/library: which files may be loaded, sending one there, and deleting one.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,141 +8,90 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
-#include "tools/serve/gate/sha256.h"
+#include "kernels/base/error.h"
+#include "runtime/service/wire/library.h"
+#include "tools/serve/handlers/conversions.h"
 #include "tools/serve/handlers/route_groups.h"
 #include "tools/serve/handlers/text_job.h"
-#include "tools/serve/http/background.h"
+#include "tools/serve/handlers/upload_job.h"
 #include "tools/serve/observe/service_json.h"
 
 namespace shardmat::serve {
 namespace {
 
 namespace fs = std::filesystem;
+using json = nlohmann::ordered_json;
 
-constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20;
+/// A letter or digit, then letters, digits, '.', '_' and '-'.
+bool is_file_name(std::string_view name) { return name.size() <= 255 && is_request_id(name) && name[0] != '.'; }
 
-/// What uploads share: their thread and where they go.
-struct Uploads {
-  explicit Uploads(const Parts& parts)
-      : library(parts.library), most_bytes(parts.most_upload_bytes), background(parts.loop) {}
-  fs::path library;
-  std::uint64_t most_bytes;
-  Background background;
-};
-
-/// A file on its way into the library.
-class Upload {
+/// SHA-256 of files of the library, each formed once unless the file changes. Runs on the thread of the uploads.
+class Hashes {
  public:
-  Upload(fs::path library, std::string name, std::optional<Sha256> wanted)
-      : library_(std::move(library)), name_(std::move(name)), wanted_(wanted) {}
-  ~Upload() {
-    if (file_ >= 0) close(file_);
-  }
-  Upload(const Upload&) = delete;
-  Upload& operator=(const Upload&) = delete;
+  explicit Hashes(const fs::path& library) : library_(library) {}
 
-  /// Bytes of the piece that arrives.
-  std::vector<std::byte> piece;
-  /// Why there will be no file.
-  std::optional<Problem> problem;
-
-  /// Appends the piece.
-  void write_piece() {
-    if (problem) return;
-    if (file_ < 0) file_ = open(library_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0644);
-    if (file_ < 0) return fail("the library takes no files");
-    for (std::size_t done = 0; done < piece.size();) {
-      const ssize_t written = ::write(file_, piece.data() + done, piece.size() - done);
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return fail("the file cannot be written");
-      done += static_cast<std::size_t>(written);
+  /// What the library has under this path. Throws Error(input) as a load does.
+  json describe(const std::string& source) {
+    const struct Closes {
+      int descriptor;
+      ~Closes() { close(descriptor); }
+    } file{library_.open(source)};
+    struct stat status {};
+    fstat(file.descriptor, &status);
+    const Key key{status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+    auto found = known_.find(key);
+    if (found == known_.end()) {
+      if (known_.size() >= kMostKnown) known_.clear();
+      found = known_.emplace(key, text_of(hash_of(file.descriptor, source))).first;
     }
-    bytes_ += piece.size();
-  }
-
-  /// Compares the hash and gives the file its name.
-  void finish() {
-    write_piece();
-    if (problem) return;
-    void* const map = mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE, file_, 0);
-    if (map == MAP_FAILED) return fail("the file cannot be read");
-    hash_ = sha256({static_cast<const char*>(map), bytes_});
-    munmap(map, bytes_);
-    if (wanted_ && *wanted_ != hash_) {
-      problem =
-          make_problem(422, "wrong_hash", name_ + " arrived with another SHA-256 than the request names; send it again");
-      return;
-    }
-    if (fsync(file_) != 0) return fail("the file cannot be written");
-    if (linkat(AT_FDCWD, fmt::format("/proc/self/fd/{}", file_).c_str(), AT_FDCWD, (library_ / name_).c_str(),
-               AT_SYMLINK_FOLLOW) == 0)
-      return;
-    if (errno != EEXIST) return fail("the file cannot get its name");
-    problem = make_problem(409, "exists", fmt::format("the library has a file {}; take another name", name_));
-  }
-
-  nlohmann::ordered_json json() const {
-    std::string hash;
-    for (const std::uint8_t byte : hash_) hash += fmt::format("{:02x}", byte);
-    return {{"name", name_}, {"bytes", bytes_}, {"sha256", hash}};
+    return {{"source", source}, {"bytes", status.st_size}, {"sha256", found->second}};
   }
 
  private:
-  void fail(const char* what) { problem = make_problem(507, "no_disk", fmt::format("{}: {}", what, std::strerror(errno))); }
+  using Key = std::tuple<dev_t, ino_t, off_t, time_t, long>;
+  static constexpr std::size_t kMostKnown = 10'000;
 
-  fs::path library_;
-  std::string name_;
-  std::optional<Sha256> wanted_;
-  Sha256 hash_{};
-  std::uint64_t bytes_ = 0;
-  int file_ = -1;
+  static Sha256 hash_of(int file, const std::string& source) {
+    Sha256Sum sum;
+    std::string piece(std::size_t{1} << 20, '\0');
+    while (true) {
+      const ssize_t got = read(file, piece.data(), piece.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw Error(ErrorKind::input, fmt::format("{}: {}", source, std::strerror(errno)));
+      if (got == 0) return sum.finish();
+      sum.add({piece.data(), static_cast<std::size_t>(got)});
+    }
+  }
+
+  service::Library library_;
+  std::map<Key, std::string> known_;
 };
 
-class UploadJob final : public Job {
- public:
-  UploadJob(std::shared_ptr<Uploads> uploads, std::shared_ptr<Upload> upload, std::uint64_t bytes)
-      : uploads_(std::move(uploads)), upload_(std::move(upload)), rest_(bytes) {
-    next_piece();
-  }
-  std::span<std::byte> body() override { return upload_->piece; }
-  std::uint64_t rest() const override { return rest_; }
-  void take_piece(Next next) override {
-    uploads_->background.run([upload = upload_] { upload->write_piece(); },
-                             [this, weak = std::weak_ptr(alive_), upload = upload_, next = std::move(next)] {
-                               if (weak.expired()) return;
-                               if (!upload->problem) next_piece();
-                               next(upload->problem);
-                             });
-  }
-  void start(std::function<void(Reply)> done) override {
-    uploads_->background.run([upload = upload_] { upload->finish(); },
-                             [weak = std::weak_ptr(alive_), upload = upload_, done = std::move(done)] {
-                               if (!weak.expired())
-                                 done(upload->problem ? problem_reply(*upload->problem) : json_reply(201, upload->json()));
-                             });
-  }
+/// What these routes share.
+struct LibraryParts {
+  explicit LibraryParts(const Parts& parts)
+      : service(parts.service),
+        uploads(std::make_shared<Uploads>(parts)),
+        conversions(parts.loop, *parts.library, parts.program),
+        hashes(parts.library->path()) {}
 
- private:
-  void next_piece() {
-    const std::uint64_t bytes = std::min(kPieceBytes, rest_);
-    upload_->piece.resize(bytes), rest_ -= bytes;
-  }
-
-  std::shared_ptr<Uploads> uploads_;
-  std::shared_ptr<Upload> upload_;
-  std::uint64_t rest_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>();
+  Service& service;
+  std::shared_ptr<Uploads> uploads;
+  Conversions conversions;
+  Hashes hashes;
 };
+using Shared = std::shared_ptr<LibraryParts>;
 
-Accepted put(const std::shared_ptr<Uploads>& uploads, const Call& call) {
+Accepted put(const Shared& shared, const Call& call) {
   const std::string& name = call.parameters.front();
-  if (uploads->most_bytes == 0)
-    return problem_reply(403, "no_uploads", "this service takes no files; its option --upload-limit allows them");
-  if (!is_matrix_name(name))
+  if (shared->uploads->most_bytes > 0 && !is_matrix_name(name))
     return problem_reply(
         400, "bad_name",
         "the name of a file is a letter or digit, then at most 63 letters, digits, dots, hyphens and underscores");
@@ -153,19 +100,15 @@ Accepted put(const std::shared_ptr<Uploads>& uploads, const Call& call) {
     wanted = key == "sha256" ? parse_sha256(value) : std::nullopt;
     if (!wanted) return problem_reply(400, "malformed", "an upload takes sha256=, 64 hexadecimal digits");
   }
-  const std::uint64_t bytes = call.head.content_length;
-  if (bytes == 0) return problem_reply(422, "wrong_length", "the body, which is the file, has no bytes");
-  if (bytes > uploads->most_bytes)
-    return problem_reply(
-        413, "too_long",
-        fmt::format("{} has {} bytes; this service takes {} (--upload-limit)", name, bytes, uploads->most_bytes));
   std::error_code error;
-  if (fs::exists(uploads->library / name, error))
+  if (fs::exists(shared->uploads->library.path() / name, error))
     return problem_reply(409, "exists", fmt::format("the library has a file {}; take another name", name));
-  if (const fs::space_info space = fs::space(uploads->library, error); !error && space.available < bytes)
-    return problem_reply(507, "no_disk",
-                         fmt::format("{} has {} bytes; the disk has room for {}", name, bytes, space.available));
-  return std::make_unique<UploadJob>(uploads, std::make_shared<Upload>(uploads->library, name, wanted), bytes);
+  return take_file(shared->uploads, call, name, name, wanted,
+                   [shared](const Uploaded& file, const std::function<void(Reply)>& done) {
+                     if (!file.source.ends_with(".h5"))
+                       shared->conversions.add(file.source, shared->service.ranks().hellos().size());
+                     done(json_reply(201, {{"name", file.source}, {"bytes", file.bytes}, {"sha256", text_of(file.hash)}}));
+                   });
 }
 
 constexpr std::size_t kMostFiles = 500;
@@ -176,7 +119,7 @@ constexpr int kMostEntries = 20000;
 bool is_hidden(const fs::path& path) { return path.filename().native().front() == '.'; }
 
 /// Regular files by their paths in the library; links are left out. What cannot be read is left out, too.
-nlohmann::ordered_json files_of(const fs::path& library) {
+json files_of(const fs::path& library) {
   std::vector<std::pair<std::string, std::uintmax_t>> files;
   bool all = true;
   std::error_code error;
@@ -192,28 +135,90 @@ nlohmann::ordered_json files_of(const fs::path& library) {
     files.emplace_back(entry->path().lexically_relative(library).string(), entry->file_size(ignored));
   }
   std::sort(files.begin(), files.end());
-  nlohmann::ordered_json answer{{"files", nlohmann::ordered_json::array()}, {"all", all}};
+  json answer{{"files", json::array()}, {"all", all}};
   for (const auto& [source, bytes] : files) answer["files"].push_back({{"source", source}, {"bytes", bytes}});
   return answer;
+}
+
+/// Adds to each file how far its conversion is, or which shard file was made of it.
+void add_conversions(json& answer, const Conversions& conversions) {
+  std::set<std::string> names;
+  for (const json& file : answer["files"]) names.insert(file["source"].get<std::string>());
+  for (json& file : answer["files"]) {
+    const std::string source = file["source"], shard = Conversions::shard_of(source);
+    if (const Conversions::State* state = conversions.of(source)) {
+      file["conversion"] = {{"state", state->word}};
+      if (!state->reason.empty()) file["conversion"]["reason"] = state->reason;
+    } else if (names.contains(shard)) {
+      file["conversion"] = {{"state", "done"}, {"source", shard}};
+    }
+  }
+}
+
+Accepted list(const Shared& shared, const Call& call) {
+  std::string wanted;
+  for (const auto& [key, value] : call.target.query) {
+    if (key != "source" || value.empty())
+      return problem_reply(400, "malformed", "the list takes source=, the path of one file, of which it has the SHA-256");
+    wanted = value;
+  }
+  return take_text(call, [shared, wanted](std::string_view, const std::function<void(Reply)>& done) {
+    const auto answer = std::make_shared<json>();
+    const auto problem = std::make_shared<std::optional<Problem>>();
+    if (!wanted.empty())
+      return shared->uploads->background.run(
+          [shared, wanted, answer, problem] {
+            try {
+              *answer = shared->hashes.describe(wanted);
+            } catch (const Error& error) {
+              *problem = make_problem(404, "no_file", error.what());
+            }
+          },
+          [answer, problem, done] { done(*problem ? problem_reply(**problem) : json_reply(200, *answer)); });
+    shared->service.background().run([shared, answer] { *answer = files_of(shared->uploads->library.path()); },
+                                     [shared, answer, done] {
+                                       add_conversions(*answer, shared->conversions);
+                                       (*answer)["most_upload_bytes"] = shared->uploads->most_bytes;
+                                       done(json_reply(200, *answer));
+                                     });
+  });
+}
+
+Accepted remove(const Shared& shared, const Call& call) {
+  const std::string& name = call.parameters.front();
+  if (shared->uploads->most_bytes == 0)
+    return problem_reply(403, "no_uploads", "this service changes no files; its option --upload-limit allows that");
+  std::error_code error;
+  const fs::path path = shared->uploads->library.path() / name;
+  if (!is_file_name(name) || !fs::is_regular_file(fs::symlink_status(path, error)))
+    return problem_reply(404, "no_file", fmt::format("the library has no file {} that clients may delete", name));
+  if (shared->service.has_source(name))
+    return problem_reply(409, "in_use",
+                         fmt::format("a matrix is loaded from {}, and would be again after a restart; "
+                                     "unload it first",
+                                     name));
+  const Conversions::State* conversion = shared->conversions.of(name);
+  if (conversion != nullptr && conversion->word != std::string_view("failed"))
+    return problem_reply(make_problem(409, "converting", fmt::format("{} is being converted; try again later", name), 1));
+  if (!fs::remove(path, error) && error)
+    return problem_reply(507, "no_disk", fmt::format("{} cannot be deleted: {}", name, error.message()));
+  shared->conversions.forget(name);
+  Reply reply;
+  reply.status = 204;
+  return reply;
 }
 
 }  // namespace
 
 void add_library_routes(Routes& routes, const Parts& parts) {
-  const auto uploads = std::make_shared<Uploads>(parts);
+  const auto shared = std::make_shared<LibraryParts>(parts);
   routes.add(
-      {"GET", "/v1/library", Scope::admin, "library", [&service = parts.service, uploads](const Call& call) -> Accepted {
-         return take_text(call, [&service, uploads](std::string_view, const std::function<void(Reply)>& done) {
-           const auto answer = std::make_shared<nlohmann::ordered_json>();
-           service.background().run([uploads, answer] { *answer = files_of(uploads->library); },
-                                    [uploads, answer, done] {
-                                      (*answer)["most_upload_bytes"] = uploads->most_bytes;
-                                      done(json_reply(200, *answer));
-                                    });
-         });
-       }});
-  routes.add({"PUT", "/v1/library/{file}", Scope::admin, "upload",
-              [uploads](const Call& call) { return put(uploads, call); }, true});
+      {"GET", "/v1/library", Scope::library, "library", [shared](const Call& call) { return list(shared, call); }, true});
+  routes.add({"PUT", "/v1/library/{file}", Scope::library, "upload",
+              [shared](const Call& call) { return put(shared, call); }, true});
+  routes.add({"DELETE", "/v1/library/{file}", Scope::library, "delete_file",
+              [shared](const Call& call) { return remove(shared, call); }});
+  add_array_routes(routes, parts, shared->uploads);
 }
 
 }  // namespace shardmat::serve

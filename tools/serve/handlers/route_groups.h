@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <memory>
+#include <string>
 
 #include "tools/serve/http/routes.h"
 #include "tools/serve/ranks/service.h"
@@ -12,8 +13,10 @@ namespace shardmat::serve {
 class Events;
 class Gate;
 class Jobs;
+class LibraryFiles;
 class Live;
 class Metrics;
+class Uploads;
 
 /// What routes work with. It outlives them and their jobs.
 struct Parts {
@@ -24,8 +27,9 @@ struct Parts {
   EventLoop& loop;
   Gate& gate;
   Live& live;
-  std::filesystem::path library = {};   ///< directory of the matrix files
-  std::uint64_t most_upload_bytes = 0;  ///< of a file that a client sends there; 0: none is taken
+  const LibraryFiles* library = nullptr;  ///< matrix files
+  std::string program = {};               ///< shardmat
+  std::uint64_t most_upload_bytes = 0;    ///< of a file that a client sends to the library; 0: none is taken
 };
 
 void add_health_routes(Routes& routes, const Parts& parts);
@@ -37,6 +41,9 @@ void add_observe_routes(Routes& routes, const Parts& parts);
 void add_page_routes(Routes& routes, const Parts& parts);
 void add_v2_routes(Routes& routes, const Parts& parts);
 void add_vector_routes(Routes& routes, const Parts& parts);
+
+/// Those of matrices of arrays, which are uploads, too; add_library_routes() calls it.
+void add_array_routes(Routes& routes, const Parts& parts, const std::shared_ptr<Uploads>& uploads);
 
 constexpr void (*kRouteGroups[])(Routes&, const Parts&) = {add_health_routes, add_job_routes,    add_library_routes,
                                                            add_matrix_routes, add_memory_routes, add_observe_routes,

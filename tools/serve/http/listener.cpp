@@ -104,6 +104,12 @@ TcpAddress parse_tcp_address(std::string_view text) {
   return address;
 }
 
+std::optional<std::string> parse_address(std::string_view text) {
+  const SocketAddress address = socket_address({std::string(text), 0});
+  if (address.size == 0) return std::nullopt;
+  return tcp_address(address).host;
+}
+
 bool is_loopback(const TcpAddress& address) { return is_loopback(socket_address(address)); }
 
 Listener::Listener(int descriptor, std::string name, std::string path)
@@ -119,7 +125,7 @@ Listener::~Listener() {
   if (!path_.empty()) unlink(path_.c_str());
 }
 
-Listener Listener::unix_socket(const std::string& path) {
+Listener Listener::unix_socket(const std::string& path, std::optional<gid_t> group) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path)
@@ -133,6 +139,9 @@ Listener Listener::unix_socket(const std::string& path) {
   umask(mask);
   Listener listener(descriptor, path, bound ? path : "");
   if (!bound) fail(path, std::strerror(error), "unix");
+  if (group && (chown(path.c_str(), static_cast<uid_t>(-1), *group) != 0 || chmod(path.c_str(), 0660) != 0))
+    fail(path, fmt::format("the group cannot be given the socket: {}; this user must be its member", std::strerror(errno)),
+         "unix-group");
   if (listen(descriptor, SOMAXCONN) != 0) fail(path, std::strerror(errno), "unix");
   return listener;
 }

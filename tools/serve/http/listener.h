@@ -3,7 +3,10 @@
 // Threads: one at a time.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,13 +31,16 @@ TcpAddress parse_tcp_address(std::string_view text);
 std::string url_host(const std::string& host);
 /// True for an address that only this host reaches.
 bool is_loopback(const TcpAddress& address);
+/// The address in numbers as Peer has it: "10.0.0.2", "fd00::1"; nothing for anything else.
+std::optional<std::string> parse_address(std::string_view text);
 
 /// Owns a listening socket, and removes the file of a Unix socket at its end. Move-only.
 class Listener {
  public:
-  /// Listens on a Unix socket that only this user can open. Throws Error(resources) if that is impossible, or if another
-  /// server listens there; a socket that nobody listens on is replaced.
-  static Listener unix_socket(const std::string& path);
+  /// Listens on a Unix socket that only this user can open, and the members of the group if one is given. Throws
+  /// Error(resources) if that is impossible, or if another server listens there; a socket that nobody listens on is
+  /// replaced.
+  static Listener unix_socket(const std::string& path, std::optional<gid_t> group = std::nullopt);
   /// Port 0 takes a free one. Throws Error(resources) if the address is taken or is not one of this host.
   static Listener tcp(const TcpAddress& address);
   ~Listener();

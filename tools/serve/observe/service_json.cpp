@@ -56,6 +56,7 @@ json to_json(const Matrix& matrix) {
            {"state", state_name(matrix.state)}};
   if (!matrix.reason.empty()) one["reason"] = matrix.reason;
   one["pinned"] = matrix.wanted.pinned;
+  if (matrix.wanted.of_arrays) one["of_arrays"] = true;
   if (!matrix.is_loaded()) return one;
   one["generation"] = matrix.generation;
   one["updatable"] = matrix.wanted.updatable;

@@ -98,7 +98,7 @@ export function greetMatrices(may) {
 
 // What the library has: to be chosen in the dialog, and, while nothing is loaded, from buttons.
 const files = h("div", { class: "files" });
-const MOST_BUTTONS = 8, MATRIX = /\.(h5|hdf5|mtx|mtx\.(gz|bz2|xz|zst)|npz|petsc|mat|rb|rsa|rua|h5ad)$/i;
+const MOST_BUTTONS = 8, MATRIX = /\.(h5|hdf5|mtx|mtx\.(gz|bz2|xz|zst)|npz|petsc|csr|mat|rb|rsa|rua|h5ad)$/i;
 
 async function lookAtLibrary() {
   let found;

@@ -299,12 +299,12 @@ void Service::send_load(Matrix& matrix, Loaded loaded) {
                       });
 }
 
-/// New values are on the ranks alone, so a matrix that has some stays.
+/// New values are on the ranks alone, so a matrix that has some stays, as does one of arrays, whose file goes with it.
 std::vector<Matrix*> Service::evictable(const Matrix& incoming) const {
   std::vector<Matrix*> matrices;
   for (const auto& [name, matrix] : matrices_) {
-    const bool is_needed = matrix->wanted.pinned || matrix->wanted.has_new_values || matrix->upload != 0 ||
-                           !dispatcher_.is_idle(*matrix) || (is_wanted && is_wanted(name));
+    const bool is_needed = matrix->wanted.pinned || matrix->wanted.has_new_values || matrix->wanted.of_arrays ||
+                           matrix->upload != 0 || !dispatcher_.is_idle(*matrix) || (is_wanted && is_wanted(name));
     if (name != incoming.wanted.name && matrix->is_loaded() && !is_needed && !is_loading(*matrix))
       matrices.push_back(matrix.get());
   }
@@ -375,8 +375,14 @@ void Service::take_loaded(Matrix& matrix, const std::vector<service::Answer>& an
   matrix.kept = true;
   matrix.losses = 0;
   matrix.last_used = now();
-  if (is_next(matrix)) replace(matrices_.at(matrix.wanted.name));
+  std::optional<WantedMatrix> replaced;
+  if (is_next(matrix)) {
+    auto& place = matrices_.at(matrix.wanted.name);
+    replaced = place->wanted;
+    replace(place);
+  }
   remember();
+  if (replaced) drop_arrays(*replaced);
   log_line(fmt::format("{} is loaded: {} × {}, {} nonzeros", matrix.wanted.name, matrix.shape().rows, matrix.shape().cols,
                        matrix.shape().nnz));
   tell(matrix);
@@ -389,9 +395,11 @@ std::optional<Problem> Service::unload(const std::string& name, Loaded unloaded)
   if (is_loading(*matrix)) return make_problem(409, "loading", fmt::format("{} is being loaded", name), start_seconds_);
   dispatcher_.fail(*matrix, make_problem(404, "no_matrix", fmt::format("{} was unloaded", name)));
   const std::uint64_t id = matrix->id;
+  const WantedMatrix gone = matrix->wanted;
   matrices_.erase(name);
   tell(ServiceEvent{"matrix", name, "unloaded", ""});
   remember();
+  drop_arrays(gone);
   dispatcher_.command(service::Unload{id},
                       [unloaded = std::move(unloaded)](const auto&, const std::optional<Problem>& problem) {
                         if (unloaded) unloaded(problem);
@@ -412,6 +420,21 @@ void Service::fail(Matrix& matrix, const std::string& reason) {
   matrix.state = MatrixState::failed;
   matrix.reason = reason;
   matrix.failed_at = now();
+  if (matrix.wanted.of_arrays && !matrix.kept && on_unused_arrays) on_unused_arrays(matrix.wanted.source);
+}
+
+bool Service::has_source(const std::string& source) const {
+  return std::any_of(matrices_.begin(), matrices_.end(), [&](const auto& named) {
+    for (const Matrix* matrix = named.second.get(); matrix != nullptr; matrix = matrix->next.get())
+      if (matrix->wanted.source == source && (matrix->kept || matrix->state == MatrixState::loading)) return true;
+    return false;
+  });
+}
+
+/// The file of a matrix of arrays that is gone, and that the state file does not have any more. Where that file could not
+/// be written, the next start of the service removes what it does not have.
+void Service::drop_arrays(const WantedMatrix& gone) {
+  if (gone.of_arrays && why_unsaved_.empty() && !has_source(gone.source) && on_unused_arrays) on_unused_arrays(gone.source);
 }
 
 /// Forgets loads that failed long ago, and the oldest of too many. Those that the state file has stay.

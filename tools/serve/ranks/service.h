@@ -121,7 +121,8 @@ class Service {
   void drop_vector(std::uint64_t number, std::function<void()> dropped);
   /// Drops the vectors of owners that are no longer.
   void drop_unowned_vectors(const std::function<bool(const std::string& owner)>& exists);
-  std::function<void(const ServiceEvent&)> on_event;  ///< called after each, if it is set
+  std::function<void(const ServiceEvent&)> on_event;                ///< called after each, if it is set
+  std::function<void(const std::string& source)> on_unused_arrays;  ///< a file of arrays whose matrix is gone
   /// True for a matrix that must not be evicted, because a job waits for it.
   std::function<bool(const std::string& matrix)> is_wanted;
   bool merges() const { return merging_ == Merging::on; }
@@ -129,6 +130,8 @@ class Service {
   Dispatcher& dispatcher() { return dispatcher_; }
   const Dispatcher& dispatcher() const { return dispatcher_; }
   const Matrices& matrices() const { return matrices_; }
+  /// True if a matrix has been loaded from this file, is being loaded, or is loaded again after a restart.
+  bool has_source(const std::string& source) const;
   /// Null if there is no such matrix.
   Matrix* find(const std::string& name) const;
   ArenaSpace& space() { return space_; }
@@ -159,6 +162,7 @@ class Service {
   void fail(Matrix& matrix, const std::string& reason);
   void drop_failed();
   void lose_load(Matrix& matrix, const RankLoss& loss);
+  void drop_arrays(const WantedMatrix& gone);
   void explain_last_loss();
   void remember();
   void write_state();

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,6 +80,20 @@ StateDirectory::~StateDirectory() {
   close(lock_);
 }
 
+std::string StateDirectory::id() const {
+  const fs::path file = path_ / "id";
+  std::string id = content_of(file).substr(0, 16);
+  if (id.size() == 16 && id.find_first_not_of("0123456789abcdef") == std::string::npos) return id;
+  std::uint64_t bits = 0;
+  if (getrandom(&bits, sizeof bits, 0) != sizeof bits) fail(file, std::strerror(errno));
+  id = fmt::format("{:016x}", bits);
+  std::ofstream stream(file, std::ios::trunc);
+  stream << id << "\n";
+  stream.close();
+  if (!stream) fail(file, "the disk is full or read-only");
+  return id;
+}
+
 fs::path StateDirectory::new_run_directory() {
   std::error_code error;
   fs::remove_all(path_ / "run", error);
@@ -98,7 +113,7 @@ std::vector<WantedMatrix> StateDirectory::read_matrices() const {
       matrices.push_back({one.at("name"), one.at("source"), parse_type(one.at("type").get<std::string>()).value(),
                           one.at("exchange"), one.value("kernel", "auto"), one.value("sort", "auto"),
                           one.value("updatable", false), one.value("solvable", false), one.value("has_new_values", false),
-                          one.value("pinned", false)});
+                          one.value("pinned", false), one.value("of_arrays", false)});
   } catch (const std::exception& error) {
     throw Error(ErrorKind::input,
                 fmt::format("{}: this is not what the service wrote ({}); remove the file to start without "
@@ -120,7 +135,8 @@ void StateDirectory::write_matrices(const std::vector<WantedMatrix>& matrices) c
                     {"updatable", one.updatable},
                     {"solvable", one.solvable},
                     {"has_new_values", one.has_new_values},
-                    {"pinned", one.pinned}});
+                    {"pinned", one.pinned},
+                    {"of_arrays", one.of_arrays}});
   const fs::path file = path_ / kMatrices, temporary = path_ / ".matrices.json.tmp";
   std::ofstream stream(temporary, std::ios::trunc);
   stream << nlohmann::ordered_json{{"matrices", list}}.dump(2) << "\n";

@@ -26,6 +26,7 @@ struct WantedMatrix {
   bool solvable = false;          ///< keeps what solvers need
   bool has_new_values = false;    ///< its values are no longer those of the file
   bool pinned = false;            ///< not unloaded to make room for others
+  bool of_arrays = false;         ///< its file has the arrays of a client, and goes with the matrix
   bool operator==(const WantedMatrix&) const = default;
 };
 
@@ -39,6 +40,8 @@ class StateDirectory {
   StateDirectory& operator=(const StateDirectory&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
+  /// 16 hexadecimal digits that no other state directory has. Made with the first call. Throws Error(resources).
+  std::string id() const;
   /// Takes what the workers print. It begins anew with each server, and when it is large; see keep_old_logs().
   std::filesystem::path worker_log() const { return path_ / "workers.log"; }
   /// An empty directory for one start of the workers. Those of earlier starts are removed.

@@ -7,7 +7,7 @@
 namespace shardmat::serve {
 
 Rights Rights::of_anyone(std::string name) {
-  Rights rights(std::move(name), {Scope::read, Scope::multiply, Scope::vectors, Scope::admin}, {"*"});
+  Rights rights(std::move(name), {Scope::read, Scope::multiply, Scope::vectors, Scope::library, Scope::admin}, {"*"});
   rights.highest = Priority::high;
   return rights;
 }

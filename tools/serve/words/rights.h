@@ -16,9 +16,9 @@
 namespace shardmat::serve {
 
 /// What a client must be allowed to do. `none`: nothing, not even to say who it is.
-enum class Scope { none, read, multiply, vectors, admin };
+enum class Scope { none, read, multiply, vectors, library, admin };
 
-constexpr std::array<std::string_view, 5> kScopeNames{"none", "read", "multiply", "vectors", "admin"};
+constexpr std::array<std::string_view, 6> kScopeNames{"none", "read", "multiply", "vectors", "library", "admin"};
 
 constexpr std::string_view scope_name(Scope scope) { return kScopeNames[static_cast<std::size_t>(scope)]; }
 constexpr std::optional<Scope> parse_scope(std::string_view text) {

@@ -35,6 +35,12 @@ void add_door_options(const CommandLine& app, ServeOptions& o) {
       ->type_name("FILE")
       ->common();
   app.in(Topic::machine)
+      .add_option(
+          "--trusted-proxy", o.trusted_proxies,
+          "address of a proxy that clients come through, as 10.0.0.2. Its X-Forwarded-For says who they are, and its "
+          "X-Forwarded-Proto whether they use TLS. Only such proxies reach an address of --listen that has no TLS")
+      ->type_name("ADDR");
+  app.in(Topic::machine)
       .add_option("--host-name", o.host_names,
                   "name by which clients call this service, besides localhost and its addresses")
       ->type_name("NAME");
@@ -118,8 +124,8 @@ void add_serve_options(const CommandLine& app, ServeOptions& o) {
       ->common();
   app.in(Topic::input)
       .add_option("--upload-limit", o.upload_limit,
-                  "let clients with the scope admin send files of at most so many bytes into the library, as 10GB (default: "
-                  "none)")
+                  "let clients with the scope library send files and arrays of at most so many bytes into the library, as "
+                  "10GB (default: none)")
       ->transform(bytes_with_unit())
       ->check(whole_number(0, std::int64_t{1} << 50))
       ->type_name("BYTES");
@@ -128,6 +134,11 @@ void add_serve_options(const CommandLine& app, ServeOptions& o) {
                   "Unix socket to listen on, which only this user can open (default: http.sock in --state)")
       ->type_name("PATH")
       ->common();
+  app.in(Topic::machine)
+      .add_option("--unix-group", o.unix_group,
+                  "let the members of this group use the Unix socket, too, as the owner of the service. The socket must lie "
+                  "in a directory that they may enter (--unix)")
+      ->type_name("NAME");
   add_door_options(app, o);
   app.in(Topic::machine)
       .add_option("--state", o.state,

@@ -17,7 +17,8 @@ struct ServeOptions {
   std::int64_t upload_limit = 0;  ///< bytes of a file that a client may send into the library; 0: none
   std::string state;              ///< empty: default_state_directory()
   std::string unix_socket;        ///< empty: in the state directory
-  std::vector<std::string> listen;
+  std::string unix_group;         ///< whose members may use the Unix socket; empty: this user alone
+  std::vector<std::string> listen, trusted_proxies;
   std::string tokens, tls_certificate, tls_key;
   bool no_token = false;
   std::vector<std::string> host_names, origins;

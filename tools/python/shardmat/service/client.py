@@ -4,11 +4,13 @@ import collections
 import json
 import os
 import random
+import secrets
 import time
 import urllib.parse
 import weakref
 
 from .address import address_of
+from .arrays import csr_parts
 from .connection import UNSET, Connections, Deadline
 from .errors import BusyError, NotFoundError, RefusedError, ServiceError, UnavailableError, UnreachableError, problem_of
 from .job import Job
@@ -174,9 +176,14 @@ class Service:
     def load(self, name, source, *, type="f64", timeout=UNSET, **options):
         """Loads a matrix file of the server's library, waits until it is there, and returns the matrix.
 
+        source: path of the file in the library; or a sparse matrix of SciPy, as for ``matrix_from``.
+
         Options: solvable (for solve), updatable (for update_values), pinned: True; kernel, exchange, sort: names.
         A matrix that is loaded from this source in the same way is returned as it is.
         """
+        if not isinstance(source, (str, os.PathLike)):
+            return self.matrix_from(source, name, type=type, timeout=timeout, **options)
+        source = os.fspath(source)
         deadline = self.deadline(timeout)
         wanted = {"source": source, "type": type, **options}
         while True:
@@ -192,6 +199,23 @@ class Service:
         if options.get("pinned"):
             matrix.pin(timeout=deadline)
         return matrix
+
+    def matrix_from(self, a, name=None, *, type=None, timeout=UNSET, **options):
+        """Sends the arrays of a sparse matrix, waits until the ranks have loaded it, and returns the matrix.
+
+        a: a matrix or array of scipy.sparse, or a dense array. name: in the service; a matrix of this name is replaced. None:
+        a new name. type: "f64" or "f32" of the products; None: that of the values, if it is one of these. Options as for
+        ``load``. The service keeps the arrays on its disk until the matrix is unloaded: it has them after a restart, too. It
+        must take files (--upload-limit), and a token needs the scopes admin and library.
+        """
+        line, parts, dtype = csr_parts(a)
+        name = f"arrays-{secrets.token_hex(6)}" if name is None else name
+        query = {"type": type or ("f32" if dtype == "float32" else "f64")}
+        query.update({key: int(value) if isinstance(value, bool) else value for key, value in options.items()})
+        # Sent a second time it would replace the first one.
+        reply = self.request("PUT", f"{_matrix_path(name)}?{urllib.parse.urlencode(query)}", (line, *parts),
+                             fields={"Content-Type": "application/octet-stream"}, repeatable=False, timeout=timeout)
+        return Matrix(self, json.loads(bytes(reply.body)))
 
     def unload(self, name):
         """Frees a matrix of the service."""

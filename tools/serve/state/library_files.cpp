@@ -1,0 +1,104 @@
+#include "tools/serve/state/library_files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace shardmat::serve {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+Problem no_disk(const char* what, int error) {
+  return make_problem(507, "no_disk", fmt::format("{}: {}", what, std::strerror(error)));
+}
+
+}  // namespace
+
+LibraryFiles::LibraryFiles(fs::path library, const std::string& id)
+    : library_(std::move(library)), folder_(".shardmat-" + id) {}
+
+std::optional<Problem> LibraryFiles::make_folder() const {
+  std::error_code error;
+  fs::create_directory(library_ / folder_, error);
+  if (error) return no_disk("the library takes no files", error.value());
+  return std::nullopt;
+}
+
+void LibraryFiles::clean(const std::set<std::string>& sources) const {
+  std::error_code error;
+  for (fs::directory_iterator entry(library_ / folder_, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (!sources.contains(own(entry->path().filename().string()))) fs::remove(entry->path(), ignored);
+  }
+  fs::remove(library_ / folder_, error);  // if it is empty
+}
+
+void LibraryFiles::remove(const std::string& source) const {
+  std::error_code ignored;
+  if (source.starts_with(folder_ + "/")) fs::remove(library_ / source, ignored);
+}
+
+int rename_without_replacing(const fs::path& from, const fs::path& to) {
+  if (link(from.c_str(), to.c_str()) == 0) return unlink(from.c_str()), 0;
+  if (errno == EEXIST) return EEXIST;
+  constexpr unsigned kNoReplace = 1;  // RENAME_NOREPLACE, for file systems without links
+  if (syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), kNoReplace) == 0) return 0;
+  return errno;
+}
+
+IncomingFile::~IncomingFile() {
+  if (file_ >= 0) close(file_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+std::optional<Problem> IncomingFile::open() {
+  file_ = ::open(library_.path().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0644);
+  if (file_ >= 0) return std::nullopt;
+  if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL)
+    return no_disk("the library takes no files", errno);
+  if (auto problem = library_.make_folder()) return problem;
+  fs::path name = library_.path() / library_.own(fmt::format("incoming.{}", number_));
+  file_ = ::open(name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0644);
+  if (file_ < 0) return no_disk("the library takes no files", errno);
+  temporary_ = std::move(name);
+  return std::nullopt;
+}
+
+std::optional<Problem> IncomingFile::write(std::span<const std::byte> bytes) {
+  if (file_ < 0)
+    if (auto problem = open()) return problem;
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return no_disk("the file cannot be written", errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return std::nullopt;
+}
+
+std::optional<Problem> IncomingFile::finish(const std::string& source) {
+  if (fsync(file_) != 0) return no_disk("the file cannot be written", errno);
+  const fs::path name = library_.path() / source;
+  int error = 0;
+  if (!temporary_.empty()) error = rename_without_replacing(temporary_, name);
+  else if (linkat(AT_FDCWD, fmt::format("/proc/self/fd/{}", file_).c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0)
+    error = errno;
+  if (error == EEXIST)
+    return make_problem(409, "exists", fmt::format("the library has a file {}; take another name", source));
+  if (error != 0) return no_disk("the file cannot get its name", error);
+  temporary_.clear();
+  const int folder = ::open(name.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) fsync(folder), close(folder);  // the name outlives a loss of power
+  return std::nullopt;
+}
+
+}  // namespace shardmat::serve
