@@ -28,6 +28,7 @@ class ServiceClient(SolveTest):
         wide = cls.matrix[:400]
         write_binsparse(cls.library / "wide.h5", wide)
         cls.wide = wide
+        write_binsparse(cls.library / "links.h5", abs(cls.grid))
         folder = pathlib.Path(tempfile.mkdtemp(prefix="shardmat_service_"))
         cls.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
         cls.folder = folder

@@ -142,6 +142,27 @@ class Conformance:
         self.assertEqual((self.G.aslinearoperator() @ np.column_stack([b, b])).shape, (3600, 2))
         self.assertEqual(spl.aslinearoperator(self.G).matvec(b[:, None]).shape, (3600, 1))
 
+    def links(self):
+        return self.service.load("links", "links.h5", solvable=True)
+
+    def test_scores_have_the_bits_of_the_server(self):
+        b = abs(self.columns(3, n=3600))
+        self.links()
+        for given in (None, b[:, 0], b):
+            body = b"" if given is None else np.asfortranarray(given).tobytes(order="F")
+            columns = 1 if given is None or given.ndim == 1 else 3
+            answer = self.server.ask("POST", f"/v1/matrices/links/pagerank?damping=0.5&wait=60&k={columns}", body)
+            self.assertEqual(answer.status, 200, answer)
+            self.assertEqual(self.links().pagerank(given, damping=0.5).tobytes(order="F"), answer.body)
+            self.assertEqual(self.links().pagerank_async(given, damping=0.5).result(LIMIT).tobytes(order="F"), answer.body)
+        self.assertEqual(self.links().pagerank(self.links().vector(b), damping=0.5).tobytes(order="F"), answer.body)
+        np.testing.assert_allclose(self.links().pagerank().sum(), 1, rtol=1e-12)
+        with self.assertRaises(shardmat.NotConvergedError) as caught:
+            self.links().pagerank(max_iterations=2)
+        self.assertEqual((caught.exception.x.shape, caught.exception.results[0]["iterations"]), ((3600,), 2))
+        with self.assertRaisesRegex(ValueError, "restarts"):
+            self.links().pagerank(b[1:])
+
     def test_solves_have_the_bits_of_the_server(self):
         for k in (None, 3):
             b = self.columns(k, n=3600)

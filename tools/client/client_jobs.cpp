@@ -28,10 +28,11 @@ constexpr double kWaitSeconds = 1e9;
 
 struct Options : ServiceAddress {
   std::string id, matrix, b, x, solver = "auto", preconditioner = "auto", settings;
-  std::string mass, method = "auto", shift, vectors;
+  std::string mass, method = "auto", shift, vectors, restarts;
   std::int64_t rhs = 1, count = 1;
   double limit = 0;
-  bool force = false, alone = false;
+  double damping = 0.85;
+  bool force = false, alone = false, unweighted = false;
 };
 
 std::string text_of(const json& job) {
@@ -130,19 +131,29 @@ json describe_matrix(HttpClient& client, const std::string& name) {
   return matrix;
 }
 
-/// Asks for a solve with the b of a file.
-HttpReply ask_for_solve(HttpClient& client, const Options& o, const json& matrix, const std::string& query) {
+/// Asks for a job with the numbers of a file.
+HttpReply ask_with_numbers(HttpClient& client, const Options& o, const json& matrix, const std::string& name,
+                           const char* dataset, const std::string& query) {
   const std::int64_t n = matrix["rows"];
-  const VectorFile file(o.b, "b", o.rhs);
+  const VectorFile file(name, dataset, o.rhs);
   if (file.size() != n)
-    throw Error(ErrorKind::input, fmt::format("{}: b has {} rows, but {} has {}", o.b, file.size(), o.matrix, n));
+    throw Error(ErrorKind::input, fmt::format("{}: {} has {} rows, but {} has {}", name, dataset, file.size(), o.matrix, n));
   const HostVector<double> rows = file.read(0, n);
   const bool f32 = matrix["type"] == "f32";
-  require_in_range(f32 ? ValueType::f32 : ValueType::f64, rows, o.b);
+  require_in_range(f32 ? ValueType::f32 : ValueType::f64, rows, name);
   const HostVector<float> narrow = f32 ? columns_of<float>(rows, o.rhs) : HostVector<float>();
   const HostVector<double> wide = f32 ? HostVector<double>() : columns_of<double>(rows, o.rhs);
   const auto bytes = f32 ? std::as_bytes(std::span(narrow)) : std::as_bytes(std::span(wide));
-  return ask(client, "POST", "/v1/matrices/" + o.matrix + "/solve?" + query, bytes, "application/octet-stream");
+  return ask(client, "POST", "/v1/matrices/" + o.matrix + query, bytes, "application/octet-stream");
+}
+
+HttpReply ask_for_solve(HttpClient& client, const Options& o, const json& matrix, const std::string& query) {
+  return ask_with_numbers(client, o, matrix, o.b, "b", "/solve?" + query);
+}
+
+void write_x(const Options& o, const json& matrix, const HttpReply& reply, const char* dataset) {
+  const std::int64_t n = matrix["rows"];
+  matrix["type"] == "f32" ? write<float>(o.x, dataset, reply, n, o.rhs) : write<double>(o.x, dataset, reply, n, o.rhs);
 }
 
 int solve(const Options& o) {
@@ -154,10 +165,28 @@ int solve(const Options& o) {
   HttpClient client = connect(o);
   const json matrix = describe_matrix(client, o.matrix);
   const HttpReply reply = ask_for_solve(client, o, matrix, query);
-  const std::int64_t n = matrix["rows"];
-  matrix["type"] == "f32" ? write<float>(o.x, "x", reply, n, o.rhs) : write<double>(o.x, "x", reply, n, o.rhs);
+  write_x(o, matrix, reply, "x");
   fmt::print("{} iterations, residual {} of b\n", reply.fields.at("shardmat-iterations"),
              reply.fields.at("shardmat-residual"));
+  return 0;
+}
+
+int pagerank(const Options& o) {
+  require_spared({{o.restarts, "the restarts"}}, {o.x});
+  check_vector_suffix(o.x);
+  check_vector_writable(o.x, o.rhs);
+  if (!o.force) require_replaceable(o.x, Output::vector, "scores");
+  if (o.restarts.empty() && o.rhs != 1)
+    throw Error(ErrorKind::usage, "several columns need a file of restarts with as many", "rhs");
+  const std::string query = with_settings(
+      fmt::format("/pagerank?k={}&damping={}&unweighted={}&wait={}", o.rhs, o.damping, o.unweighted ? 1 : 0, kWaitSeconds),
+      o);
+  HttpClient client = connect(o);
+  const json matrix = describe_matrix(client, o.matrix);
+  const HttpReply reply = o.restarts.empty() ? ask(client, "POST", "/v1/matrices/" + o.matrix + query)
+                                             : ask_with_numbers(client, o, matrix, o.restarts, "seeds", query);
+  write_x(o, matrix, reply, "scores");
+  fmt::print("{} iterations, residual {}\n", reply.fields.at("shardmat-iterations"), reply.fields.at("shardmat-residual"));
   return 0;
 }
 
@@ -231,6 +260,37 @@ void add_solve_options(const CommandLine& app, Options& o) {
       ->check(positive_number());
 }
 
+void add_pagerank(const CommandLine& app, Options& o) {
+  app.add_option("name", o.matrix, "name of the matrix in the service; entry (i, j) is the weight of an edge from i to j")
+      ->required()
+      ->check(name_in_service());
+  app.add_option("scores", o.x, "file for the scores (" + vector_suffixes() + ")")->required()->check(output_name());
+  app.in(Topic::input)
+      .add_option("--restarts", o.restarts,
+                  "file with a weight for each vertex: where walks restart (default: anywhere, with equal probability)")
+      ->type_name("FILE")
+      ->common();
+  app.in(Topic::input)
+      .add_option("--rhs", o.rhs, "columns of the restarts and of the scores")
+      ->check(whole_number(1, 256))
+      ->capture_default_str();
+  app.in(Topic::input)
+      .add_flag("--unweighted", o.unweighted, "take every stored entry of the matrix as an edge of weight 1")
+      ->common();
+  const CommandLine computation = app.in(Topic::computation);
+  computation.add_option("--damping", o.damping, "probability that a walk goes on along an edge")
+      ->check(finite_number())
+      ->capture_default_str()
+      ->common();
+  computation.add_option(
+      "--settings", o.settings,
+      "more settings, as \"tolerance=1e-8 max_iterations=500\": names of the options of shardmat pagerank");
+  computation.add_option("--limit", o.limit, "seconds after which the job ends, queue included (default: none)")
+      ->check(positive_number());
+  app.in(Topic::output)
+      .add_flag("--force", o.force, "replace the output file even if it is of another kind, or has other datasets");
+}
+
 }  // namespace
 
 std::vector<ClientCommand> add_client_jobs(const CommandLine& client) {
@@ -274,6 +334,7 @@ std::vector<ClientCommand> add_client_jobs(const CommandLine& client) {
       ->check(positive_number());
   of_eigen.in(Topic::output)
       .add_flag("--force", o->force, "replace the output file even if it is of another kind, or has other datasets");
+  add_pagerank(add("pagerank", "Rank the vertices of a graph, into a file; Ctrl-C cancels the job", pagerank), *o);
   add("jobs", "List the jobs that wait, run or have ended", list);
   const CommandLine show_app = add("job", "Show a job and its residuals, and write its x to a file", show);
   show_app.add_option("id", o->id, "id of the job, as jobs lists it")->required()->check(name_in_service());

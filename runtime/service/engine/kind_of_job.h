@@ -3,13 +3,18 @@
 // Threads: a job's work runs on a thread of its own (running_job.h).
 #pragma once
 
+#include <fmt/format.h>
+
+#include <charconv>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "kernels/base/error.h"
 #include "runtime/matrix/distributed_vector.h"
 #include "runtime/service/engine/resident_matrix.h"
 #include "runtime/service/wire/command.h"
@@ -51,11 +56,24 @@ struct KindOfJob {
 
 KindOfJob solve_kind();
 KindOfJob eigen_kind();
+KindOfJob pagerank_kind();
 
 std::vector<KindOfJob> kinds_of_jobs();
 
 /// The entries of "count=6 shift=2"; calls take(name, value). Throws Error(usage) for an entry without '='.
 void for_settings(const std::string& settings,
                   const std::function<void(const std::string& name, const std::string& value)>& take);
+
+/// The value of a setting; throws Error(usage) for any other text.
+template <class T>
+T number_setting(const std::string& name, const std::string& text, T least) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= least))
+    throw Error(ErrorKind::usage,
+                fmt::format("{} must be a {}number, not \"{}\"", name, std::is_integral_v<T> ? "whole " : "", text), name);
+  return value;
+}
+bool flag_setting(const std::string& name, const std::string& text);
 
 }  // namespace shardmat::service

@@ -22,11 +22,10 @@ Place next_column(Place first, std::int64_t column, std::uint64_t bytes) {
 
 }  // namespace
 
-/// Columns of all parts, then zeros; zeros alone without a place.
+/// Columns of all parts, then zeros.
 DistributedVector RunningJobs::make_block(const Begin& command, const ResidentMatrix& matrix,
                                           const Place JobPart::*first) const {
   DistributedVector block(matrix.y_rows(), matrix.type(), command.width);
-  if (first == nullptr) return block;
   std::vector<Place> places;
   for (const JobPart& part : command.parts)
     for (std::int64_t j = 0; j < part.columns; ++j) places.push_back(next_column(part.*first, j, bytes_of_column(block)));
@@ -40,10 +39,8 @@ Begun RunningJobs::begin(const Begin& command, ResidentMatrix& matrix, ResidentM
   const auto kind = std::find_if(kinds_.begin(), kinds_.end(), [&](const auto& one) { return one.name == command.kind; });
   if (kind == kinds_.end()) throw AgreedError(ErrorKind::internal, "the ranks do not know this kind of job");
   JobInputs inputs{command.settings, matrix, mass, command.width, {}, {}};
-  if (command.has_b) {
-    inputs.b.emplace(make_block(command, matrix, &JobPart::b));
-    inputs.guess.emplace(make_block(command, matrix, command.has_guess ? &JobPart::guess : nullptr));
-  }
+  if (command.has_b) inputs.b.emplace(make_block(command, matrix, &JobPart::b));
+  if (command.has_guess) inputs.guess.emplace(make_block(command, matrix, &JobPart::guess));
   Begun begun;
   try {
     for (const JobPart& part : command.parts)

@@ -67,13 +67,14 @@ std::variant<Problem, JobQuery> read_job_query(const JobKind& kind, const std::m
   const auto wrong = [](std::string text) { return make_problem(400, "malformed", std::move(text)); };
   for (const auto& [key, value] : pairs) {
     const std::string name = key == "method" ? kind.method : key;
+    const char* const method = kind.method.empty() ? "" : "method, ";
     if (std::find(parameters.begin(), parameters.end(), key) != parameters.end()) {
       if (std::string text = read_parameter(key, value, query); !text.empty()) return wrong(std::move(text));
       continue;
     }
     if (std::find(settings.begin(), settings.end(), name) == settings.end())
-      return wrong(fmt::format("there is no parameter \"{}\" of {}; there are {}, method, and the settings: {}", key,
-                               kind.name, fmt::join(parameters, ", "), fmt::join(settings, ", ")));
+      return wrong(fmt::format("there is no parameter \"{}\" of {}; there are {}, {}and the settings: {}", key, kind.name,
+                               fmt::join(parameters, ", "), method, fmt::join(settings, ", ")));
     if (value.empty() || value.find_first_of(" ,=") != std::string::npos)
       return wrong(fmt::format("{} has no such value", key));
     if (key == "method" && name != key && pairs.contains(name))

@@ -30,8 +30,6 @@ struct Prepared {
   Room b_room, x_room;
 };
 
-bool b_is_body(const JobQuery& query) { return query.b.empty() && !query.b_at; }
-
 /// The vector with this id, which may be that of a job, if it fits.
 std::variant<Problem, const Vector*> find_vector(const std::string& id, const Service& service, const Jobs& jobs,
                                                  const Matrix& matrix, const Rights& rights) {
@@ -89,7 +87,7 @@ std::variant<Problem, Fit> fit(const JobKind& kind, const JobQuery& query, const
   if (auto problem = check_type(query.type, matrix.wanted.type, matrix.wanted.name)) return std::move(*problem);
   if (auto problem = check_mass(query.mass, service, matrix, rights)) return std::move(*problem);
   Fit all;
-  if (!kind.has_b) {
+  if (kind.b == Takes::none) {
     auto columns = kind.columns(query, matrix.shape().rows);
     if (auto* problem = std::get_if<Problem>(&columns)) return std::move(*problem);
     all.columns = std::get<1>(columns);
@@ -102,6 +100,8 @@ std::variant<Problem, Fit> fit(const JobKind& kind, const JobQuery& query, const
     *vector = std::get<const Vector*>(found);
   }
   all.columns = query.columns.value_or(all.b != nullptr ? all.b->columns : all.x0 != nullptr ? all.x0->columns : 1);
+  if (!query.has_b() && all.columns != 1)
+    return make_problem(400, "malformed", fmt::format("{} of several columns needs a b with as many", kind.name));
   for (const Vector* vector : {all.b, all.x0})
     if (vector != nullptr && vector->columns != all.columns)
       return make_problem(422, "wrong_columns",
@@ -124,7 +124,9 @@ std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const JobK
   RankJob& job = *prepared.job;
   job.kind = kind.name, job.matrix = name, job.mass = prepared.query.mass, job.settings = prepared.query.settings;
   job.limit_seconds = prepared.query.limit_seconds;
-  job.has_b = kind.has_b, job.alone = !kind.merges || prepared.query.alone.value_or(false);
+  job.has_b = prepared.query.has_b(), job.answers_x = kind.b != Takes::none;
+  job.keeps_iterates = kind.keeps_iterates;
+  job.alone = !kind.merges || prepared.query.alone.value_or(false);
   job.always_merges = !prepared.query.alone.value_or(true);
   job.columns = std::get<Fit>(fits).columns, job.type = matrix.wanted.type;
   job.rows = static_cast<std::uint64_t>(matrix.shape().rows);
@@ -142,7 +144,8 @@ std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const JobK
         if (auto problem = check_place(key, *at, job.bytes(), size_of(job.type), job.memory->bytes()))
           return std::move(*problem);
   }
-  const std::uint64_t in_arena = kind.has_b ? (job.b_at ? 1 : 2) * job.bytes() : 0;
+  const bool b_in_arena = job.has_b && !job.b_at;
+  const std::uint64_t in_arena = (job.answers_x ? job.bytes() : 0) + (b_in_arena ? job.bytes() : 0);
   if (auto problem = check_arena(service, in_arena, "b and x need")) return std::move(*problem);
   if (auto problem = check_token_memory(*rights, in_arena + job.bytes())) return std::move(*problem);
   job.result.charge = std::make_shared<TokenMemory::Charge>(service.token_memory(), rights, TokenMemory::Kind::vectors);
@@ -151,9 +154,8 @@ std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const JobK
                         fmt::format("x has {} bytes, and the vectors and requests of this token hold as many as it may have "
                                     "(memory_bytes in the token file); delete vectors or jobs",
                                     job.bytes()));
-  if (!kind.has_b) return prepared;
-  for (Room* room : {&prepared.b_room, &prepared.x_room}) {
-    if (room == &prepared.b_room && job.b_at) continue;
+  for (const auto& [room, wanted] : {std::pair(&prepared.b_room, b_in_arena), {&prepared.x_room, job.answers_x}}) {
+    if (!wanted) continue;
     auto reserved = reserve_room(service, rights, job.bytes());
     if (auto* problem = std::get_if<Problem>(&reserved)) return std::move(*problem);
     *room = std::get<Room>(std::move(reserved));
@@ -170,7 +172,7 @@ double largest_share(const RankJob& job) {
 /// Of a job that has ended; `x` is where the ranks have written it.
 Reply answer_of(Service& service, const RankJob& job, const std::shared_ptr<ArenaSpace::Lease>& x) {
   Reply reply;
-  if (job.state() == JobState::done && !job.has_b) {
+  if (job.state() == JobState::done && !job.answers_x) {
     reply = json_reply(200, to_json(job, false));
   } else if (job.state() == JobState::done) {
     reply.content_type = "application/octet-stream";
@@ -221,7 +223,7 @@ class Submission {
     if (prepared.query.wait_seconds == 0) return done(accepted(*job));
     waits_ = job;
     done_ = std::move(done);
-    job->when_ended([this, weak = std::weak_ptr(alive_), job, x, keeps = prepared.query.keeps || !job->has_b] {
+    job->when_ended([this, weak = std::weak_ptr(alive_), job, x, keeps = prepared.query.keeps || !job->answers_x] {
       if (weak.expired()) return;
       waits_.reset(), alarm_.cancel();
       Reply reply = answer_of(service_, *job, x);
@@ -258,7 +260,7 @@ class NumbersOfJob final : public Job {
       : prepared_(std::move(prepared)),
         rights_(std::move(rights)),
         submission_(loop, service, jobs),
-        body_(service, prepared_.b_room, b_is_body(prepared_.query) ? prepared_.job->bytes() : 0) {}
+        body_(service, prepared_.b_room, prepared_.query.b_is_body ? prepared_.job->bytes() : 0) {}
 
   std::span<std::byte> body() override { return body_.piece(); }
   std::uint64_t rest() const override { return body_.rest(); }
@@ -293,7 +295,7 @@ Accepted accept_json(EventLoop& loop, Service& service, Jobs& jobs, const JobKin
     try {
       auto query = read_job_query(kind, body.empty() ? in_query : pairs_of_json(body), names_of_settings(service, kind));
       if (auto* problem = std::get_if<Problem>(&query)) return done(problem_reply(std::move(*problem)));
-      if (kind.has_b && b_is_body(std::get<JobQuery>(query)))
+      if (kind.b == Takes::required && !std::get<JobQuery>(query).has_b())
         return done(
             problem_reply(400, "malformed", "b is missing: the id of a vector. Raw numbers are a body of their own"));
       auto made = prepare(service, jobs, kind, head, name, std::get<JobQuery>(std::move(query)), rights, priority);
@@ -312,20 +314,22 @@ Accepted accept_job(EventLoop& loop, Service& service, Jobs& jobs, const JobKind
   auto priority = wanted_priority(call.head);
   if (auto* problem = std::get_if<Problem>(&priority)) return problem_reply(std::move(*problem));
   if (auto problem = service.why_no_new_work()) return problem_reply(std::move(*problem));
-  if (call.head.field("Content-Type") == kJson || !kind.has_b)
+  if (call.head.field("Content-Type") == kJson || kind.b == Takes::none)
     return accept_json(loop, service, jobs, kind, call, std::get<0>(priority));
   if (auto problem = check_content_type(call.head)) return problem_reply(std::move(*problem));
   auto query = read_job_query(kind, call.target.query, names_of_settings(service, kind));
   if (auto* problem = std::get_if<Problem>(&query)) return problem_reply(std::move(*problem));
+  JobQuery& asked = std::get<JobQuery>(query);
+  asked.b_is_body = !asked.has_b() && (kind.b == Takes::required || call.head.content_length > 0);
   auto prepared = prepare(service, jobs, kind, call.head, call.matrix, std::get<JobQuery>(std::move(query)),
                           call.head.rights, std::get<0>(priority));
   if (auto* problem = std::get_if<Problem>(&prepared)) return problem_reply(std::move(*problem));
   Prepared& all = std::get<Prepared>(prepared);
-  const std::uint64_t wanted = b_is_body(all.query) ? all.job->bytes() : 0;
+  const std::uint64_t wanted = all.query.b_is_body ? all.job->bytes() : 0;
   if (call.head.content_length != wanted)
     return problem_reply(
         422, "wrong_length",
-        fmt::format("the body has {} bytes, but this solve takes {}{}", call.head.content_length, wanted,
+        fmt::format("the body has {} bytes, but this {} takes {}{}", call.head.content_length, kind.name, wanted,
                     wanted == 0 ? ": b is a vector, or in the client's memory"
                                 : fmt::format(": b with {} column{} of {} numbers of type {}", all.job->columns,
                                               all.job->columns == 1 ? "" : "s", all.job->rows, type_name(all.job->type))));

@@ -67,7 +67,7 @@ decltype(service::Command::what) JobRun::next_command() {
   service::Slice slice{number_, length_.pauses(), some(&RankJob::is_late), false, {}};
   for (const Part& part : parts_)
     if (part.x) slice.x.push_back(part.x->offset());
-  keeps_ = slice.keeps = is_set_up_ && !slice.x.empty() && now() - kept_ >= kKeepSeconds;
+  keeps_ = slice.keeps = is_set_up_ && first().keeps_iterates && now() - kept_ >= kKeepSeconds;
   if (keeps_)
     for (const Part& part : parts_) part.job->has_guess = false;  // until the ranks have written all of it
   return slice;

@@ -64,12 +64,14 @@ class RankJob : public std::enable_shared_from_this<RankJob> {
   std::shared_ptr<const Rights> rights;
   Client client;
   Priority priority = Priority::normal;
-  bool has_b = false;                        ///< B and X are in the arena, or in a client's memory
-  bool alone = true;                         ///< the ranks are at no other job in the same iterations
-  bool always_merges = false;                ///< with others that wait, even if the ranks take longer then
-  std::shared_ptr<ArenaSpace::Lease> b, x;   ///< where its numbers are; x: the first guess, then the last kept iterate
-  bool has_guess = false;                    ///< x holds something to begin from
-  std::shared_ptr<ClientMemory> memory;      ///< in which b and the first guess are if they have a place there
+  bool has_b = false;                       ///< B is in the arena, or in a client's memory
+  bool answers_x = false;                   ///< X is written to the arena when the job ends
+  bool keeps_iterates = false;              ///< X is written there now and then, and a job that begins again goes on from it
+  bool alone = true;                        ///< the ranks are at no other job in the same iterations
+  bool always_merges = false;               ///< with others that wait, even if the ranks take longer then
+  std::shared_ptr<ArenaSpace::Lease> b, x;  ///< where its numbers are; x: the first guess, then the last kept iterate
+  bool has_guess = false;                   ///< x holds something to begin from
+  std::shared_ptr<ClientMemory> memory;     ///< in which b and the first guess are if they have a place there
   std::optional<std::uint64_t> b_at, x0_at;  ///< in bytes
 
   // Where it is.

@@ -1,7 +1,6 @@
 // Jobs that find eigenvalues of a matrix, or of K·x = λ·M·x. X has the eigenvectors.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -23,17 +22,6 @@ namespace {
 using nlohmann::ordered_json;
 
 template <class T>
-T number_of(const std::string& setting, const std::string& text, T least) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= least))
-    throw Error(ErrorKind::usage,
-                fmt::format("{} must be a {}number, not \"{}\"", setting, std::is_integral_v<T> ? "whole " : "", text),
-                setting);
-  return value;
-}
-
-template <class T>
 T word_of(const std::string& setting, const std::string& text, std::initializer_list<T> values) {
   std::string all;
   for (const T value : values) {
@@ -41,11 +29,6 @@ T word_of(const std::string& setting, const std::string& text, std::initializer_
     all += fmt::format("{}{}", all.empty() ? "" : ", ", name(value));
   }
   throw Error(ErrorKind::usage, fmt::format("{} must be one of {}, not \"{}\"", setting, all, text), setting);
-}
-
-bool flag_of(const std::string& setting, const std::string& text) {
-  if (text != "0" && text != "1") throw Error(ErrorKind::usage, fmt::format("{} must be 0 or 1", setting), setting);
-  return text == "1";
 }
 
 using Set = void (*)(EigenOptions& options, const std::string& name, const std::string& text);
@@ -65,22 +48,26 @@ const std::map<std::string, Set>& eigen_settings() {
        [](EigenOptions& o, Text name, Text text) {
          o.settings.which = word_of(name, text, {Which::largest, Which::smallest, Which::both});
        }},
-      {"count", [](EigenOptions& o, Text name, Text text) { o.settings.count = number_of<std::int64_t>(name, text, 1); }},
-      {"tolerance", [](EigenOptions& o, Text name, Text text) { o.settings.tolerance = number_of(name, text, 0.0); }},
+      {"count",
+       [](EigenOptions& o, Text name, Text text) { o.settings.count = number_setting<std::int64_t>(name, text, 1); }},
+      {"tolerance", [](EigenOptions& o, Text name, Text text) { o.settings.tolerance = number_setting(name, text, 0.0); }},
       {"max_iterations",
        [](EigenOptions& o, Text name, Text text) {
-         o.settings.max_iterations = o.pair.max_iterations = number_of<std::int64_t>(name, text, 1);
+         o.settings.max_iterations = o.pair.max_iterations = number_setting<std::int64_t>(name, text, 1);
        }},
-      {"basis", [](EigenOptions& o, Text name, Text text) { o.settings.basis = number_of<std::int64_t>(name, text, 1); }},
-      {"seed", [](EigenOptions& o, Text name, Text text) { o.settings.seed = number_of<std::uint64_t>(name, text, 0); }},
-      {"confirm", [](EigenOptions& o, Text name, Text text) { o.settings.confirm = flag_of(name, text); }},
-      {"assume_symmetric", [](EigenOptions& o, Text name, Text text) { o.settings.assume_symmetric = flag_of(name, text); }},
-      {"check_count", [](EigenOptions& o, Text name, Text text) { o.pair.check_count = flag_of(name, text); }},
-      {"guard", [](EigenOptions& o, Text name, Text text) { o.pair.guard = number_of<std::int64_t>(name, text, 1); }},
-      {"shift", [](EigenOptions& o, Text name, Text text) { o.pair.shift = number_of(name, text, kAny); }},
+      {"basis",
+       [](EigenOptions& o, Text name, Text text) { o.settings.basis = number_setting<std::int64_t>(name, text, 1); }},
+      {"seed",
+       [](EigenOptions& o, Text name, Text text) { o.settings.seed = number_setting<std::uint64_t>(name, text, 0); }},
+      {"confirm", [](EigenOptions& o, Text name, Text text) { o.settings.confirm = flag_setting(name, text); }},
+      {"assume_symmetric",
+       [](EigenOptions& o, Text name, Text text) { o.settings.assume_symmetric = flag_setting(name, text); }},
+      {"check_count", [](EigenOptions& o, Text name, Text text) { o.pair.check_count = flag_setting(name, text); }},
+      {"guard", [](EigenOptions& o, Text name, Text text) { o.pair.guard = number_setting<std::int64_t>(name, text, 1); }},
+      {"shift", [](EigenOptions& o, Text name, Text text) { o.pair.shift = number_setting(name, text, kAny); }},
       {"inner", [](EigenOptions& o, Text, Text text) { o.pair.inner = text; }},
       {"inner_tolerance",
-       [](EigenOptions& o, Text name, Text text) { o.pair.inner_tolerance = number_of(name, text, 0.0); }},
+       [](EigenOptions& o, Text name, Text text) { o.pair.inner_tolerance = number_setting(name, text, 0.0); }},
   };
   return all;
 }

@@ -39,7 +39,8 @@ class SolveWork final : public JobWork {
       : settings_(std::move(inputs.settings)),
         solvers_(inputs.matrix.solvers()),
         b_(std::move(*inputs.b)),
-        x_(std::move(*inputs.guess)) {}
+        x_(inputs.guess ? std::move(*inputs.guess)
+                        : DistributedVector(inputs.matrix.y_rows(), inputs.matrix.type(), inputs.columns)) {}
 
   JobResult run(RunningJob& job) override {
     UsedSolver used(solvers_, settings_, x_.columns(), job);

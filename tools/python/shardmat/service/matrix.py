@@ -172,15 +172,18 @@ class Matrix:
         the options of ``shardmat solve``: rtol, atol, max_iterations, restart … alone=1: not merged with solves of others, so
         that x has the bits of that command. limit: seconds after which the solve ends on the server. The solve also ends when the timeout passes, or with Ctrl-C. Raises NotConvergedError, which has the last x.
         """
+        settings.update(solver=solver, preconditioner=preconditioner, limit=limit, priority=priority)
+        b = b if isinstance(b, Vector) else as_columns(b, self.dtype, self.shape[0], "b")
+        return self._wait_for_x("solve", b, x0, b.shape, settings, timeout)
+
+    def _wait_for_x(self, kind, b, x0, shape, settings, timeout):
         import numpy
 
         timeout = self._service.deadline(timeout)
-        settings.update(solver=solver, preconditioner=preconditioner, limit=limit, priority=priority)
-        b = b if isinstance(b, Vector) else as_columns(b, self.dtype, self.shape[0], "b")
-        x = numpy.empty(b.shape, self.dtype, order="F")
+        x = numpy.empty(shape, self.dtype, order="F")
         view = as_bytes(x)
         try:
-            reply = self._ask_for_x(b, x0, settings, timeout, wait=_ALWAYS, into=view)
+            reply = self._ask_for_x(kind, b, x0, settings, timeout, wait=_ALWAYS, into=view)
         except ServiceError as error:
             if "shardmat-job" not in error.fields:
                 raise
@@ -196,13 +199,36 @@ class Matrix:
         """A job that solves A·x = b, as ``solve`` does. With `keep`, the service has the job and its x until job.delete()."""
         settings.update(solver=solver, preconditioner=preconditioner, limit=limit, priority=priority)
         b = b if isinstance(b, Vector) else as_columns(b, self.dtype, self.shape[0], "b")
-        reply = self._ask_for_x(b, x0, settings, self._service.deadline(timeout))
+        reply = self._ask_for_x("solve", b, x0, settings, self._service.deadline(timeout))
         return Job(self._service, json.loads(bytes(reply.body)), keep=keep)
 
-    def _ask_for_x(self, b, x0, settings, timeout, wait=None, into=None):
+    def pagerank(self, restarts=None, *, limit=None, priority=None, timeout=UNSET, **settings):
+        """The scores of the vertices of a graph, of a matrix that was loaded with solvable=True.
+
+        Entry (i, j) is the weight of an edge from i to j. restarts: where the walk begins anew, a weight for each vertex or
+        several columns of them, or a vector of the service; None: anywhere. settings: damping, tolerance, max_iterations and
+        unweighted=1, as of ``shardmat pagerank``. limit and timeout: as of solve(). Raises NotConvergedError, which has the
+        last scores.
+        """
+        settings.update(limit=limit, priority=priority)
+        restarts = self._restarts(restarts)
+        return self._wait_for_x("pagerank", restarts, None, self.shape[:1] if restarts is None else restarts.shape, settings, timeout)
+
+    def pagerank_async(self, restarts=None, *, limit=None, priority=None, keep=False, timeout=UNSET, **settings):
+        """A job that ranks the vertices, as ``pagerank`` does. With `keep`, the service has the job and its x until job.delete()."""
+        settings.update(limit=limit, priority=priority)
+        reply = self._ask_for_x("pagerank", self._restarts(restarts), None, settings, self._service.deadline(timeout))
+        return Job(self._service, json.loads(bytes(reply.body)), keep=keep)
+
+    def _restarts(self, given):
+        return given if given is None or isinstance(given, Vector) else as_columns(given, self.dtype, self.shape[0], "restarts")
+
+    def _ask_for_x(self, kind, b, x0, settings, timeout, wait=None, into=None):
         query = {name: _word(name, value) for name, value in settings.items() if value is not None}
         query["type"] = self._type
-        if isinstance(b, Vector):
+        if b is None:
+            body = ()
+        elif isinstance(b, Vector):
             query["b"], body = b.id, ()
         else:
             query["k"], body = 1 if b.ndim == 1 else b.shape[1], (as_bytes(b),)
@@ -212,7 +238,7 @@ class Matrix:
         if x0 is not None:
             query["x0"] = (made or x0).id
         try:
-            return self._service.request("POST", f"{self._path}/solve?{_query(query)}", body, fields=_BINARY, timeout=timeout,
+            return self._service.request("POST", f"{self._path}/{kind}?{_query(query)}", body, fields=_BINARY, timeout=timeout,
                                          repeatable=False, into=into)
         finally:
             if made is not None:
