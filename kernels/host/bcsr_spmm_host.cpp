@@ -93,8 +93,9 @@ class BcsrSpmmHostPlan final : public SpmmPlan {
     dispatch(a_->type, [&]<class T>(TypeTag<T>) {
       with_columns<T, T>(right_hand_sides(), alpha, x, ldx, beta, y, ldy, [&](const auto& of_x, const auto& of_y) {
         const BlockRows<T> rows(*a_);
-        for_each_range(starts_, isa_, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
-          with_block_size(a_->block(), [&]<int B>(std::integral_constant<int, B>) SHARDMAT_INLINE_LAMBDA {
+        // A function for each block size: one for all takes the compiler twice as long.
+        with_block_size(a_->block(), [&]<int B>(std::integral_constant<int, B>) {
+          for_each_range(starts_, isa_, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
             multiply_block_rows<Set, B>(rows, begin, end, right_hand_sides().count, of_x, of_y);
           });
         });
