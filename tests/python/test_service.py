@@ -77,6 +77,27 @@ class Conformance:
         with self.assertRaises(shardmat.service.NotFoundError):
             self.service.matrix("wide")
 
+    def test_the_transpose(self):
+        wide = self.service.load("wide", "wide.h5")
+        self.addCleanup(self.service.unload, "wide")
+        self.assertEqual((wide.T.shape, wide.T.dtype), ((975, 400), wide.dtype))
+        self.assertIs(wide.T.T, wide)
+        for k in (None, 3, 40):
+            x = self.columns(k, n=400)
+            y = wide.T @ x
+            np.testing.assert_allclose(y, self.wide.T @ x, rtol=0, atol=1e-9)
+            self.assertEqual(y.tobytes(order="F"), self.expected(x, "wide", "?transpose=1"))
+            np.testing.assert_array_equal(wide.T.multiply(x, np.ones_like(y), alpha=2, beta=-1), 2 * y - 1)
+        self.assertEqual((wide.T @ wide.vector(x, rows=True)).get().tobytes(order="F"), y.tobytes(order="F"))
+        with self.assertRaisesRegex(ValueError, "400"):
+            wide.T @ self.columns()
+        b = self.columns(n=400)
+        for operator in (wide, wide.aslinearoperator(), wide.T.aslinearoperator().T, wide.T.T):
+            found = spl.lsqr(operator, b, atol=1e-12, btol=1e-12, iter_lim=2000)[0]
+            np.testing.assert_allclose(found, spl.lsqr(self.wide, b, atol=1e-12, btol=1e-12, iter_lim=2000)[0], rtol=0, atol=1e-4)
+        np.testing.assert_allclose(spl.aslinearoperator(wide.T).matvec(b), self.wide.T @ b, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(spl.aslinearoperator(wide.T).rmatvec(self.columns()), self.wide @ self.columns(), rtol=0, atol=1e-9)
+
     def test_out_alpha_and_beta(self):
         for k in (None, 3, 40):
             x, before = self.columns(k), self.columns(k, 2)

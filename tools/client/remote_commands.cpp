@@ -53,12 +53,13 @@ HostVector<char> columns_of(const VectorSource& source, const RemoteMatrix& matr
   return bytes;
 }
 
-HostVector<double> rows_of_reply(const HttpReply& reply, const RemoteMatrix& matrix, std::int64_t columns) {
-  if (reply.body.size() != static_cast<std::size_t>(matrix.rows * columns) * (matrix.f32 ? sizeof(float) : sizeof(double)))
+HostVector<double> rows_of_reply(const HttpReply& reply, const RemoteMatrix& matrix, std::int64_t rows,
+                                 std::int64_t columns) {
+  if (reply.body.size() != static_cast<std::size_t>(rows * columns) * (matrix.f32 ? sizeof(float) : sizeof(double)))
     throw Error(ErrorKind::internal,
                 "the service answered with a vector of another size; its matrix may have been replaced");
   const auto bytes = std::as_bytes(std::span(reply.body));
-  return matrix.f32 ? rows_of<float>(bytes, matrix.rows, columns) : rows_of<double>(bytes, matrix.rows, columns);
+  return matrix.f32 ? rows_of<float>(bytes, rows, columns) : rows_of<double>(bytes, rows, columns);
 }
 
 void check_output(const std::string& output, const char* what, std::int64_t columns, std::int64_t files, bool force) {
@@ -71,8 +72,9 @@ void check_output(const std::string& output, const char* what, std::int64_t colu
 void write_output(const std::string& output, const char* what, const RemoteMatrix& matrix, const HostVector<double>& rows,
                   std::int64_t columns, std::int64_t files) {
   if (output.empty()) return;
-  VectorWriter writer(output, what, matrix.rows, matrix.f32, columns, files);
-  writer.append(rows.data(), matrix.rows);
+  const std::int64_t count = std::ssize(rows) / columns;
+  VectorWriter writer(output, what, count, matrix.f32, columns, files);
+  writer.append(rows.data(), count);
   writer.finish();
 }
 
@@ -173,7 +175,7 @@ int solve_remotely(const CommandLine& app, const RemoteChoice& remote, const Sol
   const json job = ask_json(client, path);
   if (job["state"] != "done" && !job.contains("x")) checked(reply);  // throws
   if (job["state"] != "done") reply = ask(client, "GET", path + "/x");
-  write_output(o.output, "x", matrix, rows_of_reply(reply, matrix, columns), columns, o.files);
+  write_output(o.output, "x", matrix, rows_of_reply(reply, matrix, matrix.rows, columns), columns, o.files);
   ask(client, "DELETE", path);
   write_text("-", text_of(matrix, remote.where) + text_of_job(job));
   if (!matrix.note.empty()) print_news(matrix.note);
@@ -183,35 +185,36 @@ int solve_remotely(const CommandLine& app, const RemoteChoice& remote, const Sol
 }
 
 int multiply_remotely(const CommandLine& app, const RemoteChoice& remote, const MultiplyOptions& o, bool force) {
-  require_remote_options(
-      app, "multiply",
-      {"--x", "--y0", "--seed", "--output", "--files", "--force", "--alpha", "--beta", "--type", "--rhs", "--iterations",
-       "--kernel", "--exchange", "--sort", "--reproducible", "--same-bits", "--overlap", "--no-measure", "--no-cache"});
+  require_remote_options(app, "multiply",
+                         {"--x",    "--y0",           "--seed",      "--output",  "--files",      "--force",   "--alpha",
+                          "--beta", "--transpose",    "--type",      "--rhs",     "--iterations", "--kernel",  "--exchange",
+                          "--sort", "--reproducible", "--same-bits", "--overlap", "--no-measure", "--no-cache"});
   const std::int64_t columns = o.load.right_hand_sides;
   require_spared({{o.x, "x"}, {o.y0, "y0"}}, {o.output});
   check_output(o.output, "y", columns, o.files, force);
   HttpClient client = connect(remote);
   const RemoteMatrix matrix = find_or_load(client, wanted_of(app, o.matrix, o.load));
-  const auto x = open_vector(o.x, "x", matrix.cols, o.seed, columns);
-  const auto y0 = open_vector(o.y0, "y", matrix.rows, o.seed, columns);
-  HostVector<double> y(static_cast<std::size_t>(matrix.rows * columns));
+  const std::int64_t of_x = o.transpose ? matrix.rows : matrix.cols, of_y = o.transpose ? matrix.cols : matrix.rows;
+  const auto x = open_vector(o.x, "x", of_x, o.seed, columns);
+  const auto y0 = open_vector(o.y0, "y", of_y, o.seed, columns);
+  HostVector<double> y(static_cast<std::size_t>(of_y * columns));
   std::vector<double> seconds;
   const std::int64_t repeated = app.count("--iterations") > 0 ? o.iterations : 0;
   for (std::int64_t first = 0; first < columns; first += matrix.widest) {
     const std::int64_t count = std::min(matrix.widest, columns - first);
-    HostVector<char> body = columns_of(*x, matrix, matrix.cols, first, count);
+    HostVector<char> body = columns_of(*x, matrix, of_x, first, count);
     if (o.beta != 0) {
-      const HostVector<char> added = columns_of(*y0, matrix, matrix.rows, first, count);
+      const HostVector<char> added = columns_of(*y0, matrix, of_y, first, count);
       body.insert(body.end(), added.begin(), added.end());
     }
-    const std::string target = fmt::format("{}/multiply?k={}&alpha={}&beta={}", matrix.path, count, o.alpha, o.beta);
+    const std::string target = fmt::format("{}/multiply?k={}&alpha={}&beta={}&transpose={}", matrix.path, count, o.alpha,
+                                           o.beta, o.transpose ? 1 : 0);
     for (std::int64_t turn = 0; turn <= repeated; ++turn) {
       const auto begun = std::chrono::steady_clock::now();
       const HttpReply reply = ask(client, "POST", target, std::as_bytes(std::span(body)), kBinary);
       seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
-      const HostVector<double> part = rows_of_reply(reply, matrix, count);
-      for (std::int64_t i = 0; i < matrix.rows; ++i)
-        std::copy_n(part.begin() + i * count, count, y.begin() + i * columns + first);
+      const HostVector<double> part = rows_of_reply(reply, matrix, of_y, count);
+      for (std::int64_t i = 0; i < of_y; ++i) std::copy_n(part.begin() + i * count, count, y.begin() + i * columns + first);
     }
   }
   write_output(o.output, "y", matrix, y, columns, o.files);

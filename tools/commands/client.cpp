@@ -37,7 +37,7 @@ struct Options : ServiceAddress {
   std::int64_t rhs = 1;
   double alpha = 1, beta = 0;
   std::string kernel = "auto", exchange = "auto", sort = "auto";
-  bool force = false, updatable = false, solvable = false, pinned = false, off = false;
+  bool force = false, updatable = false, solvable = false, pinned = false, off = false, transpose = false;
 };
 
 std::string path_of(const std::string& name) { return "/v1/matrices/" + name; }
@@ -181,16 +181,17 @@ int watch(const Options& o) {
 template <class T>
 HostVector<double> product(HttpClient& client, const Options& o, const json& matrix, std::span<const double> x,
                            std::span<const double> y0) {
-  const std::int64_t widest = matrix["widths"].back()["columns"], rows = matrix["rows"];
+  const std::int64_t widest = matrix["widths"].back()["columns"], rows = matrix[o.transpose ? "cols" : "rows"];
   HostVector<double> y(static_cast<std::size_t>(rows * o.rhs));
   for (std::int64_t first = 0; first < o.rhs; first += widest) {
     const std::int64_t count = std::min(widest, o.rhs - first);
     HostVector<T> part;
     append_columns<T>(x, o.rhs, first, count, part);
     append_columns<T>(y0, o.rhs, first, count, part);
-    const HttpReply reply =
-        ask(client, "POST", fmt::format("{}/multiply?k={}&alpha={}&beta={}", path_of(o.name), count, o.alpha, o.beta),
-            std::as_bytes(std::span(part)), "application/octet-stream");
+    const HttpReply reply = ask(client, "POST",
+                                fmt::format("{}/multiply?k={}&alpha={}&beta={}&transpose={}", path_of(o.name), count,
+                                            o.alpha, o.beta, o.transpose ? 1 : 0),
+                                std::as_bytes(std::span(part)), "application/octet-stream");
     if (reply.body.size() != static_cast<std::size_t>(rows * count) * sizeof(T))
       throw Error(ErrorKind::internal, "the service answered with a y of another size; its matrix may have been replaced");
     const T* values = reinterpret_cast<const T*>(reply.body.data());
@@ -238,12 +239,13 @@ int multiply(const Options& o) {
   HttpClient client = connect(o);
   const json matrix = ask_json(client, path_of(o.name));
   require_ready(matrix);
-  const HostVector<double> x = read_rows(o.x, "x", o, matrix, "cols", o.rhs);
-  const HostVector<double> y0 = o.y0.empty() ? HostVector<double>() : read_rows(o.y0, "y0", o, matrix, "rows", o.rhs);
+  const std::string of_x = o.transpose ? "rows" : "cols", of_y = o.transpose ? "cols" : "rows";
+  const HostVector<double> x = read_rows(o.x, "x", o, matrix, of_x, o.rhs);
+  const HostVector<double> y0 = o.y0.empty() ? HostVector<double>() : read_rows(o.y0, "y0", o, matrix, of_y, o.rhs);
   const bool f32 = matrix["type"] == "f32";
   const HostVector<double> y = f32 ? product<float>(client, o, matrix, x, y0) : product<double>(client, o, matrix, x, y0);
-  VectorWriter writer(o.y, "y", matrix["rows"], f32, o.rhs);
-  writer.append(y.data(), matrix["rows"]);
+  VectorWriter writer(o.y, "y", matrix[of_y], f32, o.rhs);
+  writer.append(y.data(), matrix[of_y]);
   writer.finish();
   return 0;
 }
@@ -312,6 +314,9 @@ std::function<int()> add_client(const CommandLine& program) {
       .add_option("--beta", o->beta, "factor of the Y of --y0")
       ->check(finite_number())
       ->capture_default_str()
+      ->common();
+  multiply_app.in(Topic::computation)
+      .add_flag("--transpose", o->transpose, "multiply with the transpose, from the rows that the service stores")
       ->common();
   multiply_app.in(Topic::input)
       .add_option("--y0", o->y0, "file with the Y that is added, beta times")

@@ -13,6 +13,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "runtime/matrix/row_plan.h"
+#include "runtime/service/engine/column_places.h"
 #include "runtime/source/matrix_source.h"
 
 namespace shardmat::service {
@@ -56,6 +57,7 @@ ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, con
       x_rows_(matrix_.x_rows()),
       y_rows_(matrix_.y_rows()),
       transfer_(context.stream()),
+      transpose_(matrix_, transfer_),
       new_values_(matrix_.local_nnz(), matrix_.type(), context.communicator()) {
   for (std::int64_t width = 1; width <= kMostColumns; width *= 2) {
     add_product(width);
@@ -234,7 +236,7 @@ double ResidentMatrix::seconds_of(std::int64_t width) {
 }
 
 std::int64_t ResidentMatrix::device_bytes() const {
-  std::int64_t bytes = matrix_.device_bytes() + static_cast<std::int64_t>(y_.bytes());
+  std::int64_t bytes = matrix_.device_bytes() + static_cast<std::int64_t>(y_.bytes()) + transpose_.device_bytes();
   for (const auto& [width, product] : products_) bytes += product->device_bytes();
   return bytes;
 }
@@ -258,6 +260,7 @@ Loaded ResidentMatrix::description() const {
 }
 
 Multiplied ResidentMatrix::multiply(const Multiply& command, Memories& memories, const ResidentVectors& vectors) {
+  if (command.transpose) return multiply_transposed(command, memories, vectors);
   const bool blocks = command.x_block != 0 || command.y_block != 0;
   const bool made = blocks && add_block_product(command.width);
   const auto found = products_.find(command.width);
@@ -272,6 +275,13 @@ Multiplied ResidentMatrix::multiply(const Multiply& command, Memories& memories,
     times.copy_in += more.copy_in, times.product += more.product, times.copy_out += more.copy_out;
   }
   if (made) times.matrix_bytes = device_bytes();
+  return times;
+}
+
+Multiplied ResidentMatrix::multiply_transposed(const Multiply& command, Memories& memories, const ResidentVectors& vectors) {
+  const std::int64_t before = transpose_.device_bytes();
+  Multiplied times = transpose_.multiply(command, memories, vectors);
+  if (transpose_.device_bytes() != before) times.matrix_bytes = device_bytes();
   return times;
 }
 
@@ -297,7 +307,7 @@ Multiplied ResidentMatrix::multiply(const Product& product, const Multiply& comm
   ConstDense x = product.x();
   if (command.x_block != 0) x = vectors.view(command.x_block, *x_rows_, matrix_.type(), command.width);
   else if (const auto in_place = x_in(product, column, memories, vectors)) x = *in_place;
-  else take_x(product, columns, memories, vectors);
+  else ColumnPlaces{transfer_, memories, vectors, stream}.take(columns, *x_rows_, product.x());
   times.copy_in = timer.seconds();
   if (rows) {
     product.multiply(column.alpha, x, column.beta, *rows, stream);
@@ -311,49 +321,11 @@ Multiplied ResidentMatrix::multiply(const Product& product, const Multiply& comm
   }
   product.wait(stream);
   times.product = timer.seconds() - times.copy_in;
-  if (command.y_block == 0 && !rows) give_y(product, columns, memories, vectors);
+  if (command.y_block == 0 && !rows)
+    ColumnPlaces{transfer_, memories, vectors, stream}.give(product.y_view(y_.data()), *y_rows_, columns);
   memories.deliver(y_places, *y_rows_, matrix_.type());
   times.copy_out = timer.seconds() - times.copy_in - times.product;
   return times;
-}
-
-void ResidentMatrix::take_x(const Product& product, std::span<const Column> columns, Memories& memories,
-                            const ResidentVectors& vectors) {
-  const Dense x = product.x();
-  const std::uint64_t bytes = static_cast<std::uint64_t>(matrix_.cols()) * size_of(x.type);
-  std::vector<const std::byte*> in_memory;
-  std::vector<const void*> on_device;
-  for (const Column& column : columns) {
-    const bool stays = column.x.vector != 0;
-    in_memory.push_back(stays ? nullptr : memories.at(column.x, bytes).data());
-    on_device.push_back(stays ? vectors.view(column.x.vector, *x_rows_, x.type, 1).data : nullptr);
-  }
-  const auto is_null = [](const void* vector) { return vector == nullptr; };
-  const bool all_stay = std::all_of(in_memory.begin(), in_memory.end(), is_null);
-  if (!all_stay) transfer_.take(in_memory, *x_rows_, x);
-  else if (std::ssize(columns) < x.columns)
-    fill_bytes(x.data, 0, static_cast<std::size_t>(x.rows * x.leading) * size_of(x.type), context_.stream());
-  if (!std::all_of(on_device.begin(), on_device.end(), is_null))
-    pack_columns(x.type, x.rows, on_device, x.data, x.leading, context_.stream());
-}
-
-void ResidentMatrix::give_y(const Product& product, std::span<const Column> columns, Memories& memories,
-                            const ResidentVectors& vectors) {
-  const std::uint64_t bytes = static_cast<std::uint64_t>(matrix_.rows()) * size_of(matrix_.type());
-  std::vector<UnpackedColumn> in_memory, on_device;
-  bool some_stay = false, all_stay = true;
-  for (const Column& column : columns) {
-    const bool stays = column.y.vector != 0;
-    in_memory.push_back({stays ? nullptr : memories.at(column.y, bytes).data(), column.alpha, column.beta});
-    on_device.push_back(
-        {stays ? vectors.view(column.y.vector, *y_rows_, matrix_.type(), 1).data : nullptr, column.alpha, column.beta});
-    some_stay = some_stay || stays, all_stay = all_stay && stays;
-  }
-  if (some_stay) {
-    unpack_columns(matrix_.type(), matrix_.local_rows(), y_.data(), product.columns(), on_device, context_.stream());
-    context_.stream().synchronize();
-  }
-  if (!all_stay) transfer_.give(product.y_view(y_.data()), *y_rows_, in_memory);
 }
 
 std::optional<ConstDense> ResidentMatrix::x_in(const Product& product, const Column& column, Memories& memories,

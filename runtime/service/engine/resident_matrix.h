@@ -24,6 +24,7 @@
 #include "runtime/service/engine/memories.h"
 #include "runtime/service/engine/new_values.h"
 #include "runtime/service/engine/resident_solvers.h"
+#include "runtime/service/engine/resident_transpose.h"
 #include "runtime/service/engine/resident_vectors.h"
 #include "runtime/service/wire/arena.h"
 #include "runtime/service/wire/command.h"
@@ -61,7 +62,7 @@ class ResidentMatrix {
   }
 
   /// Multiplies this rank's rows. The vectors in the arena are complete once all ranks have returned. Throws on all ranks
-  /// Error(internal) for a width that has no product, and what add_block_product() throws.
+  /// Error(internal) for a width that has no product, and what add_block_product() and ResidentTranspose throw.
   Multiplied multiply(const Multiply& command, Memories& memories, const ResidentVectors& vectors);
 
   /// Makes a product for vectors of `width` columns, unless there is one; true if it did. Throws on all ranks Error(usage)
@@ -94,13 +95,13 @@ class ResidentMatrix {
                                  const ResidentVectors& vectors) const;
   /// Where in y this rank's rows are, if the product can write them there; else nothing.
   std::optional<Dense> rows_in(const Product& product, void* y) const;
-  void take_x(const Product& product, std::span<const Column> columns, Memories& memories, const ResidentVectors& vectors);
-  void give_y(const Product& product, std::span<const Column> columns, Memories& memories, const ResidentVectors& vectors);
+  Multiplied multiply_transposed(const Multiply& command, Memories& memories, const ResidentVectors& vectors);
 
   Context& context_;
   DistributedMatrix matrix_;
   std::shared_ptr<const RowMap> x_rows_, y_rows_;
   ColumnTransfer transfer_;
+  ResidentTranspose transpose_;
   NewValues new_values_;
   std::map<std::int64_t, std::unique_ptr<Product>> products_;  ///< by width
   std::vector<WidthTime> widths_;                              ///< of products that requests are merged to

@@ -96,7 +96,9 @@ void fields(OneOf<Unload> auto& m, auto& f) { f(m.matrix); }
 void fields(OneOf<Adopt> auto& m, auto& f) { f(m.matrix); }
 void fields(OneOf<Place> auto& m, auto& f) { f(m.vector), f(m.offset), f(m.memory); }
 void fields(OneOf<Column> auto& m, auto& f) { fields(m.x, f), fields(m.y, f), f(m.alpha), f(m.beta); }
-void fields(OneOf<Multiply> auto& m, auto& f) { f(m.matrix), f(m.width), f(m.columns), f(m.x_block), f(m.y_block); }
+void fields(OneOf<Multiply> auto& m, auto& f) {
+  f(m.matrix), f(m.width), f(m.columns), f(m.x_block), f(m.y_block), f(m.transpose);
+}
 void fields(OneOf<PutValues> auto& m, auto& f) { f(m.matrix), f(m.first), f(m.count), f(m.offset); }
 void fields(OneOf<DropValues> auto& m, auto& f) { f(m.matrix); }
 void fields(OneOf<MakeVector> auto& m, auto& f) { f(m.vector), f(m.matrix), f(m.as_y), f(m.size), f(m.columns), f(m.type); }

@@ -21,7 +21,7 @@
 namespace shardmat::service {
 
 /// Front end and ranks come from one build; this catches a mix of two.
-constexpr std::uint32_t kProtocolVersion = 9;
+constexpr std::uint32_t kProtocolVersion = 10;
 
 /// Loads a matrix from the library. `matrix` is the number by which later commands name it. The answer is Loaded; of a Load
 /// in the background it is Done, and Adopt has to follow.
@@ -75,6 +75,7 @@ struct Multiply {
   /// Numbers of vectors of `width` columns that are X and Y as they lie, in place of those of `columns`; 0: none. With one
   /// of them there are `width` columns, all with the same alpha and beta.
   std::uint64_t x_block = 0, y_block = 0;
+  bool transpose = false;  ///< y = alpha·Aᵀ·x + beta·y: x has the rows of A, y its columns
   bool operator==(const Multiply&) const = default;
 };
 

@@ -13,7 +13,7 @@ std::vector<Command> all_commands() {
       {1, Load{7, "a/b.h5", ValueType::f32, "halo", "rbp_csr", "local", true, true}},
       {2, Unload{7}},
       {std::numeric_limits<std::uint64_t>::max(),
-       Multiply{7, 4, {{{0, 0}, {3, 64}, 1, 0}, {{0, std::uint64_t{1} << 40}, {0, 8}, -0.5, 2}}, 5, 6}},
+       Multiply{7, 4, {{{0, 0}, {3, 64}, 1, 0}, {{0, std::uint64_t{1} << 40}, {0, 8}, -0.5, 2}}, 5, 6, true}},
       {4, Ping{}},
       {5, Quit{}},
       {6, PutValues{7, 100, 10, 64}},

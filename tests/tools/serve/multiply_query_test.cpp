@@ -66,6 +66,19 @@ TEST_F(MultiplyShapeTest, TheBodyHasWhatNoVectorHas) {
   EXPECT_TRUE(shape("y=vec-4", 4 * 160).block);
 }
 
+TEST_F(MultiplyShapeTest, TheTransposeHasRowsInPlaceOfColumns) {
+  EXPECT_EQ(shape("transpose=1", 80).result_bytes(), 160u);
+  EXPECT_EQ(shape("transpose=0", 160).result_bytes(), 80u);
+  EXPECT_EQ(shape("transpose=1&k=2&beta=-1", 2 * (80 + 160)).result_bytes(), 0u);
+  EXPECT_EQ(shape("transpose=1&x=vec-2&y=vec-1", 0).x_vector, 2u);
+  EXPECT_TRUE(shape("transpose=1&x=vec-4", 0).block);
+  EXPECT_EQ(code("transpose=1", 160), "wrong_length");
+  EXPECT_EQ(code("transpose=1&x=vec-1", 0), "wrong_length");
+  EXPECT_EQ(code("transpose=1&y=vec-5", 80), "wrong_distribution");
+  EXPECT_EQ(code("transpose=2", 80), "malformed");
+  EXPECT_EQ(code("transpose=", 80), "malformed");
+}
+
 TEST_F(MultiplyShapeTest, PlacesInTheClientsMemory) {
   EXPECT_EQ(shape("x_at=0&y_at=160", 0).result_bytes(), 0u);
   EXPECT_EQ(shape("x_at=0", 0).result_bytes(), 80u);

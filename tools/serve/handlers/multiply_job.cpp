@@ -154,7 +154,7 @@ std::shared_ptr<MultiplyRequest> make_request(const Matrix& matrix, const Multip
   request->x_bytes = shape.x_bytes, request->y_bytes = shape.y_bytes;
   request->x_vector = shape.x_vector, request->y_vector = shape.y_vector;
   request->x_at = query.x_at, request->y_at = query.y_at;
-  request->block = shape.block;
+  request->block = shape.block, request->transpose = query.transpose;
   request->generation = query.generation;
   return request;
 }

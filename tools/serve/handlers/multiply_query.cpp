@@ -22,6 +22,9 @@ std::string read_parameter(const std::string& key, const std::string& value, Mul
     const auto factor = parse_number(value);
     if (!factor) return key + " must be a finite number";
     (key == "alpha" ? query.alpha : query.beta) = *factor;
+  } else if (key == "transpose") {
+    if (value != "0" && value != "1") return "transpose must be 0 or 1";
+    query.transpose = value == "1";
   } else if (key == "type") {
     query.type = value;
   } else if (key == "x" || key == "y") {
@@ -35,13 +38,14 @@ std::string read_parameter(const std::string& key, const std::string& value, Mul
     query.priority = parse_priority(value);
     if (!query.priority) return "priority must be high, normal or low";
   } else {
-    return fmt::format("there is no parameter \"{}\"; there are k, alpha, beta, type, x, y, x_at, y_at and priority", key);
+    return fmt::format(
+        "there is no parameter \"{}\"; there are k, alpha, beta, transpose, type, x, y, x_at, y_at and priority", key);
   }
   return {};
 }
 
 /// The vector in place of x or y, which must fit the matrix; null if none is named.
-std::variant<Problem, const Vector*> find_vector(const std::string& id, bool is_x, const Matrix& matrix,
+std::variant<Problem, const Vector*> find_vector(const std::string& id, bool is_x, bool transpose, const Matrix& matrix,
                                                  const Vectors& vectors, const Rights& rights) {
   if (id.empty()) return static_cast<const Vector*>(nullptr);
   auto found = vectors.find(id, rights);
@@ -53,16 +57,17 @@ std::variant<Problem, const Vector*> find_vector(const std::string& id, bool is_
                         fmt::format("{} is of type {}, but {} of type {}", id, type_name(vector->type), name,
                                     type_name(matrix.wanted.type)));
   const service::Loaded& shape = matrix.shape();
-  const std::int64_t size = is_x ? shape.cols : shape.rows;
+  const bool by_columns = is_x != transpose;
+  const std::int64_t size = by_columns ? shape.cols : shape.rows;
   if (vector->size != size)
-    return make_problem(
-        422, "wrong_length",
-        fmt::format("{} has {} entries, but {} of {} has {}", id, vector->size, is_x ? "x" : "y", name, size));
-  if (vector->distribution != (is_x ? shape.x_distribution : shape.y_distribution))
+    return make_problem(422, "wrong_length",
+                        fmt::format("{} has {} entries, but {} of {}{} has {}", id, vector->size, is_x ? "x" : "y",
+                                    transpose ? "the transpose of " : "", name, size));
+  if (vector->distribution != (by_columns ? shape.x_distribution : shape.y_distribution))
     return make_problem(422, "wrong_distribution",
                         fmt::format("{} is distributed over the ranks in another way than {} of {}; make a vector with "
                                     "{{\"matrix\": \"{}\"{}}}",
-                                    id, is_x ? "x" : "y", name, name, is_x ? "" : ", \"layout\": \"rows\""));
+                                    id, by_columns ? "x" : "y", name, name, by_columns ? "" : ", \"layout\": \"rows\""));
   return vector;
 }
 
@@ -79,11 +84,12 @@ std::optional<Problem> check_columns(const MultiplyQuery& query, const MultiplyS
 }
 
 std::string text_of_body(const MultiplyShape& shape, const Matrix& matrix) {
-  const auto part = [&](const char* what, std::int64_t size) {
+  const std::uint64_t entry = size_of(matrix.wanted.type);
+  const auto part = [&](const char* what, std::uint64_t size) {
     return fmt::format("{} with {} column{} of {} numbers", what, shape.columns, shape.columns == 1 ? "" : "s", size);
   };
-  const std::string x = shape.x_vector == 0 && !shape.x_in_memory ? part("x", matrix.shape().cols) : "",
-                    y = shape.adds_y_of_body ? part("y", matrix.shape().rows) : "";
+  const std::string x = shape.x_vector == 0 && !shape.x_in_memory ? part("x", shape.x_bytes / entry) : "",
+                    y = shape.adds_y_of_body ? part("y", shape.y_bytes / entry) : "";
   if (x.empty() && y.empty()) return "vectors or the client's memory take its place";
   return fmt::format("{}{}{} of type {}", x, !x.empty() && !y.empty() ? ", then " : "", y, type_name(matrix.wanted.type));
 }
@@ -116,8 +122,8 @@ std::variant<Problem, MultiplyQuery> read_multiply_query(const RequestHead& head
 std::variant<Problem, MultiplyShape> shape_of(const MultiplyQuery& query, const Matrix& matrix, const Vectors& vectors,
                                               const Rights& rights, std::uint64_t content_length) {
   if (auto problem = check_type(query.type, matrix.wanted.type, matrix.wanted.name)) return std::move(*problem);
-  const auto x_found = find_vector(query.x, true, matrix, vectors, rights),
-             y_found = find_vector(query.y, false, matrix, vectors, rights);
+  const auto x_found = find_vector(query.x, true, query.transpose, matrix, vectors, rights),
+             y_found = find_vector(query.y, false, query.transpose, matrix, vectors, rights);
   for (const auto* found : {&x_found, &y_found})
     if (const auto* problem = std::get_if<Problem>(found)) return *problem;
   const Vector *x = std::get<const Vector*>(x_found), *y = std::get<const Vector*>(y_found);
@@ -126,6 +132,7 @@ std::variant<Problem, MultiplyShape> shape_of(const MultiplyQuery& query, const 
   shape.columns = query.columns.value_or(x != nullptr ? x->columns : y != nullptr ? y->columns : 1);
   shape.x_bytes = static_cast<std::uint64_t>(matrix.shape().cols) * entry;
   shape.y_bytes = static_cast<std::uint64_t>(matrix.shape().rows) * entry;
+  if (query.transpose) std::swap(shape.x_bytes, shape.y_bytes);
   if (x != nullptr) shape.x_vector = x->number;
   if (y != nullptr) shape.y_vector = y->number;
   shape.block = shape.columns > 1 && (x != nullptr || y != nullptr);

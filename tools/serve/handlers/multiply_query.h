@@ -20,6 +20,7 @@ namespace shardmat::serve {
 struct MultiplyQuery {
   std::optional<std::int64_t> columns;
   double alpha = 1, beta = 0;
+  bool transpose = false;                   ///< y = alpha·Aᵀ·x + beta·y
   std::string type;                         ///< empty: the matrix's
   std::string x, y;                         ///< ids of vectors; empty: in the body, and as the body
   std::optional<std::uint64_t> x_at, y_at;  ///< or where they are in the client's memory, in bytes

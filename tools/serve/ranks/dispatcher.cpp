@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <span>
 #include <utility>
 
@@ -132,8 +133,8 @@ std::optional<Problem> Dispatcher::admit(const Matrix& matrix, MultiplyRequest& 
 std::variant<std::uint64_t, Problem> Dispatcher::add(Matrix& matrix, std::shared_ptr<MultiplyRequest> request) {
   request->arrived = now();
   if (request->deadline <= request->arrived) return late();
-  matrix.queue.add({++last_request_, request->columns, request->arrived, request->deadline, request->block, request->client,
-                    request->priority});
+  matrix.queue.add({++last_request_, request->columns, request->arrived, request->deadline,
+                    request->block || request->transpose, request->client, request->priority});
   claims_.add(last_request_, claims_of(*request));
   watch_deadline(request->deadline);
   requests_.emplace(last_request_, std::move(request));
@@ -384,6 +385,15 @@ Dispatcher::UnderWay Dispatcher::next_requests(Matrix& matrix, double time) {
   return product;
 }
 
+/// Of a product for so many columns, of which the request is the first or the only one.
+service::WidthTime width_of(const MultiplyRequest& request, std::int64_t columns, const WidthTable& widths) {
+  if (!request.block && !request.transpose) return widths.for_columns(columns);
+  // Products with the transpose are made for few widths, of which columns without a request are zeros.
+  const std::int64_t width =
+      request.block ? columns : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(columns)));
+  return {width, widths.seconds_for(columns)};
+}
+
 void Dispatcher::send_product(Matrix& matrix) {
   UnderWay product = next_requests(matrix, now());
   if (product.requests.empty()) return;
@@ -394,9 +404,8 @@ void Dispatcher::send_product(Matrix& matrix) {
   for (const auto& request : product.requests) append_columns(*request, multiply.columns);
   const MultiplyRequest& first = *product.requests.front();
   if (first.block) multiply.x_block = first.x_vector, multiply.y_block = first.y_vector;
-  const service::WidthTime merged = first.block
-                                        ? service::WidthTime{product.columns, matrix.widths.seconds_for(product.columns)}
-                                        : matrix.widths.for_columns(product.columns);
+  multiply.transpose = first.transpose;
+  const service::WidthTime merged = width_of(first, product.columns, matrix.widths);
   multiply.width = product.width = merged.width;
   product.expected = merged.seconds;
   product_ = std::move(product);
@@ -450,7 +459,8 @@ void Dispatcher::finish_product(const std::vector<Answer>& answers) {
       result.seconds.copy_out = std::max(result.seconds.copy_out, seconds->copy_out);
     }
   const double seconds = now() - done.started;
-  if (matrix != nullptr && !result.problem && done.columns <= done.width)
+  const bool is_measured = !done.requests.front()->transpose && done.columns <= done.width;
+  if (matrix != nullptr && !result.problem && is_measured)
     matrix->widths.observe(done.width, result.seconds.copy_in + result.seconds.product + result.seconds.copy_out, seconds);
   schedule_.settle(done.charges, seconds);
   pump();  // the ranks go on while replies are sent

@@ -77,6 +77,7 @@ struct MultiplyRequest {
   Client client;
   Priority priority = Priority::normal;
   bool block = false;                            ///< one of them has several columns: a product of its own
+  bool transpose = false;                        ///< with the transpose: a product of its own
   std::optional<std::uint64_t> generation = {};  ///< that the values must have
   /// All columns, one after another. The y that beta is for follows x, and becomes the result; then `y` is null.
   std::unique_ptr<ArenaSpace::Lease> x, y;

@@ -18,7 +18,7 @@ _BINARY = {"Content-Type": "application/octet-stream"}
 class Matrix:
     """A matrix of a service: ``service.matrix(name)`` or ``service.load(name, source)``.
 
-    SciPy's functions take it as a linear operator. The transpose is none of the products of a service.
+    SciPy's functions take it as a linear operator. ``A.T @ x`` reads the rows that the service stores.
     """
 
     ndim = 2
@@ -43,8 +43,8 @@ class Matrix:
 
     # ---- products ----
 
-    def multiply(self, x, out=None, *, alpha=1.0, beta=0.0, priority=None, generation=None, timeout=UNSET):
-        """alpha·A·x + beta·out, in `out` if it is given.
+    def multiply(self, x, out=None, *, alpha=1.0, beta=0.0, transpose=False, priority=None, generation=None, timeout=UNSET):
+        """alpha·A·x + beta·out, in `out` if it is given; with `transpose` of the transpose of A.
 
         x and out are arrays of shape (n,) or (n, k), or vectors of the service, which stay there: without out, A·x of a
         vector is a new one. Arrays in memory of ``service.memory`` are not copied, if their columns lie one after another (as
@@ -57,13 +57,15 @@ class Matrix:
         if isinstance(x, Vector):
             columns = x.columns
             if out is None:
-                out = self.vector(columns, rows=True, timeout=timeout)
+                out = self.vector(columns, rows=not transpose, timeout=timeout)
         else:
-            x = as_columns(x, self.dtype, self.shape[1], "x")
+            x = as_columns(x, self.dtype, self.shape[0 if transpose else 1], "x")
             columns = 1 if x.ndim == 1 else x.shape[1]
         if not isinstance(out, Vector):
-            out = self._out_for(out, (self.shape[0], *x.shape[1:]))
+            out = self._out_for(out, (self.shape[1 if transpose else 0], *x.shape[1:]))
         options = {"alpha": alpha, "beta": beta, "priority": priority, "type": self._type}
+        if transpose:
+            options["transpose"] = 1
         fields = dict(_BINARY)
         if generation is not None:
             fields["If-Match"] = f'"{int(generation)}"'
@@ -139,11 +141,25 @@ class Matrix:
         """As SciPy's LinearOperator: x of shape (n, k)."""
         return self.multiply(x)
 
+    def rmatvec(self, x):
+        """As SciPy's LinearOperator: the transpose times x of shape (n,) or (n, 1)."""
+        return self.multiply(x, transpose=True)
+
+    def rmatmat(self, x):
+        """As SciPy's LinearOperator: the transpose times x of shape (n, k)."""
+        return self.multiply(x, transpose=True)
+
+    @property
+    def T(self):
+        """The transpose, for products: the service reads the rows of this matrix. ``A.T.T`` is A."""
+        return Transpose(self)
+
     def aslinearoperator(self):
-        """A ``scipy.sparse.linalg.LinearOperator`` of this matrix, without a transpose."""
+        """A ``scipy.sparse.linalg.LinearOperator`` of this matrix, with its transpose."""
         from scipy.sparse.linalg import LinearOperator
 
-        return LinearOperator(self.shape, matvec=self.multiply, matmat=self.multiply, dtype=self.dtype)
+        return LinearOperator(self.shape, matvec=self.multiply, rmatvec=self.rmatvec, matmat=self.multiply,
+                              rmatmat=self.rmatmat, dtype=self.dtype)
 
     # ---- vectors that stay ----
 
@@ -270,6 +286,39 @@ class Matrix:
     def __repr__(self):
         return (f"<shardmat.service.Matrix {self.name}: {self.shape[0]}×{self.shape[1]}, {self.nnz} entries of "
                 f"{self.dtype.name} on {self._service.address}>")
+
+
+class Transpose:
+    """The transpose of a matrix of a service, for products; made by ``A.T``."""
+
+    ndim = 2
+
+    def __init__(self, matrix):
+        self.T = matrix
+        self.shape = matrix.shape[::-1]
+        self.dtype = matrix.dtype
+
+    def multiply(self, x, out=None, **options):
+        """As Matrix.multiply."""
+        return self.T.multiply(x, out, transpose=True, **options)
+
+    def __matmul__(self, x):
+        return self.multiply(x)
+
+    dot = matvec = matmat = __matmul__
+
+    def rmatvec(self, x):
+        """As SciPy's LinearOperator: the matrix times x of shape (n,) or (n, 1)."""
+        return self.T.multiply(x)
+
+    rmatmat = rmatvec
+
+    def aslinearoperator(self):
+        """A ``scipy.sparse.linalg.LinearOperator`` of the transpose."""
+        return self.T.aslinearoperator().T
+
+    def __repr__(self):
+        return f"<the transpose of {self.T!r}>"
 
 
 def _query(parameters):
