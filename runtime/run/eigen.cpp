@@ -75,19 +75,7 @@ class EigenRun : ReportedRun<EigenOptions, EigenReport> {
 
   /// M on the maps of K.
   std::unique_ptr<DistributedMatrix> load_mass() {
-    std::string name = options_.mass;
-    if (name == "auto") {
-      std::filesystem::path beside(options_.matrix);
-      communicator_.run_agreed([&] {
-        if (beside.extension() != ".sti")
-          throw Error(ErrorKind::usage,
-                      fmt::format("auto takes the .mas beside a .sti of CalculiX, and the matrix is {}; name the file of M",
-                                  options_.matrix),
-                      "mass");
-      });
-      name = beside.replace_extension(".mas").string();
-    }
-    const MatrixSource source = open_source(name);
+    const MatrixSource source = open_source(communicator_.run_agreed([&] { return mass_file(options_); }));
     report_.mass = source.rows->name();
     communicator_.run_agreed([&] {
       const RowSource &k = *source_.rows, &m = *source.rows;
@@ -249,6 +237,16 @@ EigenMethod choose_eigen_method(const EigenOptions& options) {
   if (method == EigenMethod::power && options.settings.which != Which::largest)
     refuse("the power method gives the eigenvalue of the largest magnitude; take lanczos for others", "which");
   return method;
+}
+
+std::string mass_file(const EigenOptions& options) {
+  if (options.mass != "auto") return options.mass;
+  std::filesystem::path beside(options.matrix);
+  if (beside.extension() == ".sti") return beside.replace_extension(".mas").string();
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("auto takes the .mas beside a .sti of CalculiX, and the matrix is {}; name the file of M", options.matrix),
+      "mass");
 }
 
 bool is_of_pairs(const EigenOptions& options) {

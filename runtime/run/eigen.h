@@ -48,6 +48,8 @@ EigenMethod choose_eigen_method(const EigenOptions& options);
 /// The same once the matrix is there: small pairs take shift_invert.
 EigenMethod choose_eigen_method(const EigenOptions& options, const DistributedMatrix& matrix);
 
+/// The file of M; empty: none. Throws Error(usage) for "auto" and a matrix that is no .sti of CalculiX.
+std::string mass_file(const EigenOptions& options);
 /// True if lobpcg or shift_invert is what these options ask for.
 bool is_of_pairs(const EigenOptions& options);
 /// What a tolerance is if none is given.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import unittest
 
@@ -9,9 +10,12 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from support import BACKEND, INPUT, OK, read_vector, write_binsparse
+from support import BACKEND, INPUT, OK, USAGE, read_vector, write_binsparse
 from test_serve import NAMES
 from test_serve_solve import SolveTest, poisson
+
+
+NOT_CONVERGED = 7
 
 
 class EigenTest(SolveTest):
@@ -119,6 +123,32 @@ class Answers(EigenTest):
         np.testing.assert_allclose(self.vectors(service, job).shape, (196, 4))  # as far as it came
         self.assertEqual(self.eigen(service, body=b'{"count": 2, "wait": 60}')["columns"], 2)
         self.assertEqual(service.terminate(), OK, service.report())
+
+
+class Remote(EigenTest):
+    def test_the_command_lets_the_service_work(self):
+        service = self.start("--ranks", 2)
+        remote = ["--remote", service.state]
+        for options, expected, mass in ((["--count", 4, "--which", "smallest"], self.values[:4], None), (["--count", 3, "--mass", "m.h5"], self.pairs[:3], self.m),
+                                        (["--mass", "m.h5", "--shift", self.shift, "--count", 3], self.nearest, self.m)):
+            said = self.succeed("eigen", "k.h5", *options, "--vectors", "x.npy", "--force", *remote).out
+            self.assertIn("196 × 196", said)
+            told = [float(line.split()[0]) for line in said.splitlines() if re.match(r" *\d\.\d{9}", line)]
+            np.testing.assert_allclose(told, expected, rtol=1e-7)
+            x = read_vector(self.path("x.npy"))
+            self.assertEqual(x.shape, (196, len(expected)))
+            mass = sp.identity(196) if mass is None else mass
+            for j, value in enumerate(expected):
+                self.assertLessEqual(np.linalg.norm(self.k @ x[:, j] - value * (mass @ x[:, j])), 1e-5 * np.linalg.norm(x[:, j]))
+        self.assertEqual(self.succeed("client", "jobs", "--state", service.state).out, "")
+        self.succeed("eigen", "k.h5", "--no-confirm", "--method", "lobpcg", "--guard", 5, "--tolerance", "1e-7", "--seed", 3, *remote)
+        self.fail_with(USAGE, "eigen", "k.h5", "--monitor", *remote, says="--monitor")
+        self.fail_with(USAGE, "eigen", "k.h5", "--mass", "auto", *remote, says="CalculiX")
+        self.fail_with(INPUT, "eigen", "none.h5", *remote, says="none.h5")
+        result = self.call("eigen", "k.h5", "--count", 4, "--tolerance", "1e-300", "--max-iterations", 60, "--vectors", "far.npy", *remote)
+        self.assertEqual(result.code, NOT_CONVERGED, result)
+        self.assertIn("4 pairs did not converge", result.err)
+        self.assertEqual(read_vector(self.path("far.npy")).shape, (196, 4))
 
 
 class Client(EigenTest):

@@ -211,8 +211,7 @@ int eigen(const Options& o) {
   HttpClient client = connect(o);
   const std::int64_t n = describe_matrix(client, o.matrix)["rows"];
   const json job = json::parse(ask(client, "POST", "/v1/matrices/" + o.matrix + "/eigen?" + query).body);
-  for (const json& pair : job["result"]) fmt::print("{}", text_of_pair(pair));
-  if (job.contains("completeness")) fmt::print("{}\n", job["completeness"].get<std::string>());
+  fmt::print("{}", text_of_pairs(job));
   const std::string id = job["id"], x = job["x"];
   if (o.vectors.empty()) {
     fmt::print("the eigenvectors are {}; shardmat client cancel {} forgets them\n", x, id);
@@ -292,6 +291,12 @@ void add_pagerank(const CommandLine& app, Options& o) {
 }
 
 }  // namespace
+
+std::string text_of_pairs(const json& job) {
+  std::string text;
+  for (const json& pair : job["result"]) text += text_of_pair(pair);
+  return text + (job.contains("completeness") ? job["completeness"].get<std::string>() + "\n" : "");
+}
 
 std::vector<ClientCommand> add_client_jobs(const CommandLine& client) {
   const auto o = std::make_shared<Options>();

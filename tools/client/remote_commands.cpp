@@ -11,78 +11,17 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
-#include "kernels/base/types.h"
-#include "partition/readers/replaceable.h"
-#include "partition/vectors/vector_file.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/solver_settings.h"
 #include "tools/cli/checks.h"
 #include "tools/cli/print_report.h"
 #include "tools/cli/setting_options.h"
+#include "tools/client/remote_answers.h"
 
 namespace shardmat::tools {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-constexpr double kWaitSeconds = 1e9;  ///< longer than any solve
-constexpr const char* kBinary = "application/octet-stream";
-
-WantedMatrix wanted_of(const CommandLine& app, const std::string& matrix, const LoadOptions& load) {
-  WantedMatrix wanted;
-  wanted.matrix = matrix;
-  if (app.count("--type") > 0) wanted.type = std::string(name(load.type));
-  wanted.kernel = load.plan.kernel, wanted.exchange = load.exchange;
-  if (app.count("--sort") > 0) wanted.sort = load.sort == LocalSort::none ? "none" : "local";
-  return wanted;
-}
-
-/// Columns one after another, in the type of the service's matrix.
-HostVector<char> columns_of(const VectorSource& source, const RemoteMatrix& matrix, std::int64_t n, std::int64_t first,
-                            std::int64_t count) {
-  const HostVector<double> rows = source.read(0, n);
-  require_in_range(matrix.f32 ? ValueType::f32 : ValueType::f64, rows, source.name());
-  HostVector<char> bytes;
-  const auto append = [&](auto zero) {
-    HostVector<decltype(zero)> values;
-    append_columns<decltype(zero)>(rows, source.columns(), first, count, values);
-    const char* begin = reinterpret_cast<const char*>(values.data());
-    bytes.insert(bytes.end(), begin, begin + values.size() * sizeof zero);
-  };
-  matrix.f32 ? append(0.0F) : append(0.0);
-  return bytes;
-}
-
-HostVector<double> rows_of_reply(const HttpReply& reply, const RemoteMatrix& matrix, std::int64_t rows,
-                                 std::int64_t columns) {
-  if (reply.body.size() != static_cast<std::size_t>(rows * columns) * (matrix.f32 ? sizeof(float) : sizeof(double)))
-    throw Error(ErrorKind::internal,
-                "the service answered with a vector of another size; its matrix may have been replaced");
-  const auto bytes = std::as_bytes(std::span(reply.body));
-  return matrix.f32 ? rows_of<float>(bytes, rows, columns) : rows_of<double>(bytes, rows, columns);
-}
-
-void check_output(const std::string& output, const char* what, std::int64_t columns, std::int64_t files, bool force) {
-  if (output.empty()) return;
-  check_vector_suffix(output);
-  check_vector_writable(output, columns, files);
-  if (!force) require_replaceable(output, Output::vector, what, files);
-}
-
-void write_output(const std::string& output, const char* what, const RemoteMatrix& matrix, const HostVector<double>& rows,
-                  std::int64_t columns, std::int64_t files) {
-  if (output.empty()) return;
-  const std::int64_t count = std::ssize(rows) / columns;
-  VectorWriter writer(output, what, count, matrix.f32, columns, files);
-  writer.append(rows.data(), count);
-  writer.finish();
-}
-
-std::string text_of(const RemoteMatrix& matrix, const std::string& where) {
-  return fmt::format("Matrix {} in the service at {}\n  shape          {} × {}, {}, {}, on {}\n", matrix.source, where,
-                     human_count(matrix.rows), human_count(matrix.cols), human_count(matrix.nnz, "nonzero"),
-                     matrix.f32 ? "f32" : "f64", human_count(matrix.ranks, "rank"));
-}
 
 /// A vector that stays on the ranks while a solve reads it.
 class RemoteVector {

@@ -20,6 +20,7 @@
 #include "tools/cli/run_owners.h"
 #include "tools/cli/setting_options.h"
 #include "tools/cli/stop_signal.h"
+#include "tools/client/remote_commands.h"
 
 namespace shardmat::tools {
 namespace {
@@ -29,6 +30,7 @@ struct Options : LoadChoices {
   std::string method = "auto", which, backend = "auto", json;
   double shift = 0;
   bool force = false, monitor = false, no_confirm = false;
+  RemoteChoice remote;
 };
 
 void add_method_options(const CommandLine& command, Options& o) {
@@ -136,6 +138,7 @@ void add_options(const CommandLine& app, Options& o) {
   add_node_options(app, o.eigen.nodes);
   add_kernel_options(app, o);
   add_rank_options(app, o, "--partition");
+  add_remote_options(app, o.remote);
   add_node_option(app, o.load.node_block_size);
   app.footer(
       "\nExit code 7: an eigenvalue did not converge. The report says which. Ctrl-C, SIGTERM and SIGUSR1 end the "
@@ -221,6 +224,7 @@ std::function<int()> add_eigen(const CommandLine& program) {
   add_options(app, *options);
   return [app, options] {
     finish_options(app, *options);
+    if (options->remote.is_remote()) return eigen_remotely(app, options->remote, options->eigen, options->force);
     return run_owners(app, options->timeout, options->sharing, options->backend,
                       [&](Communicator& communicator) { return run(*options, communicator); });
   };
