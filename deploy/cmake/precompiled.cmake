@@ -1,8 +1,8 @@
 # shardmat_precompile(target [header…]): precompiled.h and these headers are compiled once for all C++ files of the target. Left
-# out where a launcher such as ccache keeps objects, because it keeps none that a precompiled header is part of; builds with one
-# find missing includes. CMAKE_DISABLE_PRECOMPILE_HEADERS=ON leaves it out, too.
+# out where a launcher such as ccache keeps objects, unless SHARDMAT_PRECOMPILE is set (ccache.cmake): builds without it find
+# missing includes. CMAKE_DISABLE_PRECOMPILE_HEADERS=ON leaves it out, too.
 function(shardmat_precompile target)
-  if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  if(NOT CMAKE_CXX_COMPILER_LAUNCHER OR SHARDMAT_PRECOMPILE)
     if("${ARGV1}" STREQUAL REUSE_FROM)
       target_precompile_headers(${target} REUSE_FROM ${ARGV2})
     else()
