@@ -7,7 +7,6 @@ A bar for each time shows its change with the 90 % interval. The page is light o
 report itself, in the element with the id shardmat-report.
 """
 
-import argparse
 import json
 import math
 from html import escape
@@ -121,10 +120,7 @@ interval. <b class="slower">Slower</b> and <b class="faster">faster</b>: the int
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("report", help="JSON file of shardmat compare")
-    parser.add_argument("--output", required=True, help="HTML file to write")
-    arguments = parser.parse_args()
+    arguments = plots.arguments(__doc__, "JSON file of shardmat compare", "HTML file to write")
     text = page(plots.read(arguments.report, "compare"))
     with open(arguments.output, "w", encoding="utf-8") as file:
         file.write(text)

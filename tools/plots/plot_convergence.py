@@ -7,8 +7,6 @@ The norm of the residual over the iterations, a line for each right-hand side: a
 has it, the true one, |b - A x|. The horizontal line is the tolerance. Needs matplotlib (python3-matplotlib).
 """
 
-import argparse
-
 import plots
 
 MOST_POINTS = 2000  # of a line: more are not seen, and make a large file
@@ -27,10 +25,7 @@ def points(history):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("report", help="JSON file of shardmat solve")
-    parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
-    arguments = parser.parse_args()
+    arguments = plots.arguments(__doc__, "JSON file of shardmat solve")
     report = plots.read(arguments.report, "solve")
     solver, columns = report["solver"], report["columns"]
 

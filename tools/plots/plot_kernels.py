@@ -9,8 +9,6 @@ times: the median of one of the two is above twice its shortest. It is cut where
 matplotlib (python3-matplotlib).
 """
 
-import argparse
-
 import plots
 
 COLOURS = {"f64": "#2f6f9f", "f32": "#e3a34a"}
@@ -60,10 +58,7 @@ def legend(plt, report, types):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("report", help="JSON file of shardmat bench kernels")
-    parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
-    arguments = parser.parse_args()
+    arguments = plots.arguments(__doc__, "JSON file of shardmat bench kernels")
     report = plots.read(arguments.report, "bench kernels")
 
     plt = plots.pyplot(arguments.output, 9)

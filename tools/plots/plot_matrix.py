@@ -7,8 +7,6 @@
 Bars are bins in powers of two, their heights shares of the rows and of the runs. Needs matplotlib (python3-matplotlib).
 """
 
-import argparse
-
 import plots
 
 
@@ -24,10 +22,7 @@ def draw(axes, bins, counts, color, title, xlabel):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("report", help="JSON of shardmat info")
-    parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
-    arguments = parser.parse_args()
+    arguments = plots.arguments(__doc__, "JSON of shardmat info")
     report = plots.read(arguments.report, "info")
     try:
         lengths, runs = report["row_lengths"]["histogram"], report["runs"]

@@ -7,7 +7,6 @@ Each panel has the caption of the paper's figure, and beneath it what the paper'
 (python3-matplotlib).
 """
 
-import argparse
 import math
 
 import plots
@@ -232,10 +231,7 @@ def panels(report):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("report", help="JSON file of shardmat bench papers")
-    parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
-    arguments = parser.parse_args()
+    arguments = plots.arguments(__doc__, "JSON file of shardmat bench papers")
     report = plots.read(arguments.report, "bench papers")
     found = list(panels(report))
     if not found:

@@ -8,7 +8,6 @@ it is the peer. A diamond is the ratio to the fastest peer that stores half of a
 (python3-matplotlib).
 """
 
-import argparse
 import math
 
 import plots
@@ -52,10 +51,7 @@ def draw(axes, places, own, colour, shift, width):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("report", help="JSON file of shardmat bench kernels, spmm or batched with --peers")
-    parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
-    arguments = parser.parse_args()
+    arguments = plots.arguments(__doc__, "JSON file of shardmat bench kernels, spmm or batched with --peers")
     report = plots.read(arguments.report, "bench kernels|spmm|batched --peers")
     bars = bars_of(report)
     if not bars:

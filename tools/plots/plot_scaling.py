@@ -9,8 +9,6 @@ the set-up alone), and the iterations. Hollow marks, and stars behind times, are
 note that makes their figures doubtful; the report holds the notes. Needs matplotlib (python3-matplotlib).
 """
 
-import argparse
-
 import plots
 from page_style import unit_of
 
@@ -168,10 +166,7 @@ PICTURES_OF_SOLVES = {"solves": draw_solves, "iterations": draw_iterations}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("report", help="JSON file of shardmat bench scaling")
-    parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
-    arguments = parser.parse_args()
+    arguments = plots.arguments(__doc__, "JSON file of shardmat bench scaling")
     report = plots.read(arguments.report, "bench scaling")
     everything = studies(report)
     drawn = [(study, PICTURES, study.first) for study in everything if study.cases]

@@ -8,8 +8,6 @@ products that are merged and without. The band reaches from the median to 99 % o
 (python3-matplotlib).
 """
 
-import argparse
-
 import plots
 
 SIDES = {True: ("merged", "#2f6f9f"), False: ("a product a request", "#e3a34a")}
@@ -50,10 +48,7 @@ def draw_latency(axes, lines):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("report", help="JSON file of shardmat bench service")
-    parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
-    arguments = parser.parse_args()
+    arguments = plots.arguments(__doc__, "JSON file of shardmat bench service")
     report = plots.read(arguments.report, "bench service")
     curves = [curve for scenario in report["scenarios"] for curve in scenario["curves"]]
     cases = list(dict.fromkeys((curve["matrix"], curve["vectors"]) for curve in curves))

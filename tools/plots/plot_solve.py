@@ -6,16 +6,11 @@
 A group of bars is a system, a bar a solver: set-up, then the solve. Needs matplotlib (python3-matplotlib).
 """
 
-import argparse
-
 import plots
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("report", help="JSON file of shardmat bench solve")
-    parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
-    arguments = parser.parse_args()
+    arguments = plots.arguments(__doc__, "JSON file of shardmat bench solve")
     report = plots.read(arguments.report, "bench solve")
     rows = report["table"]["rows"]
     if not rows:

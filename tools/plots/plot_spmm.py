@@ -8,8 +8,6 @@ cuSPARSE, as on the host, it is the time of as many products with one right-hand
 times. Needs matplotlib (python3-matplotlib).
 """
 
-import argparse
-
 import plots
 
 STYLES = {"f64": "-", "f32": "--", "f16": "-.", "bf16": ":"}
@@ -26,10 +24,7 @@ def over_single_products(case):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("report", help="JSON file of shardmat bench spmm")
-    parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
-    arguments = parser.parse_args()
+    arguments = plots.arguments(__doc__, "JSON file of shardmat bench spmm")
     report = plots.read(arguments.report, "bench spmm")
     cases = report["cases"]
     peers = any(case["speed_up"] for case in cases)

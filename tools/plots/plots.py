@@ -77,17 +77,22 @@ def read(path, command):
     sys.exit(2)
 
 
+def arguments(description, report, output="picture to write (.svg, .png or .pdf)"):
+    """The command line of a script that takes one report: its names `report` and `output`."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("report", help=report)
+    parser.add_argument("--output", required=True, help=output)
+    return parser.parse_args()
+
+
 def write_page(description, benchmark, font_size, page):
     """The whole of a script that writes a report as a page: page(report, plt) is its text."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("report", help=f"JSON file of shardmat bench {benchmark}")
-    parser.add_argument("--output", required=True, help="HTML file to write")
-    arguments = parser.parse_args()
-    report = read(arguments.report, f"bench {benchmark}")
+    given = arguments(description, f"JSON file of shardmat bench {benchmark}", "HTML file to write")
+    report = read(given.report, f"bench {benchmark}")
     plt = pyplot(".svg", font_size)
     plt.rcParams["svg.fonttype"] = "none"
     text = page(report, plt)
-    with open(arguments.output, "w", encoding="utf-8") as file:
+    with open(given.output, "w", encoding="utf-8") as file:
         file.write(text)
 
 
