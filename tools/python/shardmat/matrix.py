@@ -10,7 +10,30 @@ from .handle import Handle
 from .solver import Solver, lists_options
 
 
-class Matrix(Handle):
+class LinearMap:
+    """What can be multiplied by arrays, as SciPy's LinearOperator names it."""
+
+    ndim = 2
+
+    def dot(self, x):
+        return self @ x
+
+    def matvec(self, x):
+        """As SciPy's LinearOperator: x of shape (n,) or (n, 1)."""
+        return self @ x
+
+    def matmat(self, x):
+        """As SciPy's LinearOperator: x of shape (n, k)."""
+        return self @ x
+
+    def rmatvec(self, x):
+        return self.T @ x
+
+    def rmatmat(self, x):
+        return self.T @ x
+
+
+class Matrix(LinearMap, Handle):
     """A sparse matrix, spread by rows over the ranks of a context, that stays on their devices.
 
     Made by ``from_scipy``, ``from_rows``, ``from_triplets`` or ``from_file``, which take these options as keywords:
@@ -120,8 +143,6 @@ class Matrix(Handle):
 
         return numpy.dtype(self._type)
 
-    ndim = 2
-
     @property
     def context(self):
         return self._context
@@ -177,23 +198,6 @@ class Matrix(Handle):
         if y is None:
             raise ValueError(f"x cannot be taken as an array of {self._type}")
         return y
-
-    def dot(self, x):
-        return self @ x
-
-    def matvec(self, x):
-        """As SciPy's LinearOperator: x of shape (n,) or (n, 1)."""
-        return self @ x
-
-    def matmat(self, x):
-        """As SciPy's LinearOperator: x of shape (n, k)."""
-        return self @ x
-
-    def rmatvec(self, x):
-        return self.T @ x
-
-    def rmatmat(self, x):
-        return self.T @ x
 
     @property
     def T(self):
@@ -270,14 +274,12 @@ class Matrix(Handle):
         return f"<table><caption>shardmat.Matrix</caption>{rows}</table>"
 
 
-class Transpose:
+class Transpose(LinearMap):
     """The transpose of a matrix: products with it read the rows of the matrix, which are stored once. Made by ``A.T``.
 
     It has the values of the matrix at any time. On several ranks an x has the entries of this rank's rows, and a result those
     of its columns: ``own_shape``. On a GPU, and for some formats, its first product makes a map of 8 bytes an entry.
     """
-
-    ndim = 2
 
     def __init__(self, matrix):
         self._matrix = matrix
@@ -313,21 +315,6 @@ class Transpose:
     def __matmul__(self, x):
         """``A.T @ x``, as ``A @ x``. Collective."""
         return self._matrix._times(x, True)
-
-    def dot(self, x):
-        return self @ x
-
-    def matvec(self, x):
-        return self @ x
-
-    def matmat(self, x):
-        return self @ x
-
-    def rmatvec(self, x):
-        return self._matrix @ x
-
-    def rmatmat(self, x):
-        return self._matrix @ x
 
     def as_linear_operator(self):
         """A ``scipy.sparse.linalg.LinearOperator`` of the transpose, for one rank."""
