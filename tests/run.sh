@@ -78,7 +78,7 @@ run_prebuilt() {
     library=$(find "$1" -name libshardmat.so.0 -printf %h -quit)
     if [ -n "$library" ]; then export LD_LIBRARY_PATH="$library${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; fi
     run_c_program "$1" c_gpu_test
-    run_c_program "$1" c_feeders_gpu_test mpirun -n 3 < /dev/null
+    run_c_program "$1" c_shared_gpu_test mpirun -n 3 < /dev/null
   fi
   if [ "$label" != gpu ]; then
     preload=$(find "$1" -name libnvlink_between_hosts.so -printf %h -quit)

@@ -30,15 +30,15 @@ constexpr int kProhibited = 2, kExclusiveProcess = 3;
 constexpr std::pair<unsigned long long, const char*> kSlowdowns[] = {
     {0x8, "hardware slowdown"}, {0x20, "heat (software)"}, {0x40, "heat"}, {0x80, "power brake"}, {0x4, "power cap"}};
 
-class Library {
+class NvmlLibrary {
  public:
-  Library() : handle_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
+  NvmlLibrary() : handle_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr)
       throw Error(ErrorKind::resources, fmt::format("the driver's NVML cannot be opened: {}", dlerror()));
   }
-  ~Library() { dlclose(handle_); }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
+  ~NvmlLibrary() { dlclose(handle_); }
+  NvmlLibrary(const NvmlLibrary&) = delete;
+  NvmlLibrary& operator=(const NvmlLibrary&) = delete;
 
   /// Calls a function of the library; false if there is none of this name, or if it fails.
   template <class... T>
@@ -57,7 +57,7 @@ class Library {
 };
 
 /// "00000000:3B:00.0" as /sys names it, "0000:3b:00.0".
-std::string address_of(const Library& nvml, NvmlDevice device) {
+std::string address_of(const NvmlLibrary& nvml, NvmlDevice device) {
   NvmlPci pci{};
   if (!nvml.call("nvmlDeviceGetPciInfo_v3", device, &pci)) return {};
   std::string id = pci.id;
@@ -73,7 +73,7 @@ Json slowdowns_of(unsigned long long reasons) {
   return names;
 }
 
-Json facts_of(const Library& nvml, NvmlDevice device) {
+Json facts_of(const NvmlLibrary& nvml, NvmlDevice device) {
   char name[96] = {};
   unsigned value = 0;
   int mode = 0, pending = 0;
@@ -96,14 +96,14 @@ Json facts_of(const Library& nvml, NvmlDevice device) {
 }
 
 struct Session {
-  const Library& nvml;
+  const NvmlLibrary& nvml;
   ~Session() { nvml.call("nvmlShutdown"); }
 };
 
 }  // namespace
 
 Json ask_nvml() {
-  const Library nvml;
+  const NvmlLibrary nvml;
   if (const Nvml status = nvml.status("nvmlInit_v2"); status != 0)
     throw Error(ErrorKind::resources, fmt::format("the driver's NVML does not start (its error {})", status));
   const Session session{nvml};

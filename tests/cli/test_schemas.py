@@ -262,7 +262,7 @@ class Schemas(CliTest):
         self.check("bench-solve", "bench", "solve", "poisson7:n=5,uniform", "--repetitions", 1, "--backend", "host")
         self.check("bench-factors", "bench", "factors", "--size", "tiny", "--repetitions", 1, "--backend", "host")
         self.check("bench-io", "bench", "io", "--matrix", "poisson7:n=4", "--repetitions", 1)
-        self.check("bench-feeders", "bench", "feeders", "--bytes", "1MB", "--repetitions", 1, "--idle", 0.1, ranks=2)
+        self.check("bench-shared-gpu", "bench", "shared-gpu", "--bytes", "1MB", "--repetitions", 1, "--idle", 0.1, ranks=2)
 
 
 if __name__ == "__main__":

@@ -235,26 +235,32 @@ std::function<int()> add_bench_batched(const CommandLine& bench) {
   app.add_option("source", options->sources,
                  "batches: files, folders and generators such as batch:count=100,dim=64,row_nnz=3,seed=1 (default: those of "
                  "--figure)");
-  add_list(app, "--figure", options->figures,
+  add_list(app.in(Topic::input), "--figure", options->figures,
            "figures of the paper of Nagasaka et al. to measure again, e.g. 6a,8; large is not in the paper: many molecules "
            "(default: all, if no batch is named)")
-      ->check(one_of(figure_names()));
-  app.add_option(
-         "--rhs", options->counts,
-         "numbers of columns (n_B in the paper), as a list, e.g. 16,64 (default: those of the figure, else 8 to 512)")
+      ->check(one_of(figure_names()))
+      ->common();
+  app.in(Topic::input)
+      .add_option(
+          "--rhs", options->counts,
+          "numbers of columns (n_B in the paper), as a list, e.g. 16,64 (default: those of the figure, else 8 to 512)")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(whole_number(1, 1 << 20));
-  add_list(app, "--kernel", options->kernels,
+      ->check(whole_number(1, 1 << 20))
+      ->common();
+  add_list(app.in(Topic::computation), "--kernel", options->kernels,
            "our kernels to measure, as a list (default auto,swa,coo_swa; on the host auto). Kernels of other libraries are "
            "always measured" +
-               kernel_choices(batched_kernels()));
-  app.add_flag("--cold", options->cold, "also measure with flushed caches");
+               kernel_choices(batched_kernels()))
+      ->common();
+  app.in(Topic::computation).add_flag("--cold", options->cold, "also measure with flushed caches");
   add_peer_options(app, options->peers, {"--cold"});
   add_run_options(app, *options);
-  app.add_option("--plot", options->plot, "draw the speeds to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
+  app.in(Topic::output)
+      .add_option("--plot", options->plot, "draw the speeds to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
       ->check(plot_name())
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->common();
   app.footer(
       "\nExamples:\n  shardmat bench batched --json batched.json --plot batched.svg\n"
       "  shardmat bench batched --figure 6b,8 --type f32,f64 --cold\n"

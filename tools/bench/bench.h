@@ -11,7 +11,7 @@ namespace shardmat::tools {
 using Benchmark = std::function<int()> (*)(const CommandLine& bench);
 
 std::function<int()> add_bench_batched(const CommandLine& bench);
-std::function<int()> add_bench_feeders(const CommandLine& bench);
+std::function<int()> add_bench_shared_gpu(const CommandLine& bench);
 std::function<int()> add_bench_factors(const CommandLine& bench);
 std::function<int()> add_bench_features(const CommandLine& bench);
 std::function<int()> add_bench_io(const CommandLine& bench);

@@ -258,29 +258,46 @@ std::function<int()> add_bench_factors(const CommandLine& bench) {
   app.add_option("matrix", o->matrices,
                  "matrix files or generators (default: convection and diffusion, Poisson, elasticity)")
       ->type_name("MATRIX");
-  app.add_option("--size", o->size, "size of the default systems; auto is full on a GPU, small on the host")
+  app.in(Topic::input)
+      .add_option("--size", o->size, "size of the default systems; auto is full on a GPU, small on the host")
       ->check(one_of({"auto", "tiny", "small", "full"}))
-      ->capture_default_str();
-  app.add_option("--solver", o->solver, "Krylov method; auto: cg if the matrix is symmetric, else bicgstab")
-      ->capture_default_str();
-  app.add_option("--rtol", o->rtol, "a solve ends when |b - Ax| is X times |b|")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--solver", o->solver, "Krylov method; auto: cg if the matrix is symmetric, else bicgstab")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--rtol", o->rtol, "a solve ends when |b - Ax| is X times |b|")
       ->check(finite_number())
-      ->capture_default_str();
-  app.add_option("--max-iterations", o->most, "a solve ends after N iterations")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--max-iterations", o->most, "a solve ends after N iterations")
       ->check(whole_number(1, 1 << 30))
       ->capture_default_str();
-  app.add_option("--factor-levels", o->factor.levels, "levels of fill")->check(whole_number(0, 20))->capture_default_str();
-  app.add_option("--drop-tolerance", o->factor.drop_tolerance, "above 0: fill by this tolerance in place of levels")
+  app.in(Topic::computation)
+      .add_option("--factor-levels", o->factor.levels, "levels of fill")
+      ->check(whole_number(0, 20))
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--drop-tolerance", o->factor.drop_tolerance, "above 0: fill by this tolerance in place of levels")
       ->check(finite_number())
-      ->capture_default_str();
-  app.add_option("--repetitions", o->repetitions, "times of each design; medians are shown")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--repetitions", o->repetitions, "times of each design; medians are shown")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
   add_backend_option(app, o->backend);
-  app.add_option("--threads", o->threads, "host threads (default: the cores)")->check(whole_number(1, 4096));
+  app.in(Topic::machine)
+      .add_option("--threads", o->threads, "host threads (default: the cores)")
+      ->check(whole_number(1, 4096))
+      ->common();
   add_json_option(app, o->outputs.json, ", anew after every design");
   app.footer(
-      "\nColumns: \"set-up\" makes factors on the host, in milliseconds; of cuSPARSE it is the\nanalysis alone. "
+      "\nColumns: \"set-up\" makes factors on the host, in milliseconds; of cuSPARSE it is the analysis alone. "
       "\"application\" is z = M·r; of cuSPARSE both triangles alone.\n"
       "\nExamples:\n  shardmat bench factors --json factors.json\n"
       "  shardmat bench factors convection_diffusion:n=96,peclet=1 --factor-levels 1\n");

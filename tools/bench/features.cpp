@@ -296,10 +296,12 @@ std::function<int()> add_bench_features(const CommandLine& bench) {
                  "batches: files, folders and generators such as molecules:count=16384,seed=1 (default: this one, and a "
                  "batch of 100 matrices with 64 rows)");
   const auto add_features = [&](const char* name, std::vector<std::int64_t>& list, const char* help) {
-    app.add_option(name, list, help)
+    app.in(Topic::input)
+        .add_option(name, list, help)
         ->delimiter(',')
         ->allow_extra_args(false)
-        ->check(whole_number(1, FeaturePlan::most_features));
+        ->check(whole_number(1, FeaturePlan::most_features))
+        ->common();
   };
   add_features("--in", options->in, "numbers of features of X, as a list, e.g. 32,64 (default 32,64,128)");
   add_features("--out", options->out,

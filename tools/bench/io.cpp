@@ -177,14 +177,20 @@ int run(const Options& options) {
 std::function<int()> add_bench_io(const CommandLine& bench) {
   const CommandLine app = bench.add_subcommand("io", "Read text and write a shard file, compared with cp and fsync");
   auto options = std::make_shared<Options>();
-  app.add_option("--matrix", options->matrix, "generator of the matrix (the default makes 1 GB of text)")
-      ->capture_default_str();
-  app.add_option("--directory", options->directory,
-                 "folder for the files (3 GB for the default matrix); they are removed at the end")
-      ->capture_default_str();
-  app.add_option("--repetitions", options->repetitions, "take the median of N runs")
+  app.in(Topic::input)
+      .add_option("--matrix", options->matrix, "generator of the matrix (the default makes 1 GB of text)")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::output)
+      .add_option("--directory", options->directory,
+                  "folder for the files (3 GB for the default matrix); they are removed at the end")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--repetitions", options->repetitions, "take the median of N runs")
       ->check(whole_number(1, 1'000'000))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->common();
   add_json_option(app, options->json, ", anew after every run");
   app.footer("\nExample:\n  shardmat bench io --directory /data/scratch --json io.json\n");
   return [options] {

@@ -248,20 +248,25 @@ std::function<int()> add_bench_kernels(const CommandLine& bench) {
   const CommandLine app = bench.add_subcommand("kernels", "Every kernel on matrices of every class, compared with cuSPARSE");
   auto options = std::make_shared<Options>();
   add_bench_options(app, *options);
-  add_list(app, "--kernel", options->kernels,
+  add_list(app.in(Topic::computation), "--kernel", options->kernels,
            "kernels to measure, as a list; all (default); or auto: the kernels that the automatic choice tries. All are "
            "compared with the kernels of cuSPARSE, on the host with those of the format csr, which are therefore always "
            "measured. With --peers auto (default) is the kernel that the automatic choice takes" +
-               kernel_choices(shardmat::kernels()));
-  app.add_option("--budget", options->budget,
-                 "for each matrix and type: start no measurement after X seconds, and list the kernels that are left out")
+               kernel_choices(shardmat::kernels()))
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--budget", options->budget,
+                  "for each matrix and type: start no measurement after X seconds, and list the kernels that are left out")
       ->check(positive_number())
       ->capture_default_str();
-  app.add_flag("--peer-sweep", options->peer_sweep, "try cuSPARSE's SELL with slices of 2, 4, 8, 16, 32, 64 and 128 rows");
+  app.in(Topic::computation)
+      .add_flag("--peer-sweep", options->peer_sweep, "try cuSPARSE's SELL with slices of 2, 4, 8, 16, 32, 64 and 128 rows");
   add_peer_options(app, options->peers, {"--warm", "--budget", "--peer-sweep"});
-  app.add_option("--plot", options->plot, "draw the speed-ups to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
+  app.in(Topic::output)
+      .add_option("--plot", options->plot, "draw the speed-ups to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
       ->check(plot_name())
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->common();
   app.footer(
       "\nExamples:\n  shardmat bench kernels\n  shardmat bench kernels --size tiny --backend host\n"
       "  shardmat bench kernels part.mtx.gz elasticity:n=60 --kernel csr_vector --type f64\n"

@@ -12,9 +12,9 @@
 namespace shardmat::tools {
 namespace {
 
-constexpr Benchmark kBenchmarks[] = {add_bench_kernels, add_bench_spmm,    add_bench_batched, add_bench_features,
-                                     add_bench_scaling, add_bench_papers,  add_bench_io,      add_bench_service,
-                                     add_bench_solve,   add_bench_feeders, add_bench_factors};
+constexpr Benchmark kBenchmarks[] = {add_bench_kernels, add_bench_spmm,       add_bench_batched, add_bench_features,
+                                     add_bench_scaling, add_bench_papers,     add_bench_io,      add_bench_service,
+                                     add_bench_solve,   add_bench_shared_gpu, add_bench_factors};
 
 std::function<int()> add_benchmarks(const CommandLine& program) {
   const CommandLine app = program.add_subcommand("bench", kBenchHelp);

@@ -23,15 +23,20 @@ Option add_list(const CommandLine& app, const std::string& name, std::vector<std
 }
 
 void add_run_options(const CommandLine& app, RunOptions& o, const std::vector<std::string>& types) {
-  add_list(app, "--type", o.types, "types of the values, as a list, e.g. f32,f64")->check(one_of(types));
+  add_list(app.in(Topic::input), "--type", o.types, "types of the values, as a list, e.g. f32,f64")
+      ->check(one_of(types))
+      ->common();
   add_backend_option(app, o.backend, "where to run; auto takes the first GPU if there is one");
-  app.add_option(
-         "--repetitions", o.repetitions,
-         "take the median of N products (default 21 on a GPU, 5 on the host); fewer, but at least 3, if they would take "
-         "more than a second")
-      ->check(whole_number(1, 1'000'000));
-  app.add_flag("--verify,!--no-verify", o.verify,
-               "compare every result with a sequential f64 product, or not (default: compare)");
+  app.in(Topic::computation)
+      .add_option(
+          "--repetitions", o.repetitions,
+          "take the median of N products (default 21 on a GPU, 5 on the host); fewer, but at least 3, if they would take "
+          "more than a second")
+      ->check(whole_number(1, 1'000'000))
+      ->common();
+  app.in(Topic::computation)
+      .add_flag("--verify,!--no-verify", o.verify,
+                "compare every result with a sequential f64 product, or not (default: compare)");
   add_json_option(app, o.json, ", anew after every result");
 }
 
@@ -40,11 +45,13 @@ void add_bench_options(const CommandLine& app, BenchOptions& o, const std::vecto
       "matrix", o.matrices,
       "matrix files (.mtx, .mtx.gz, .npz, .h5) and generators such as elasticity:mesh=part.h5,degree=2 (default: one "
       "matrix of each class)");
-  app.add_option("--size", o.size,
-                 "size of the matrices if none is named. full is meant for GPUs; auto is full on a GPU, else small")
+  app.in(Topic::input)
+      .add_option("--size", o.size,
+                  "size of the matrices if none is named. full is meant for GPUs; auto is full on a GPU, else small")
       ->check(one_of({"auto", "tiny", "small", "full"}))
-      ->capture_default_str();
-  app.add_flag("--warm", o.warm, "do not flush the caches between products");
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation).add_flag("--warm", o.warm, "do not flush the caches between products");
   add_run_options(app, o, types);
 }
 

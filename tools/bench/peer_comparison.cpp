@@ -51,13 +51,17 @@ void require_host(const std::string& backend) {
 
 void add_peer_options(const CommandLine& app, PeerOptions& options, const std::vector<std::string>& without) {
   const Option peers =
-      app.add_flag("--peers", options.wanted,
-                   "compare on the host with MKL, PETSc, Eigen, DUNE, librsb and SciPy, as far as they were found when "
-                   "Shardmat was built. Each cell is the median over --repetitions pairs of products (default 21), with its "
-                   "90 % interval");
+      app.in(Topic::computation)
+          .add_flag(
+              "--peers", options.wanted,
+              "compare on the host with MKL, PETSc, Eigen, DUNE, librsb and SciPy, as far as they were found when "
+              "Shardmat was built. Each cell is the median over --repetitions pairs of products (default 21), with its "
+              "90 % interval")
+          ->common();
   for (const std::string& option : without) peers->excludes(option);
-  app.add_option("--threads", options.threads,
-                 "with --peers: numbers of threads, as a list, e.g. 1,2. PETSc takes as many ranks")
+  app.in(Topic::machine)
+      .add_option("--threads", options.threads,
+                  "with --peers: numbers of threads, as a list, e.g. 1,2. PETSc takes as many ranks")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(whole_number(1, 4096))

@@ -431,62 +431,89 @@ void add_case_options(const CommandLine& app, Options& o) {
                  "matrix files (" + known_suffixes() +
                      ") or generators; numbers in braces grow with the ranks: poisson27:n=128,nz={64}")
       ->capture_default_str();
-  app.add_option("--ranks", o.ranks, "numbers of ranks, a case for each (default: 1, 2, 4 … and all)")
+  app.in(Topic::machine)
+      .add_option("--ranks", o.ranks, "numbers of ranks, a case for each (default: 1, 2, 4 … and all)")
       ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--threads", o.threads,
-                 "host threads of each rank, the same in all cases (default: OMP_NUM_THREADS, else the cores of a host "
-                 "divided by its ranks in the largest case; on GPUs, by its ranks in each case)")
+      ->allow_extra_args(false)
+      ->common();
+  app.in(Topic::machine)
+      .add_option("--threads", o.threads,
+                  "host threads of each rank, the same in all cases (default: OMP_NUM_THREADS, else the cores of a host "
+                  "divided by its ranks in the largest case; on GPUs, by its ranks in each case)")
       ->check(whole_number(1, 1 << 16));
-  add_list(app, "--exchange", o.exchanges,
+  add_list(app.in(Topic::computation), "--exchange", o.exchanges,
            "ways to move x between ranks, a case for each; allgather stands beside the chosen one unless this names others" +
-               choices("Choices", names_of(exchanges(), {"auto"})));
+               choices("Choices", names_of(exchanges(), {"auto"})))
+      ->common();
 }
 
 void add_product_options(const CommandLine& app, Options& o) {
-  app.add_option("--type", o.type, "type of the values; f16 and bf16 need --rhs")
+  app.in(Topic::input)
+      .add_option("--type", o.type, "type of the values; f16 and bf16 need --rhs")
       ->check(one_of({"f64", "f32", "f16", "bf16"}))
-      ->capture_default_str();
-  app.add_option("--rhs", o.right_hand_sides, "number of right-hand sides that are multiplied at once")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::input)
+      .add_option("--rhs", o.right_hand_sides, "number of right-hand sides that are multiplied at once")
       ->check(whole_number(1, 1 << 20))
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--kernel", o.kernel, "kernel by name, or auto; see shardmat help multiply")
       ->capture_default_str();
-  app.add_option("--kernel", o.kernel, "kernel by name, or auto; see shardmat help multiply")->capture_default_str();
   add_backend_option(app, o.backend);
-  app.add_option("--iterations", o.iterations, "number of products to time")
+  app.in(Topic::computation)
+      .add_option("--iterations", o.iterations, "number of products to time")
       ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()))
-      ->capture_default_str();
-  const Option overlap = app.add_flag(
-      "--overlap", o.overlap,
-      "multiply rows that need no x of other ranks while x moves. Without --rhs this is the default; with --rhs "
-      "it takes two products");
-  app.add_flag("--no-overlap", o.no_overlap, "multiply no row before x has arrived")->excludes(overlap);
-  app.add_option("--column-block", o.column_block,
-                 "number of right-hand sides that are moved and multiplied at a time; see shardmat help multiply")
+      ->capture_default_str()
+      ->common();
+  const Option overlap =
+      app.in(Topic::computation)
+          .add_flag(
+              "--overlap", o.overlap,
+              "multiply rows that need no x of other ranks while x moves. Without --rhs this is the default; with --rhs "
+              "it takes two products");
+  app.in(Topic::computation)
+      .add_flag("--no-overlap", o.no_overlap, "multiply no row before x has arrived")
+      ->excludes(overlap);
+  app.in(Topic::computation)
+      .add_option("--column-block", o.column_block,
+                  "number of right-hand sides that are moved and multiplied at a time; see shardmat help multiply")
       ->check(whole_number(2, 1 << 20))
       ->excludes(overlap);
-  app.add_flag("--no-verify", o.no_verify, "do not compare the first product of each case with a sequential one");
-  app.add_flag("--no-cache", o.no_cache, "neither use nor store measured choices of kernels");
-  app.add_flag("--no-forecast", o.no_forecast, "do not predict the time of each case with the model of shardmat predict");
-  app.add_option("--timeout", o.timeout, "stop if a rank has not answered for X seconds")
+  app.in(Topic::computation)
+      .add_flag("--no-verify", o.no_verify, "do not compare the first product of each case with a sequential one");
+  app.in(Topic::computation).add_flag("--no-cache", o.no_cache, "neither use nor store measured choices of kernels");
+  app.in(Topic::computation)
+      .add_flag("--no-forecast", o.no_forecast, "do not predict the time of each case with the model of shardmat predict");
+  app.in(Topic::machine)
+      .add_option("--timeout", o.timeout, "stop if a rank has not answered for X seconds")
       ->check(positive_number())
       ->capture_default_str();
 }
 
 void add_solve_options(const CommandLine& app, Options& o) {
-  const Option solve = app.add_flag(
-      "--solve", o.solve, "also solve A x = 1 in every case: set-up, solve and iterations, from the rows on the ranks");
-  app.add_flag("--no-products", o.no_products, "with --solve: leave the products out")->needs(solve);
-  add_list(app, "--preconditioner", o.preconditioners,
+  const Option solve =
+      app.in(Topic::computation)
+          .add_flag("--solve", o.solve,
+                    "also solve A x = 1 in every case: set-up, solve and iterations, from the rows on the ranks")
+          ->common();
+  app.in(Topic::computation).add_flag("--no-products", o.no_products, "with --solve: leave the products out")->needs(solve);
+  add_list(app.in(Topic::computation), "--preconditioner", o.preconditioners,
            "preconditioners of the solves, a case for each; auto takes multigrid where it suits" +
                choices("Choices", names_of(preconditioners(), {"auto"})))
-      ->needs(solve);
-  app.add_option("--solver", o.solver, "method of the solves" + choices("Choices", names_of(methods(), {"auto"})))
+      ->needs(solve)
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--solver", o.solver, "method of the solves" + choices("Choices", names_of(methods(), {"auto"})))
       ->capture_default_str()
       ->needs(solve);
-  app.add_option("--settings", o.settings,
-                 "more settings of the solvers, as \"rtol=1e-10 restart=50\": names of the options of shardmat solve")
+  app.in(Topic::computation)
+      .add_option("--settings", o.settings,
+                  "more settings of the solvers, as \"rtol=1e-10 restart=50\": names of the options of shardmat solve")
       ->needs(solve);
-  app.add_option("--repetitions", o.repetitions, "how often each system is solved; the median counts")
+  app.in(Topic::computation)
+      .add_option("--repetitions", o.repetitions, "how often each system is solved; the median counts")
       ->check(whole_number(1, 1000))
       ->capture_default_str()
       ->needs(solve);
@@ -494,21 +521,27 @@ void add_solve_options(const CommandLine& app, Options& o) {
 
 void add_output_options(const CommandLine& app, Options& o) {
   add_json_option(app, o.outputs.json, ", anew after every case. If FILE holds an unfinished study, it goes on");
-  app.add_flag("--anew", o.anew, "measure all cases again, even if the JSON file holds an unfinished study");
-  app.add_option("--csv", o.csv,
-                 "write a CSV file with a line for each case to FILE, anew after every case; - for standard output. The "
-                 "columns are listed below")
+  app.in(Topic::computation)
+      .add_flag("--anew", o.anew, "measure all cases again, even if the JSON file holds an unfinished study");
+  app.in(Topic::output)
+      .add_option("--csv", o.csv,
+                  "write a CSV file with a line for each case to FILE, anew after every case; - for standard output. The "
+                  "columns are listed below")
       ->check(output_name())
       ->type_name("FILE");
-  app.add_option("--plot", o.outputs.plot,
-                 "draw time, efficiency and where the time goes to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
+  app.in(Topic::output)
+      .add_option("--plot", o.outputs.plot,
+                  "draw time, efficiency and where the time goes to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
       ->check(plot_name())
-      ->type_name("FILE");
-  app.add_option("--html", o.html,
-                 "write a page with pictures, tables and all figures to FILE; it needs no other file (needs "
-                 "python3-matplotlib)")
+      ->type_name("FILE")
+      ->common();
+  app.in(Topic::output)
+      .add_option("--html", o.html,
+                  "write a page with pictures, tables and all figures to FILE; it needs no other file (needs "
+                  "python3-matplotlib)")
       ->check(output_name())
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->common();
 }
 
 }  // namespace

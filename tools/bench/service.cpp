@@ -119,20 +119,28 @@ std::function<int()> add_bench_service(const CommandLine& bench) {
   app.add_option(
       "matrix", o->matrix,
       "matrix file or generator for merged, stream, latency, overload, kill, stop and idle (default: one that suits each)");
-  add_list(app, "--scenario", o->names, "scenarios to run, NAME,… (default: all)").check(one_of(names));
-  app.add_option("--size", o->size, "small: seconds each, to try whether all works; full: minutes, for figures")
+  add_list(app.in(Topic::computation), "--scenario", o->names, "scenarios to run, NAME,… (default: all)")
+      .check(one_of(names))
+      ->common();
+  app.in(Topic::input)
+      .add_option("--size", o->size, "small: seconds each, to try whether all works; full: minutes, for figures")
       ->check(one_of({"small", "full"}))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->common();
   add_backend_option(app, o->backend, "where the ranks multiply; auto takes the GPUs if there is one");
-  app.add_option("--ranks", o->ranks,
-                 "number of ranks of every server (default: one or two, as suits each; on GPUs no more than there are)")
-      ->check(whole_number(1, 1 << 10));
+  app.in(Topic::machine)
+      .add_option("--ranks", o->ranks,
+                  "number of ranks of every server (default: one or two, as suits each; on GPUs no more than there are)")
+      ->check(whole_number(1, 1 << 10))
+      ->common();
   add_json_option(app, o->outputs.json, ", anew after every scenario");
-  app.add_option("--plot", o->outputs.plot,
-                 "draw products a second and latency over the number of clients to FILE (.svg, .png or .pdf; needs "
-                 "python3-matplotlib and the scenario merged)")
+  app.in(Topic::output)
+      .add_option("--plot", o->outputs.plot,
+                  "draw products a second and latency over the number of clients to FILE (.svg, .png or .pdf; needs "
+                  "python3-matplotlib and the scenario merged)")
       ->check(plot_name())
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->common();
   app.footer(list +
              "\nServers run in temporary folders. Targets are printed with a verdict; a missed one does not change the exit "
              "code, a wrong bit does.\n"

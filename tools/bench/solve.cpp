@@ -60,7 +60,7 @@ struct Options {
 struct Contestant {
   std::unique_ptr<Solving> solving;
   SolverAnswers got;
-  std::optional<Answer> first;  ///< of the first round, which does not count
+  std::optional<TimedAnswer> first;  ///< of the first round, which does not count
 };
 
 class Run {
@@ -158,7 +158,7 @@ class Run {
     for (int round = 0; round < options_.repetitions; ++round)
       for (std::size_t i = 0; i < all.size(); ++i) {
         Contestant& one = all[(i + static_cast<std::size_t>(round)) % all.size()];
-        const Answer answer = one.solving->answer(round == 0).value_or(*one.first);
+        const TimedAnswer answer = one.solving->answer(round == 0).value_or(*one.first);
         if (one.got.own) wrong_ += answer.claims && !is_right(answer.residual, options_.request.rtol);
         one.got.answers.push_back(answer);
       }
@@ -243,52 +243,72 @@ void add_system_options(const CommandLine& app, Options& o) {
                  "matrix files or generators (default: Poisson and elasticity problems); elasticity:mesh=part.h5,clamp=0.03 "
                  "assembles the tetrahedra of a mesh")
       ->type_name("MATRIX");
-  app.add_option("--coordinates", o.coordinates,
-                 "where the nodes of the one matrix lie: a file with a line of 3 numbers for each node (2 if nodes have two "
-                 "unknowns); see shardmat help solve. Generators give their own")
-      ->type_name("FILE");
-  app.add_option("--size", o.size, "size of the default problems; auto is full on a GPU, small on the host")
+  app.in(Topic::input)
+      .add_option(
+          "--coordinates", o.coordinates,
+          "where the nodes of the one matrix lie: a file with a line of 3 numbers for each node (2 if nodes have two "
+          "unknowns); see shardmat help solve. Generators give their own")
+      ->type_name("FILE")
+      ->common();
+  app.in(Topic::input)
+      .add_option("--size", o.size, "size of the default problems; auto is full on a GPU, small on the host")
       ->check(one_of({"auto", "tiny", "small", "full"}))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->common();
 }
 
 void add_solver_options(const CommandLine& app, Options& o) {
   std::vector<std::string> solvers, preconditioner_names;
   for (const MethodEntry& method : methods()) solvers.emplace_back(method.name);
   for (const PreconditionerEntry& entry : preconditioners()) preconditioner_names.emplace_back(entry.name);
-  app.add_option("--solver", o.request.solver, "Krylov method; the peers have cg and gmres")
+  app.in(Topic::computation)
+      .add_option("--solver", o.request.solver, "Krylov method; the peers have cg and gmres")
       ->check(one_of(solvers))
-      ->capture_default_str();
-  add_list(app, "--preconditioner", o.preconditioners,
+      ->capture_default_str()
+      ->common();
+  add_list(app.in(Topic::computation), "--preconditioner", o.preconditioners,
            "preconditioners, as a list (default: multigrid,block_jacobi; on a GPU block_jacobi,jacobi). Peers are compared "
            "for multigrid, block_jacobi, jacobi and none")
-      ->check(one_of(preconditioner_names));
-  app.add_option("--rtol", o.request.rtol, "a solve ends when |b - Ax| is X times |b|; 0: at --max-iterations")
+      ->check(one_of(preconditioner_names))
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--rtol", o.request.rtol, "a solve ends when |b - Ax| is X times |b|; 0: at --max-iterations")
       ->check(finite_number())
-      ->capture_default_str();
-  app.add_option("--max-iterations", o.request.most, "a solve ends after N iterations")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--max-iterations", o.request.most, "a solve ends after N iterations")
       ->check(whole_number(1, 1 << 30))
       ->capture_default_str();
-  app.add_option("--repetitions", o.repetitions, "answers of each solver, in turns; medians are shown")
+  app.in(Topic::computation)
+      .add_option("--repetitions", o.repetitions, "answers of each solver, in turns; medians are shown")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
-  app.add_flag("!--no-peers", o.peers, "measure Shardmat alone");
+  app.in(Topic::computation).add_flag("!--no-peers", o.peers, "measure Shardmat alone");
 }
 
 void add_machine_options(const CommandLine& app, Options& o) {
   add_backend_option(app, o.backend);
-  app.add_option("--ranks", o.ranks,
-                 "run on N ranks: starts mpirun for Shardmat and another one for the peers. Times are wall times")
-      ->check(whole_number(1, 4096));
-  app.add_option("--threads", o.threads,
-                 "host threads of each rank (default: the cores; with --ranks 1). The peers have no threads and run on as "
-                 "many ranks")
-      ->check(whole_number(1, 4096));
-  app.add_option("--timeout", o.timeout, "stop if a rank has not answered for X seconds")->capture_default_str();
+  app.in(Topic::machine)
+      .add_option("--ranks", o.ranks,
+                  "run on N ranks: starts mpirun for Shardmat and another one for the peers. Times are wall times")
+      ->check(whole_number(1, 4096))
+      ->common();
+  app.in(Topic::machine)
+      .add_option("--threads", o.threads,
+                  "host threads of each rank (default: the cores; with --ranks 1). The peers have no threads and run on as "
+                  "many ranks")
+      ->check(whole_number(1, 4096))
+      ->common();
+  app.in(Topic::machine)
+      .add_option("--timeout", o.timeout, "stop if a rank has not answered for X seconds")
+      ->capture_default_str();
   add_json_option(app, o.outputs.json, ", anew after every system");
-  app.add_option("--plot", o.outputs.plot, "draw the times to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
+  app.in(Topic::output)
+      .add_option("--plot", o.outputs.plot, "draw the times to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
       ->check(plot_name())
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->common();
 }
 
 }  // namespace
@@ -301,18 +321,13 @@ std::function<int()> add_bench_solve(const CommandLine& bench) {
   add_solver_options(app, *o);
   add_machine_options(app, *o);
   app.footer(
-      "\nColumns: \"set-up\" makes the solver of a matrix in memory; \"refresh\" sets it up\nagain for new values of the "
-      "same "
-      "pattern; \"whole\" is set-up and solve; \"residual\" is\n|b - Ax| / |b| of the x that the solver gave, formed anew, "
-      "also "
-      "after a refresh. WRONG:\nit is more than a tenth above --rtol. \"MB\": memory that the solver keeps beside "
-      "A.\n\"ratio\": "
-      "whole over that of our solver with the preconditioner under \"over\", the\nmedian with its 90 % interval; above 1, "
-      "ours "
-      "is faster.\n"
-      "\nPeers try a few settings first, and the fastest is measured. On one rank with one\nthread times are CPU times. On "
-      "a "
-      "GPU, the peer is a loop of cuSPARSE and cuBLAS\ncalls, whose set-up is not timed.\n"
+      "\nColumns: \"set-up\" makes the solver of a matrix in memory; \"refresh\" sets it up again for new values of the "
+      "same pattern; \"whole\" is set-up and solve; \"residual\" is |b - Ax| / |b| of the x that the solver gave, formed "
+      "anew, also after a refresh. WRONG: it is more than a tenth above --rtol. \"MB\": memory that the solver keeps beside "
+      "A. \"ratio\": whole over that of our solver with the preconditioner under \"over\", the median with its 90 % "
+      "interval; above 1, ours is faster.\n\nPeers try a few settings first, and the fastest is measured. On one rank with "
+      "one thread times are CPU times. On a GPU, the peer is a loop of cuSPARSE and cuBLAS calls, whose set-up is not "
+      "timed.\n"
       "\nExamples:\n  shardmat bench solve --threads 1 --json solve.json --plot solve.svg\n"
       "  shardmat bench solve elasticity:mesh=part.h5,clamp=0.03 bar.h5\n"
       "  shardmat bench solve --ranks 2\n");

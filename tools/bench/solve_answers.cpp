@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/long_wait.h"
+#include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/solver.h"
 #include "tools/bench/matrices.h"
 #include "tools/bench/peers/resident_memory.h"
@@ -26,8 +27,8 @@ class OwnSolving final : public Solving {
   OwnSolving(SolveSystem& system, const SolveRequest& request, const std::string& preconditioner)
       : Solving("Shardmat " + preconditioner, preconditioner, true), system_(system), request_(request) {}
 
-  std::optional<Answer> answer(bool again) override {
-    Answer answer;
+  std::optional<TimedAnswer> answer(bool again) override {
+    TimedAnswer answer;
     system_.scale_values(1);
     system_.take_values();
     system_.scale_values(kNewValues);
@@ -67,7 +68,7 @@ class OwnSolving final : public Solving {
     return communicator.all_reduce(now(request_.cpu_clock) - start, Reduction::max);
   }
 
-  double timed_solve(Solver& solver, double factor, Answer& answer) {
+  double timed_solve(Solver& solver, double factor, TimedAnswer& answer) {
     system_.x().fill(0, system_.context().stream());
     SolveResult result;
     const double seconds = timed([&] { result = solver.solve(system_.b(), system_.x()); });
@@ -98,11 +99,11 @@ class PeerSolving final : public Solving {
         peer_(peer.name),
         process_(process) {}
 
-  std::optional<Answer> answer(bool again) override {
+  std::optional<TimedAnswer> answer(bool again) override {
     Communicator& communicator = system_.context().communicator();
     communicator.barrier();
     const LongWait wait(communicator);
-    Answer answer;
+    TimedAnswer answer;
     communicator.run_agreed([&] {
       if (communicator.rank() == 0) ask(answer, again);
     });
@@ -114,7 +115,7 @@ class PeerSolving final : public Solving {
 
  private:
   /// Keeps a matrix in the peer program no longer than this.
-  void ask(Answer& answer, bool again) {
+  void ask(TimedAnswer& answer, bool again) {
     const PeerProgram::Prepared prepared = process_->prepare(peer_);
     refused_ = prepared.refused, detail_ = prepared.detail;
     if (!refused_.empty()) return;
@@ -131,7 +132,7 @@ class PeerSolving final : public Solving {
   }
 
   template <class F>
-  double solve(const F& take, double factor, Answer& answer) {
+  double solve(const F& take, double factor, TimedAnswer& answer) {
     SharedOperands& operands = *system_.operands();
     operands.poison_y();
     const auto solved = take(process_->solve());
@@ -162,9 +163,9 @@ class TextbookSolving final : public Solving {
   TextbookSolving(std::unique_ptr<TextbookCg> cg, const SolveRequest& request, const std::string& preconditioner)
       : Solving("cuSPARSE + cuBLAS", preconditioner, false), cg_(std::move(cg)), request_(request) {}
 
-  std::optional<Answer> answer(bool) override {
+  std::optional<TimedAnswer> answer(bool) override {
     const TextbookCg::Solved solved = cg_->solve(request_.rtol, request_.most);
-    Answer answer;
+    TimedAnswer answer;
     answer.solve = solved.seconds, answer.iterations = solved.iterations, answer.residual = solved.residual;
     return answer;
   }

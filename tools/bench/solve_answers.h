@@ -22,7 +22,7 @@ struct SolveRequest {
 };
 
 /// One answer to A·x = 1, from nothing. Times in seconds.
-struct Answer {
+struct TimedAnswer {
   double set_up = 0, solve = 0;
   double refresh = 0;  ///< set up again for new values of the same pattern
   std::int64_t iterations = 0;
@@ -38,7 +38,7 @@ class Solving {
   virtual ~Solving() = default;
   /// Answers once. `again`: also solves after the refresh, which is not timed. Nothing: it does not take this system, and
   /// refused() says why. Collective.
-  virtual std::optional<Answer> answer(bool again) = 0;
+  virtual std::optional<TimedAnswer> answer(bool again) = 0;
 
   const std::string& name() const { return name_; }
   const std::string& refused() const { return refused_; }

@@ -14,13 +14,13 @@ constexpr double kSlack = 1.1;  ///< of a residual over the tolerance
 
 double worst_residual(const SolverAnswers& solver) {
   double worst = 0;
-  for (const Answer& answer : solver.answers) worst = answer.residual <= worst ? worst : answer.residual;  // also NaN
+  for (const TimedAnswer& answer : solver.answers) worst = answer.residual <= worst ? worst : answer.residual;  // also NaN
   return worst;
 }
 
-double median(const SolverAnswers& solver, const std::function<double(const Answer&)>& figure) {
+double median(const SolverAnswers& solver, const std::function<double(const TimedAnswer&)>& figure) {
   std::vector<double> figures;
-  for (const Answer& answer : solver.answers) figures.push_back(figure(answer));
+  for (const TimedAnswer& answer : solver.answers) figures.push_back(figure(answer));
   return median_of(std::move(figures));
 }
 
@@ -48,9 +48,9 @@ void add_ratio(std::vector<Cell>& row, const SolverAnswers& solver, const Solver
 /// work.
 Cell history_of(const SolverAnswers& solver) {
   if (!solver.sets_up || solver.history.size() < 2) return Cell::none();
-  const double set_up = median(solver, [](const Answer& a) { return a.set_up; });
+  const double set_up = median(solver, [](const TimedAnswer& a) { return a.set_up; });
   const double iteration =
-      median(solver, [](const Answer& a) { return a.solve; }) / static_cast<double>(solver.history.size() - 1);
+      median(solver, [](const TimedAnswer& a) { return a.solve; }) / static_cast<double>(solver.history.size() - 1);
   std::vector<double> seconds;
   for (std::size_t i = 0; i < solver.history.size(); ++i) seconds.push_back(set_up + iteration * static_cast<double>(i));
   return {{{"seconds", seconds}, {"residual", solver.history}}, ""};
@@ -96,24 +96,24 @@ void add_rows(ResultTable& table, const std::string& matrix, std::int64_t rows, 
     std::vector<Cell> row{Cell::word(matrix),       Cell::count(rows), Cell::count(nnz),
                           Cell::word(solver.name),  {solver.own, ""},  Cell::word(solver.preconditioner),
                           Cell::word(solver.detail)};
-    const auto time = [&](bool known, double Answer::*figure) {
-      row.push_back(known ? milliseconds(median(solver, [&](const Answer& a) { return a.*figure; })) : Cell::none());
+    const auto time = [&](bool known, double TimedAnswer::*figure) {
+      row.push_back(known ? milliseconds(median(solver, [&](const TimedAnswer& a) { return a.*figure; })) : Cell::none());
     };
-    time(solver.sets_up, &Answer::set_up);
-    time(solver.sets_up, &Answer::refresh);
-    time(true, &Answer::solve);
-    row.push_back(milliseconds(median(solver, [](const Answer& a) { return a.whole(); })));
+    time(solver.sets_up, &TimedAnswer::set_up);
+    time(solver.sets_up, &TimedAnswer::refresh);
+    time(true, &TimedAnswer::solve);
+    row.push_back(milliseconds(median(solver, [](const TimedAnswer& a) { return a.whole(); })));
     row.push_back(Cell::count(solver.answers.back().iterations));
     row.push_back({residual, fmt::format("{:.1e}{}", residual, right ? "" : " WRONG")});
     row.push_back({right, ""});
-    const double bytes = median(solver, [](const Answer& a) { return static_cast<double>(a.bytes); });
+    const double bytes = median(solver, [](const TimedAnswer& a) { return static_cast<double>(a.bytes); });
     row.push_back(bytes > 0 ? Cell{bytes, fmt::format("{:.1f}", 1e-6 * bytes)} : Cell::none());
     const SolverAnswers* partner = partner_of(solver, solvers);
     if (partner != nullptr && right && is_right(worst_residual(*partner), rtol)) add_ratio(row, solver, *partner);
     else row.insert(row.end(), 4, Cell::none());
     row.push_back(history_of(solver));
     std::vector<double> wholes;
-    for (const Answer& answer : solver.answers) wholes.push_back(answer.whole());
+    for (const TimedAnswer& answer : solver.answers) wholes.push_back(answer.whole());
     row.push_back({wholes, ""});
     table.rows.push_back(std::move(row));
   }

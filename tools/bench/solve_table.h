@@ -15,7 +15,7 @@ struct SolverAnswers {
   std::string name, preconditioner, detail;
   bool own = false;
   bool sets_up = true;  ///< its set-up and refresh are timed
-  std::vector<Answer> answers;
+  std::vector<TimedAnswer> answers;
   std::vector<double> history;  ///< Solving::history()
 };
 

@@ -325,20 +325,26 @@ std::function<int()> add_bench_spmm(const CommandLine& bench) {
       "spmm", "Products with many right-hand sides, compared with cuSPARSE and with one product for each");
   auto options = std::make_shared<Options>();
   add_bench_options(app, *options, {"f32", "f64", "f16", "bf16"});
-  app.add_option("--rhs", options->counts, "numbers of right-hand sides, as a list, e.g. 8,32")
+  app.in(Topic::input)
+      .add_option("--rhs", options->counts, "numbers of right-hand sides, as a list, e.g. 8,32")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(whole_number(1, 1 << 20))
-      ->capture_default_str();
-  add_list(app, "--order", options->orders, "whether X and Y are stored by rows or by columns; both: row,column")
+      ->capture_default_str()
+      ->common();
+  add_list(app.in(Topic::input), "--order", options->orders,
+           "whether X and Y are stored by rows or by columns; both: row,column")
       ->check(one_of({"row", "column"}));
-  add_list(app, "--kernel", options->kernels,
+  add_list(app.in(Topic::computation), "--kernel", options->kernels,
            "kernels to measure, as a list; all; or auto: the automatic choice. Those of cuSPARSE are always measured" +
-               kernel_choices(spmm_kernels()));
+               kernel_choices(spmm_kernels()))
+      ->common();
   add_peer_options(app, options->peers, {"--warm"});
-  app.add_option("--plot", options->plot, "draw the speed-ups to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
+  app.in(Topic::output)
+      .add_option("--plot", options->plot, "draw the speed-ups to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
       ->check(plot_name())
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->common();
   app.footer(
       "\nExamples:\n  shardmat bench spmm\n  shardmat bench spmm --size tiny --backend host --rhs 4,16\n"
       "  shardmat bench spmm part.mtx.gz --rhs 8,32 --order row,column --kernel all --json spmm.json\n"

@@ -340,48 +340,62 @@ std::function<int()> add_bench_papers(const CommandLine& bench) {
       bench.add_subcommand("papers", "The tables of the papers that introduced the formats, measured on this machine");
   auto options = std::make_shared<Options>();
   add_bench_options(app, *options);
-  app.add_option("--paper", options->names,
-                 "numbers of the tables to make. 1: batches of small matrices; 2: formats by class of matrix; 3: threads "
-                 "per row; 4: locality and Fold; "
-                 "5: row block packing, alone and in GMRES. 000 … 004 name the same. With mpirun on several ranks 3 alone: "
-                 "sorted rows on 1, 2, 4 … ranks")
+  app.in(Topic::input)
+      .add_option("--paper", options->names,
+                  "numbers of the tables to make. 1: batches of small matrices; 2: formats by class of matrix; 3: threads "
+                  "per row; 4: locality and Fold; "
+                  "5: row block packing, alone and in GMRES. 000 … 004 name the same. With mpirun on several ranks 3 alone: "
+                  "sorted rows on 1, 2, 4 … ranks")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(paper_number())
-      ->capture_default_str();
-  app.add_flag("--stored-triangle", options->stored_triangle,
-               "papers 4 and 5: take the lower triangle of each matrix that equals its transpose, as the papers do of "
-               "symmetric files");
-  app.add_option("--fold-width", options->fold_width,
-                 "paper 4: nonzeros of a folded piece; 0: the mean length of the rows that are not empty; longest: the "
-                 "longest row")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::input)
+      .add_flag("--stored-triangle", options->stored_triangle,
+                "papers 4 and 5: take the lower triangle of each matrix that equals its transpose, as the papers do of "
+                "symmetric files");
+  app.in(Topic::computation)
+      .add_option("--fold-width", options->fold_width,
+                  "paper 4: nonzeros of a folded piece; 0: the mean length of the rows that are not empty; longest: the "
+                  "longest row")
       ->check(fold_width())
       ->capture_default_str();
-  app.add_flag("--fold-sorted", options->locality.fold_sorted, "paper 4: fold the rows in the order of descending length");
-  app.add_option("--l1", options->locality.l1_bytes,
-                 "paper 4: bytes of the modelled L1 cache, as 48KiB (default: that of the GPU, else 256 KiB)")
+  app.in(Topic::computation)
+      .add_flag("--fold-sorted", options->locality.fold_sorted, "paper 4: fold the rows in the order of descending length");
+  app.in(Topic::machine)
+      .add_option("--l1", options->locality.l1_bytes,
+                  "paper 4: bytes of the modelled L1 cache, as 48KiB (default: that of the GPU, else 256 KiB)")
       ->transform(bytes_with_unit())
       ->type_name("BYTES");
-  app.add_option("--sms", options->locality.multiprocessors,
-                 "paper 4: multiprocessors of the modelled GPU (default: those of the GPU, else 132)")
+  app.in(Topic::machine)
+      .add_option("--sms", options->locality.multiprocessors,
+                  "paper 4: multiprocessors of the modelled GPU (default: those of the GPU, else 132)")
       ->check(whole_number(1, 10'000));
-  app.add_option("--gmres-iterations", options->gmres_settings.most_iterations,
-                 "paper 5: the most iterations of each GMRES, of six for every matrix of finite elements or a stencil and "
-                 "for those that are named; in f64 only. 0: no GMRES")
+  app.in(Topic::computation)
+      .add_option("--gmres-iterations", options->gmres_settings.most_iterations,
+                  "paper 5: the most iterations of each GMRES, of six for every matrix of finite elements or a stencil and "
+                  "for those that are named; in f64 only. 0: no GMRES")
       ->check(whole_number(0, 1'000'000))
       ->capture_default_str();
-  app.add_option("--gmres-restart", options->gmres_settings.restart, "paper 5: iterations between two restarts of GMRES")
+  app.in(Topic::computation)
+      .add_option("--gmres-restart", options->gmres_settings.restart, "paper 5: iterations between two restarts of GMRES")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
-  app.add_option("--gmres-tolerance", options->gmres_settings.tolerance,
-                 "paper 5: GMRES ends when |b - A x| is this share of |b|")
+  app.in(Topic::computation)
+      .add_option("--gmres-tolerance", options->gmres_settings.tolerance,
+                  "paper 5: GMRES ends when |b - A x| is this share of |b|")
       ->check(positive_number())
       ->capture_default_str();
-  app.add_option("--plot", options->plot, "draw the papers' figures to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
+  app.in(Topic::output)
+      .add_option("--plot", options->plot, "draw the papers' figures to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
       ->check(plot_name())
-      ->type_name("FILE");
-  app.add_option("--html", options->html, "write one page with all figures and tables to FILE (needs python3-matplotlib)")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->common();
+  app.in(Topic::output)
+      .add_option("--html", options->html, "write one page with all figures and tables to FILE (needs python3-matplotlib)")
+      ->type_name("FILE")
+      ->common();
   app.footer(
       "\nExamples:\n  shardmat bench papers --html papers.html\n  shardmat bench papers --paper 5 nd24k.mtx.gz "
       "elasticity:mesh=part.h5,degree=2\n"

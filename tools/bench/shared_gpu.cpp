@@ -1,5 +1,5 @@
-// What it costs that ranks hand their vectors to the rank that owns a device: compared with a copy of the same bytes; and
-// how much of a core a feeder takes while its owner works.
+// What it costs that ranks share a GPU and hand their vectors to the rank that owns it: compared with a copy of the same
+// bytes; and how much of a core such a rank (a feeder) takes while its owner works.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -54,13 +54,14 @@ struct Report {
 
   std::string text() const {
     std::string text = fmt::format(
-        "{} ranks, {} {} a host; medians of {} calls, the slowest feeder\n\n{:>10} {:>12} {:>21} {:>21}\n", ranks, owners,
-        owners == 1 ? "owner" : "owners", repetitions, "bytes", "memcpy", "handed over", "taken back");
+        "{} ranks, {} {} a host; medians of {} calls, of the slowest rank that hands over\n\n{:>10} {:>12} {:>21} {:>21}\n",
+        ranks, owners, owners == 1 ? "owner" : "owners", repetitions, "bytes", "memcpy", "handed over", "taken back");
     for (const auto& [bytes, of] : rows)
       text += fmt::format("{:>10} {:>12} {:>12} {:>6.2f} x {:>12} {:>6.2f} x\n", human_bytes(static_cast<double>(bytes)),
                           human_seconds(of.copy), human_seconds(of.give), of.give / of.copy, human_seconds(of.take),
                           of.take / of.copy);
-    return text + fmt::format("\na feeder takes {:.3f} % of a core while its owner works\n", 100 * idle_share);
+    return text +
+           fmt::format("\na rank that has handed over takes {:.3f} % of a core while the owner works\n", 100 * idle_share);
   }
 
   nlohmann::ordered_json json() const {
@@ -151,28 +152,38 @@ int run(const Options& o, Communicator& all) {
 
 }  // namespace
 
-std::function<int()> add_bench_feeders(const CommandLine& bench) {
+std::function<int()> add_bench_shared_gpu(const CommandLine& bench) {
   const CommandLine app = bench.add_subcommand(
-      "feeders", "Hand vectors to the ranks that own a device, through shared memory, compared with a copy in one process");
+      "shared-gpu",
+      "Hand vectors to the ranks that own a device, through shared memory, compared with a copy in one process");
   auto options = std::make_shared<Options>();
-  app.add_option("--owners", options->owners, "ranks of each host that own rows; the others are their feeders")
+  app.in(Topic::machine)
+      .add_option("--owners", options->owners,
+                  "ranks of each host that own rows; the other ranks hand their vectors to them")
       ->check(whole_number(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--bytes", options->bytes, "bytes of a feeder's vector; several: 8MB,64MB")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::input)
+      .add_option("--bytes", options->bytes, "bytes of the vector that a rank hands over; several: 8MB,64MB")
       ->delimiter(',')
       ->transform(bytes_with_unit())
-      ->capture_default_str();
-  app.add_option("--repetitions", options->repetitions, "take the median of N calls")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--repetitions", options->repetitions, "take the median of N calls")
       ->check(whole_number(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--idle", options->idle_seconds, "seconds for which feeders wait for their owner")
+      ->capture_default_str()
+      ->common();
+  app.in(Topic::computation)
+      .add_option("--idle", options->idle_seconds, "seconds of work of the owner, for which the other ranks wait")
       ->check(positive_number())
       ->capture_default_str();
   add_json_option(app, options->json);
-  app.add_option("--timeout", options->timeout, "stop if a rank has not answered for X seconds")
+  app.in(Topic::machine)
+      .add_option("--timeout", options->timeout, "stop if a rank has not answered for X seconds")
       ->check(positive_number())
       ->capture_default_str();
-  app.footer("\nExample:\n  mpirun -n 2 shardmat bench feeders --owners 1\n");
+  app.footer("\nExample:\n  mpirun -n 2 shardmat bench shared-gpu --owners 1\n");
   return [app, options] { return run_ranks(app, options->timeout, [&](Communicator& all) { return run(*options, all); }); };
 }
 

@@ -1,4 +1,4 @@
-/* Feeders that give memory of a GPU: mpirun -n 3 c_feeders_gpu_test on one GPU or more. Each case compares the bits with
+/* Feeders that give memory of a GPU: mpirun -n 3 c_shared_gpu_test on one GPU or more. Each case compares the bits with
  * those of host memory and prints a line. TEST_KERNEL names a kernel. Without a GPU it ends with 77. */
 #include <cuda_runtime_api.h>
 #include <math.h>
