@@ -4,7 +4,7 @@
 // and polled against a deadline. After a deadline or an MPI error the communicator is *broken*: further calls
 // throw at once, nothing is freed collectively, and the program must end with MpiSession::leave() instead of
 // MPI_Finalize.
-//
+// Ownership: move-only; it owns its duplicate of the caller's MPI communicator. Collective: everything but the accessors.
 // Threads: one thread at a time uses a communicator; give_up() may be called from any. Two threads may use two communicators
 // at once if mpi_takes_threads(); they make them one after another if both have the same parent.
 #pragma once

@@ -1,5 +1,5 @@
 // MPI's start and end in a program of its own.
-//
+// Ownership: one MpiSession, the program's, ends what it started. Collective: its start and its end.
 // Threads: one thread of each rank. MpiSession and MpiSession::leave() are called by all ranks.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Which device each rank runs on.
-//
+// Ownership: values. Collective: place_ranks() and share_cores().
 // Threads: one thread of each rank. Nothing is set for the calling thread: neither its device nor its OpenMP threads.
 #pragma once
 

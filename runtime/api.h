@@ -27,18 +27,12 @@
 #include "kernels/base/error.h"                 // kinds of errors
 #include "runtime/context/context.h"            // the ranks, this rank's device and stream
 #include "runtime/maps/row_map.h"               // which rows of a vector lie where
-#include "runtime/matrix/distributed_matrix.h"  // the matrix that stays
-#include "runtime/matrix/distributed_vector.h"  // vectors on a row map
-#include "runtime/matrix/load_part.h"           // rows from a file or generator
+#include "runtime/matrix/distributed_matrix.h"  // the matrix that stays, from a file or generator or the rows below
+#include "runtime/matrix/distributed_vector.h"  // vectors on a row map; dot, norm, axpy, xpay, scale
 #include "runtime/matrix/own_rows.h"            // rows or triplets of the program
-#include "runtime/matrix/product.h"             // Y = alpha·A·X + beta·Y
-#include "runtime/matrix/transposed_product.h"  // Y = alpha·Aᵀ·X + beta·Y, of the same rows
-#include "runtime/matrix/vector_operations.h"   // dot, norm, axpy, xpay, scale
-#include "runtime/solvers/eigen/lanczos.h"      // eigenvalues at the ends of a symmetric matrix's spectrum
+#include "runtime/matrix/product.h"             // Y = alpha·A·X + beta·Y, and with Aᵀ, of the same rows
+#include "runtime/solvers/eigen/eigenpairs.h"   // eigenvalues of a matrix, and of K·x = λ·M·x
 #include "runtime/solvers/eigen/pagerank.h"     // scores of a graph's vertices by random walks
-#include "runtime/solvers/eigen/pair.h"         // K·x = λ·M·x: the smallest eigenvalues, or those near a shift
-#include "runtime/solvers/eigen/power.h"        // the eigenvalue of the largest magnitude
-#include "runtime/solvers/eigen/transition.h"   // from a graph to the matrix of a random walk
 #include "runtime/solvers/least_squares.h"      // the x of the least b - A x, of any shape
 #include "runtime/solvers/solver.h"             // A·X = B by Krylov methods
 #include "runtime/source/matrix_source.h"       // opening a matrix file

@@ -1,5 +1,5 @@
 // Views of dense matrices and vectors: sizes, order, type and device. A view owns nothing.
-//
+// Ownership: views; the caller keeps the memory. Nothing is collective.
 // Threads: any thread, several at a time; a view owns nothing and shares nothing.
 #pragma once
 

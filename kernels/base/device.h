@@ -2,7 +2,7 @@
 // both backends, so that code above kernels/ has one path: on the host a stream executes at once and a buffer is aligned
 // memory. device_cuda.cpp holds the only cudaMalloc (comm's window memory aside); device_stub.cpp stands in for it in a
 // build without CUDA.
-//
+// Ownership: one owner each; streams, events, buffers and graphs are move-only. Nothing is collective.
 // Threads: any thread may use an object, one at a time; two threads may use two objects at once. Each call sets the object's
 // device for the calling thread and restores the thread's own, so that no thread has to set a device.
 #pragma once

@@ -1,5 +1,5 @@
 // One exception type with a kind inside; the kind becomes an exit code (or an HTTP status) at the edge.
-//
+// Ownership: values. Nothing is collective.
 // Threads: any thread, several at a time; there is no shared state.
 #pragma once
 

@@ -1,5 +1,5 @@
 // 16-bit floating-point values, for storage only. Products read them and compute in f32.
-//
+// Ownership: values. Nothing is collective.
 // Threads: values; any thread.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Read-only views of numbers that are stored in one of two widths, which is known only at run time. They read as the wider
 // type. Hot loops call visit(), which gives them a plain pointer.
-//
+// Ownership: views; the caller keeps the numbers. Nothing is collective.
 // Threads: any thread, several at a time; a view owns nothing.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Progress of long work. The library never prints; a program passes a function that prints.
-//
+// Ownership: a std::function, which owns what it captures. Nothing is collective.
 // Threads: each function says which thread calls it.
 #pragma once
 

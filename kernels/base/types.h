@@ -1,5 +1,5 @@
 // The closed list of value types and backends, and the one place where a run-time type becomes a C++ type.
-//
+// Ownership: values. Nothing is collective.
 // Threads: values; any thread.
 #pragma once
 

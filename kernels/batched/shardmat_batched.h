@@ -3,7 +3,7 @@
  *     Y = act(alpha·A·X + beta·Y + bias), matrix by matrix, X and Y stacked and row-major. With alpha = 0, X is not read,
  * and the call takes memory for as many zeros and waits.
  *
- * Arrays are used in place. Streams and memory are the caller's; functions return the sizes of the memory that is needed.
+ * Arrays are used in place. The caller owns streams and memory; functions return the sizes of the memory that is needed.
  * Only shardmat_batched_check waits for the device. Functions return SHARDMAT_OK or an error code; shardmat_last_error()
  * then returns a message. Threads: any thread; a plan belongs to one thread at a time. Nothing is collective. */
 #ifndef SHARDMAT_BATCHED_H

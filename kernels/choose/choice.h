@@ -1,5 +1,5 @@
 // What is asked of a tuner, and what it tells about its choice.
-//
+// Ownership: values. Nothing is collective.
 // Threads: values, which a program copies as it likes; any thread.
 #pragma once
 

@@ -8,7 +8,7 @@
 
 namespace shardmat::krylov {
 
-/// Why a column is done. Order and names are public (runtime/solvers/loop/reason.h).
+/// Why a column is done. Order and names are public (runtime/solvers/loop/solve_result.h).
 enum class Reason : int {
   none,  ///< goes on
   converged,

@@ -1,5 +1,5 @@
 // What a user says about an input file because the file itself does not.
-//
+// Ownership: values. Nothing is collective.
 // Threads: values; any thread. The same on all ranks.
 #pragma once
 

@@ -7,8 +7,7 @@
 
 #include "runtime/c/handles.h"
 #include "runtime/context/context_scope.h"
-#include "runtime/solvers/eigen/lanczos.h"
-#include "runtime/solvers/eigen/pair.h"
+#include "runtime/solvers/eigen/eigenpairs.h"
 
 namespace shardmat::c {
 namespace {

@@ -101,7 +101,7 @@ OwnRows own_rows(const shardmat_rows* given, ContextState& context) {
   OwnRows rows;
   rows.range = {known.first_row, known.rows};
   rows.cols = known.cols;
-  rows.values_type = value_type_of_c(known.value_type, "the values");
+  rows.values = {known.values, value_type_of_c(known.value_type, "the values")};
   rows.row_ptr = span(known.row_ptr, known.rows + 1, "row_ptr");
   std::int64_t ends[2];
   rows.device = device_of(known.on_device, context);
@@ -119,7 +119,6 @@ OwnRows own_rows(const shardmat_rows* given, ContextState& context) {
     throw Error(ErrorKind::input, fmt::format("row_ptr falls from {} to {}; it must ascend", ends[0], ends[1]));
   const std::int64_t count = ends[1] - ends[0];
   rows.columns = span(known.columns, count, "columns");
-  rows.values = known.values;
   require(known.values != nullptr || count == 0, "values is NULL");
   return rows;
 }
@@ -135,7 +134,7 @@ int shardmat_matrix_from_rows(shardmat_context* context, const shardmat_rows* gi
     const shardmat_matrix_options chosen = read_struct(options, "shardmat_matrix_options");
     require_not_transposed(chosen);
     const OwnRows rows = own_rows(given, state);
-    return GivenRows{rows, matrix_options(chosen, rows.values_type, state), text(chosen.method), chosen.type == nullptr,
+    return GivenRows{rows, matrix_options(chosen, rows.values.type, state), text(chosen.method), chosen.type == nullptr,
                      chosen.node_block_size};
   });
 }
@@ -155,11 +154,11 @@ int shardmat_matrix_from_triplets(shardmat_context* context, const shardmat_trip
     triplets.cols = known.cols;
     triplets.rows = span(known.row, known.count, "row");
     triplets.columns = span(known.column, known.count, "column");
-    triplets.values = known.values;
+    triplets.values.data = known.values;
     require(known.values != nullptr || known.count == 0, "values is NULL");
-    triplets.values_type = value_type_of_c(known.value_type, "the values");
+    triplets.values.type = value_type_of_c(known.value_type, "the values");
     triplets.device = device_of(known.on_device, state);
-    return GivenTriplets{triplets, matrix_options(chosen, triplets.values_type, state), text(chosen.method),
+    return GivenTriplets{triplets, matrix_options(chosen, triplets.values.type, state), text(chosen.method),
                          chosen.type == nullptr, chosen.node_block_size};
   });
 }

@@ -31,9 +31,9 @@ MatrixSource source_of(const OwnRows& given) {
   for (std::int64_t& offset : graph->row_ptr) offset -= given.row_ptr[0];
   graph->col_idx.assign(given.columns.begin(), given.columns.end());
   graph->values.resize(given.columns.size());
-  dispatch(given.values_type, [&](auto tag) {
+  dispatch(given.values.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    std::copy_n(static_cast<const T*>(given.values), given.columns.size(), graph->values.begin());
+    std::copy_n(static_cast<const T*>(given.values.data), given.columns.size(), graph->values.begin());
   });
   for (std::size_t i = 0; i < static_cast<std::size_t>(graph->rows); ++i)
     if (graph->row_ptr[i] > graph->row_ptr[i + 1]) throw Error(ErrorKind::input, "row_ptr must ascend");

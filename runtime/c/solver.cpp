@@ -10,6 +10,7 @@
 #include "runtime/c/handles.h"
 #include "runtime/shared_gpu/own_nodes.h"
 #include "runtime/solvers/loop/null_vectors.h"
+#include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/multigrid/hierarchy.h"
 #include "runtime/solvers/solver_settings.h"
 

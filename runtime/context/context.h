@@ -1,9 +1,10 @@
 // What every distributed operation runs in: the ranks, this rank's device, its stream, its number of host threads.
 //
+// Ownership: the communicator must outlive the context, and the context its matrices, vectors and row maps.
 // Threads: any thread may make and use a context, one at a time. Two threads may work with two contexts at once if their
 // communicators are different and MPI gives MPI_THREAD_MULTIPLE. Functions that work for a context take its device and host
-// threads for the calling thread, and restore those of the caller. The communicator must outlive the context, and the
-// context its matrices, vectors and row maps.
+// threads for the calling thread, and restore those of the caller. Collective: the constructor for several ranks; other
+// functions say so.
 #pragma once
 
 #include <cstdint>

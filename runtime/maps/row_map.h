@@ -2,6 +2,7 @@
 // the rows of y, one for the entries of x, which its columns name. A vector and a matrix fit if the numbers of their maps
 // are equal.
 //
+// Ownership: shared by its matrices and vectors; its context must outlive the vectors.
 // Threads: a map does not change once it is made, and any thread may read it. make() is collective.
 #pragma once
 

@@ -15,6 +15,7 @@
 #include "kernels/spmm_plan.h"
 #include "runtime/context/context_scope.h"
 #include "runtime/matrix/boundary_rows.h"
+#include "runtime/matrix/load_part.h"
 #include "runtime/matrix/make_symmetric.h"
 #include "runtime/matrix/matrix_rows.h"
 #include "runtime/matrix/matrix_values.h"
@@ -22,7 +23,6 @@
 #include "runtime/matrix/product_planner.h"
 #include "runtime/matrix/put_on_maps.h"
 #include "runtime/matrix/reorder_rows.h"
-#include "runtime/matrix/transposed_product.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/source/matrix_source.h"
 
@@ -101,8 +101,8 @@ Boundary find_boundary(LoadedPart& part, const MatrixOptions& options, Context& 
 DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& context, const LoadOptions& options)
     : DistributedMatrix(load_part(source, context, part_options(options)), context, options) {}
 
-DistributedMatrix::DistributedMatrix(LoadedPart part, Context& context, const MatrixOptions& options)
-    : context_(context), options_(options), part_(std::move(part)) {
+DistributedMatrix::DistributedMatrix(MatrixPart part, Context& context, const MatrixOptions& options)
+    : context_(context), options_(options), part_(std::move(part)), column_sums_(std::make_unique<ColumnSums>()) {
   const ContextScope scope(context);
   Communicator& communicator = context.communicator();
   Timer timer;
@@ -110,29 +110,29 @@ DistributedMatrix::DistributedMatrix(LoadedPart part, Context& context, const Ma
     require_kernel(options_.plan.kernel, context.device().backend);
     require_column_block(options_.right_hand_sides, options_.column_block);
   });
-  require_maps(part_.rows, part_.cols, options_.y_rows.get(), options_.x_rows.get(), context);
-  if (options_.y_rows || options_.x_rows) put_on_maps(part_, options_.y_rows.get(), options_.x_rows.get(), communicator);
-  if (options_.plan.storage == StoredEntries::half) store_one_triangle(part_, options_, context);
+  require_maps(part_->rows, part_->cols, options_.y_rows.get(), options_.x_rows.get(), context);
+  if (options_.y_rows || options_.x_rows) put_on_maps(*part_, options_.y_rows.get(), options_.x_rows.get(), communicator);
+  if (options_.plan.storage == StoredEntries::half) store_one_triangle(*part_, options_, context);
   communicator.run_agreed([&] {
-    if (part_.nnz / communicator.size() > options_.column_sums_above) column_sums_ = sum_columns(part_);
+    if (part_->nnz / communicator.size() > options_.column_sums_above) *column_sums_ = sum_columns(*part_);
   });
-  part_.times.read += timer.seconds();
+  part_->times.read += timer.seconds();
   timer = Timer();
-  const Boundary boundary = find_boundary(part_, options_, context);
-  const bool square = part_.square();
+  const Boundary boundary = find_boundary(*part_, options_, context);
+  const bool square = part_->square();
   y_rows_ = options_.y_rows || !square ? options_.y_rows : options_.x_rows;
-  if (!y_rows_) y_rows_ = RowMap::make(std::move(part_.y), context);
+  if (!y_rows_) y_rows_ = RowMap::make(std::move(part_->y), context);
   x_rows_ = square ? y_rows_ : options_.x_rows;
-  if (!x_rows_) x_rows_ = RowMap::make(std::move(part_.x), context);
-  rows_ = std::make_unique<MatrixRows>(std::move(part_.csr), std::move(part_.value_starts), options_, context);
+  if (!x_rows_) x_rows_ = RowMap::make(std::move(part_->x), context);
+  rows_ = std::make_unique<MatrixRows>(std::move(part_->csr), std::move(part_->value_starts), options_, context);
   planner_ = std::make_unique<ProductPlanner>(*rows_, boundary, *x_rows_, options_, context);
   map_ = planner_->column_map();
   const std::int64_t most =
-      map_->layout() == ColumnLayout::compact ? map_->own() + map_->received() : part_.cols;  // without padding
+      map_->layout() == ColumnLayout::compact ? map_->own() + map_->received() : part_->cols;  // without padding
   x_entries_ = communicator.run_agreed([&] { return occupied_columns(rows_->view(), most); });
   values_ =
-      std::make_unique<MatrixValues>(*rows_, *y_rows_, *x_rows_, *map_, std::move(part_.route), part_.first_row, options_);
-  part_.times.exchange = timer.seconds();
+      std::make_unique<MatrixValues>(*rows_, *y_rows_, *x_rows_, *map_, std::move(part_->route), part_->first_row, options_);
+  part_->times.exchange = timer.seconds();
 }
 
 DistributedMatrix::~DistributedMatrix() = default;
@@ -177,7 +177,7 @@ std::unique_ptr<Product> DistributedMatrix::product(const ProductOptions& option
   const Timer timer;
   std::unique_ptr<Product> product = planner_->product(*this, options);
   if (options_.host_rows == HostRows::drop) drop_host_rows();
-  part_.times.plan += timer.seconds();
+  part_->times.plan += timer.seconds();
   return product;
 }
 
@@ -203,7 +203,7 @@ std::unique_ptr<TransposedProduct> DistributedMatrix::transposed_product(std::in
   auto made = symmetric ? std::make_unique<TransposedProduct>(*this, std::move(product))
                         : plan_transposed_product(*this, *rows_, map_, columns);
   if (options_.host_rows == HostRows::drop) drop_host_rows();
-  part_.times.plan += timer.seconds();
+  part_->times.plan += timer.seconds();
   return made;
 }
 
@@ -230,6 +230,20 @@ DiagonalBlocks DistributedMatrix::block_diagonal(std::int64_t size, Stream& stre
   const ContextScope scope(context_);
   return values_->block_diagonal(size, stream);
 }
+
+std::int64_t DistributedMatrix::rows() const { return part_->rows; }
+std::int64_t DistributedMatrix::cols() const { return part_->cols; }
+std::int64_t DistributedMatrix::nnz() const { return part_->nnz; }
+const std::string& DistributedMatrix::partition_origin() const { return part_->partition_origin; }
+LocalSort DistributedMatrix::local_sort() const { return part_->sort; }
+double DistributedMatrix::symmetry_difference() const { return part_->symmetry_difference; }
+std::span<const double> DistributedMatrix::averaged() const { return part_->averaged; }
+const LoadTimes& DistributedMatrix::load_times() const { return part_->times; }
+std::int64_t DistributedMatrix::node_block_size() const { return part_->node_block_size; }
+const std::string& DistributedMatrix::node_block_origin() const { return part_->node_block_origin; }
+const NodeFacts* DistributedMatrix::nodes() const { return part_->nodes.get(); }
+void DistributedMatrix::know_nodes(std::shared_ptr<const NodeFacts> nodes) { part_->nodes = std::move(nodes); }
+bool DistributedMatrix::nodes_are_whole() const { return part_->nodes_are_whole; }
 
 std::int64_t DistributedMatrix::local_nnz() const { return rows_->nnz(); }
 std::int64_t DistributedMatrix::device_bytes() const { return rows_->device_bytes(); }

@@ -1,5 +1,6 @@
 // A matrix spread over the ranks by rows that stays on their devices: it makes products of any number of right-hand sides.
 //
+// Ownership: a matrix owns its rows; its context must outlive it, and it must outlive its products, but not its vectors.
 // Threads: one thread at a time uses a matrix with its products and vectors, and need not be the thread that made it. What
 // is collective is called by one thread of each rank, in the same order on all ranks.
 #pragma once
@@ -15,13 +16,17 @@
 #include "runtime/context/context.h"
 #include "runtime/maps/row_map.h"
 #include "runtime/matrix/distributed_vector.h"
-#include "runtime/matrix/load_part.h"
 #include "runtime/matrix/matrix_options.h"
+#include "runtime/matrix/own_rows.h"
 
 namespace shardmat {
 
 class ColumnMap;
+struct ColumnSums;
+struct CsrView;
+struct LoadTimes;
 class MatrixRows;
+struct MatrixSource;
 class MatrixValues;
 class NodeFacts;
 class Product;
@@ -39,16 +44,16 @@ class DistributedMatrix {
  public:
   /// Collective; the same error on all ranks. The rows are stored on the device when the first product is made. `context`
   /// must outlive the matrix.
-  DistributedMatrix(LoadedPart part, Context& context, const MatrixOptions& options);
+  DistributedMatrix(MatrixPart part, Context& context, const MatrixOptions& options);
   /// Calls load_part(), then the constructor above. Collective.
   DistributedMatrix(const MatrixSource& source, Context& context, const LoadOptions& options);
   DistributedMatrix(const DistributedMatrix&) = delete;
   DistributedMatrix& operator=(const DistributedMatrix&) = delete;
   ~DistributedMatrix();
 
-  std::int64_t rows() const { return part_.rows; }
-  std::int64_t cols() const { return part_.cols; }
-  std::int64_t nnz() const { return part_.nnz; }
+  std::int64_t rows() const;
+  std::int64_t cols() const;
+  std::int64_t nnz() const;
   ValueType type() const { return options_.type; }
   const MatrixOptions& options() const { return options_; }
   Context& context() const { return context_; }
@@ -59,8 +64,8 @@ class DistributedMatrix {
   const std::shared_ptr<const RowMap>& y_rows() const { return y_rows_; }
   const std::shared_ptr<const RowMap>& x_rows() const { return x_rows_; }
   /// Where the partition came from: "stored in the file", "computed when loading" or "given".
-  const std::string& partition_origin() const { return part_.partition_origin; }
-  LocalSort local_sort() const { return part_.sort; }
+  const std::string& partition_origin() const;
+  LocalSort local_sort() const;
   std::int64_t local_rows() const { return y_rows_->local_rows(); }
   std::int64_t local_nnz() const;
   /// Number of entries of x that this rank's rows read.
@@ -72,11 +77,11 @@ class DistributedMatrix {
   /// A value for each entry of Exchange::x(), this rank's and other ranks'; `own`: those of this rank's entries, in the
   /// order of x_rows(). 0 in places without an entry. Collective.
   HostVector<double> column_values(const HostVector<double>& own) const;
-  const ColumnSums& column_sums() const { return column_sums_; }
+  const ColumnSums& column_sums() const { return *column_sums_; }
   /// See LoadedPart: above 0 only if the storage is symmetric and the matrix was symmetric within rounding, not exactly.
-  double symmetry_difference() const { return part_.symmetry_difference; }
-  std::span<const double> averaged() const { return part_.averaged; }
-  const LoadTimes& load_times() const { return part_.times; }
+  double symmetry_difference() const;
+  std::span<const double> averaged() const;
+  const LoadTimes& load_times() const;
 
   /// A product for `columns` right-hand sides. Any number of products may exist at a time. They share the stored rows: the
   /// matrix is read and renumbered once, and converted once (but see Conversion). The matrix must outlive its products.
@@ -131,15 +136,15 @@ class DistributedMatrix {
 
   /// How many unknowns a node has: the given number, else that of the file, else the one found in the pattern
   /// (kernels/matrix/node_blocks.h). 1 if the pattern does not consist of blocks.
-  std::int64_t node_block_size() const { return part_.node_block_size; }
+  std::int64_t node_block_size() const;
   /// "given", "stored in the file" or "found in the pattern".
-  const std::string& node_block_origin() const { return part_.node_block_origin; }
+  const std::string& node_block_origin() const;
   /// What is known of the nodes, numbered as in the source; null: nothing. A shard file stays open for it.
-  const NodeFacts* nodes() const { return part_.nodes.get(); }
+  const NodeFacts* nodes() const;
   /// Something else than what the source knows. The same on all ranks; not collective.
-  void know_nodes(std::shared_ptr<const NodeFacts> nodes) { part_.nodes = std::move(nodes); }
+  void know_nodes(std::shared_ptr<const NodeFacts> nodes);
   /// True if no rank has only some rows of a node.
-  bool nodes_are_whole() const { return part_.nodes_are_whole; }
+  bool nodes_are_whole() const;
 
   /// Device memory of the stored rows in all formats, map_bytes() and transpose_bytes() included.
   std::int64_t device_bytes() const;
@@ -162,9 +167,9 @@ class DistributedMatrix {
  private:
   Context& context_;
   MatrixOptions options_;
-  LoadedPart part_;  ///< its rows, values and maps have moved to the objects below
+  MatrixPart part_;  ///< its rows, values and maps have moved to the objects below
   std::int64_t x_entries_ = 0;
-  ColumnSums column_sums_;
+  std::unique_ptr<ColumnSums> column_sums_;
   std::shared_ptr<const RowMap> y_rows_, x_rows_;
   std::unique_ptr<MatrixRows> rows_;
   std::unique_ptr<ProductPlanner> planner_;

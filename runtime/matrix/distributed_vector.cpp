@@ -14,6 +14,7 @@
 #include "runtime/maps/range_route.h"
 #include "runtime/matrix/dense_copy.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/row_view.h"
 #include "runtime/matrix/vectors.h"
 
 namespace shardmat {
@@ -48,9 +49,7 @@ DistributedVector::DistributedVector(const DistributedMatrix& matrix, VectorLayo
                                      std::int64_t columns)
     : DistributedVector(layout == VectorLayout::rows ? matrix.y_rows() : matrix.x_rows(), type, columns) {}
 
-Dense DistributedVector::view() const {
-  return {memory_.data(), local_rows(), columns_, columns_, DenseOrder::row_major, type_, memory_.device(), map_->number()};
-}
+Dense DistributedVector::view() const { return row_view(memory_.data(), *map_, columns_, type_); }
 
 void DistributedVector::require_like(const RowMap& map, std::int64_t columns, ValueType type,
                                      const std::string& what) const {

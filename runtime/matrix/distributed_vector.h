@@ -1,12 +1,16 @@
 // Distributed vectors: n × k entries on the devices. Each rank holds the rows that a row map gives it, in the map's order.
+// And what Krylov methods compute with them: dot products, norms and updates, several columns at once, scalars on the
+// device.
 //
-// Threads: as DistributedMatrix. Collective functions say so.
+// Ownership: a vector owns its entries and shares its row map; the map's context must outlive both.
+// Threads: as DistributedMatrix. Collective functions say so; so are dot() and norm().
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "kernels/base/dense.h"
 #include "kernels/base/device.h"
@@ -16,8 +20,10 @@
 
 namespace shardmat {
 
+class ColumnDots;
 class DistributedMatrix;
 class RangeRoute;
+class SumOverRanks;
 class VectorSource;
 
 /// One of the two row maps of a matrix. A square matrix has one for both.
@@ -98,6 +104,39 @@ class DistributedVector {
   ValueType type_;
   std::int64_t columns_;
   Buffer memory_;
+};
+
+/// y += a·x, each column with its own factor. Like all functions here, throws the same Error(usage) on all ranks for vectors
+/// of different matrices, layouts, types or sizes.
+void axpy(Factor a, const DistributedVector& x, DistributedVector& y, Stream& stream);
+/// y = x + b·y.
+void xpay(const DistributedVector& x, Factor b, DistributedVector& y, Stream& stream);
+/// y = b·y.
+void scale(Factor b, DistributedVector& y, Stream& stream);
+/// y = x.
+void copy(const DistributedVector& x, DistributedVector& y, Stream& stream);
+
+/// Dot products over all ranks. Results stay on the device and are the same on every rank. They are bit-identical from run
+/// to run, unless NCCL sums over the ranks (see summed_by()). After a first call, calls can be recorded in a Graph.
+class VectorSums {
+ public:
+  /// For vectors of `columns` columns. Collective; the same error on all ranks.
+  VectorSums(Context& context, std::int64_t columns);
+  ~VectorSums();
+  VectorSums(const VectorSums&) = delete;
+  VectorSums& operator=(const VectorSums&) = delete;
+
+  /// result[j] = Σ_i x[i, j]·y[i, j], in stream order. `result` has `columns` f64 values in device memory.
+  void dot(const DistributedVector& x, const DistributedVector& y, double* result, Stream& stream);
+  /// result[j] = ‖x[·, j]‖₂.
+  void norm(const DistributedVector& x, double* result, Stream& stream);
+  /// What sums over the ranks: SumOverRanks::name().
+  std::string_view summed_by() const;
+
+ private:
+  std::int64_t columns_;
+  std::unique_ptr<SumOverRanks> sum_;
+  std::unique_ptr<ColumnDots> dots_;
 };
 
 }  // namespace shardmat

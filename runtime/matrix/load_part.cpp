@@ -235,7 +235,8 @@ LoadedPart send_rows(const MatrixSource& source, const LoadedPart& read, const P
     return rows_wanted(map, source.rows->cols());
   });
   triplets.rows = rows, triplets.columns = columns, triplets.values = values.data();
-  LoadedPart part = take_triplets(triplets, context, options.type, "", options.node_block_size);
+  const MatrixPart taken = take_triplets(triplets, context, options.type, "", options.node_block_size);
+  LoadedPart part = std::move(*taken);
   part.route = nullptr;
   part.value_starts.assign(part.csr.row_ptr.begin(), part.csr.row_ptr.end() - 1);
   return part;

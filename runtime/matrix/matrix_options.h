@@ -1,5 +1,6 @@
 // What can be chosen about a matrix and its products.
 //
+// Ownership: values; row maps are shared. Nothing is collective.
 // Threads: values, which a program copies as it likes; any thread. The same on all ranks.
 #pragma once
 

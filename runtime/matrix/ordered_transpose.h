@@ -10,7 +10,7 @@
 #include "kernels/base/dense.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/distributed_vector.h"
-#include "runtime/matrix/transposed_product.h"
+#include "runtime/matrix/product.h"
 
 namespace shardmat {
 

@@ -16,6 +16,7 @@
 #include "partition/source/partitioner.h"
 #include "runtime/context/context_scope.h"
 #include "runtime/maps/range_route.h"
+#include "runtime/matrix/load_part.h"
 #include "runtime/matrix/value_route.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/order/find_node_blocks.h"
@@ -245,7 +246,7 @@ HostCsr copy_rows_of(const OwnRows& given, const RowRanges& rows, Context& conte
   const std::int64_t offset = csr.row_ptr.front();
   for (std::int64_t& at : csr.row_ptr) at -= offset;
   csr.col_idx = to_host_numbers(given.columns, given.device, context);
-  csr.values = to_host_values(given.values, std::ssize(given.columns), given.values_type, given.device, context);
+  csr.values = to_host_values(given.values.data, std::ssize(given.columns), given.values.type, given.device, context);
   require_entries(csr, rows, type);
   return csr;
 }
@@ -380,7 +381,12 @@ void require_offsets(std::span<const std::int64_t> row_ptr, const OwnRows& given
                                               row_ptr.back() - row_ptr.front(), given.columns.size()));
 }
 
-LoadedPart take_rows(const OwnRows& given, Context& context, ValueType type, std::string_view method,
+MatrixPart::MatrixPart(LoadedPart rows) : rows_(std::make_unique<LoadedPart>(std::move(rows))) {}
+MatrixPart::MatrixPart(MatrixPart&&) noexcept = default;
+MatrixPart& MatrixPart::operator=(MatrixPart&&) noexcept = default;
+MatrixPart::~MatrixPart() = default;
+
+MatrixPart take_rows(const OwnRows& given, Context& context, ValueType type, std::string_view method,
                      std::int64_t node_block_size) {
   const ContextScope scope(context);
   Communicator& communicator = context.communicator();
@@ -480,7 +486,7 @@ Triplets copy_triplets(const OwnTriplets& given, const Tiling& tiling, Context& 
   const auto rows = to_host_numbers(given.rows, given.device, context),
              columns = to_host_numbers(given.columns, given.device, context);
   Triplets triplets;
-  triplets.values = to_host_values(given.values, std::ssize(given.rows), given.values_type, given.device, context);
+  triplets.values = to_host_values(given.values.data, std::ssize(given.rows), given.values.type, given.device, context);
   require_triplets(rows, columns, triplets.values, tiling, given.cols);
   triplets.places.resize(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) triplets.places[i] = {rows[i], columns[i]};
@@ -530,7 +536,7 @@ RowRange cut_triplets(const Triplets& triplets, const Tiling& given, std::int64_
 
 }  // namespace
 
-LoadedPart take_triplets(const OwnTriplets& given, Context& context, ValueType type, std::string_view method,
+MatrixPart take_triplets(const OwnTriplets& given, Context& context, ValueType type, std::string_view method,
                          std::int64_t node_block_size) {
   const ContextScope scope(context);
   Communicator& communicator = context.communicator();

@@ -1,5 +1,6 @@
 // Matrices that a program assembles itself: each rank hands in rows, or triplets of any rows.
 //
+// Ownership: OwnRows and OwnTriplets own nothing; what they name is copied before the functions return.
 // Threads: one thread of each rank; everything here is collective, and errors are the same on all ranks.
 #pragma once
 
@@ -11,10 +12,36 @@
 
 #include "kernels/base/device.h"
 #include "kernels/base/types.h"
-#include "runtime/context/context.h"
-#include "runtime/matrix/load_part.h"
 
 namespace shardmat {
+
+class Context;
+struct LoadedPart;
+
+/// This rank's rows of a matrix in host memory, for a DistributedMatrix. Owns them. Move-only; nothing is collective.
+class MatrixPart {
+ public:
+  MatrixPart(LoadedPart rows);
+  MatrixPart(MatrixPart&&) noexcept;
+  MatrixPart& operator=(MatrixPart&&) noexcept;
+  ~MatrixPart();
+  LoadedPart& operator*() const { return *rows_; }
+  LoadedPart* operator->() const { return rows_.get(); }
+
+ private:
+  std::unique_ptr<LoadedPart> rows_;
+};
+
+/// Values of a caller, in f64 or f32. Owns nothing.
+struct ConstValues {
+  const void* data = nullptr;
+  ValueType type = ValueType::f64;
+
+  ConstValues() = default;
+  ConstValues(const double* values) : data(values) {}
+  ConstValues(const float* values) : data(values), type(ValueType::f32) {}
+  ConstValues(const void* values, ValueType of) : data(values), type(of) {}
+};
 
 /// Rows that a rank owns. The ranges of all ranks together hold each row of the matrix once. They may have different
 /// lengths, be empty, and follow each other in any order of the ranks. For a square matrix, each rank owns the entries of x
@@ -40,11 +67,10 @@ struct RowRange {
 /// may be in any order.
 struct OwnRows {
   RowRange range;
-  std::int64_t cols = 0;                   ///< of the whole matrix
-  std::span<const std::int64_t> row_ptr;   ///< one entry more than rows; the first may be any offset
-  std::span<const std::int64_t> columns;   ///< as many as row_ptr spans
-  const void* values = nullptr;            ///< as many, of values_type
-  ValueType values_type = ValueType::f64;  ///< f64 or f32
+  std::int64_t cols = 0;                  ///< of the whole matrix
+  std::span<const std::int64_t> row_ptr;  ///< one entry more than rows; the first may be any offset
+  std::span<const std::int64_t> columns;  ///< as many as row_ptr spans
+  ConstValues values;                     ///< as many
   /// Where the three arrays lie. REQUIRES, on a GPU: the work that fills them has finished.
   Device device = {};
   /// Ranges whose rows follow those of `range`, whatever their numbers.
@@ -57,7 +83,7 @@ void require_offsets(std::span<const std::int64_t> row_ptr, const OwnRows& rows)
 /// The rows as a part of a distributed matrix. They are copied, so the arrays may be freed. Throws Error(input), naming the
 /// row, for impossible offsets or columns, for NaN and infinity, and for a column that comes twice in a row; also for ranges
 /// that leave rows out or overlap. Throws Error(usage) for an unknown `method`, or one that differs between ranks.
-LoadedPart take_rows(const OwnRows& rows, Context& context, ValueType type = ValueType::f64, std::string_view method = "",
+MatrixPart take_rows(const OwnRows& rows, Context& context, ValueType type = ValueType::f64, std::string_view method = "",
                      std::int64_t node_block_size = 0);
 
 /// Entries (row, column, value) of any rows, as finite element codes assemble them, in memory of the host or of a GPU.
@@ -65,8 +91,7 @@ struct OwnTriplets {
   RowRange range;                               ///< rows of the matrix that this rank will own, and of its vectors
   std::int64_t cols = 0;                        ///< of the whole matrix
   std::span<const std::int64_t> rows, columns;  ///< global
-  const void* values = nullptr;                 ///< as many, of values_type
-  ValueType values_type = ValueType::f64;       ///< f64 or f32
+  ConstValues values;                           ///< as many
   Device device = {};
   std::vector<RowRange> further = {};  ///< as of OwnRows
 };
@@ -74,7 +99,7 @@ struct OwnTriplets {
 /// Sends each triplet to the rank that owns its row. Triplets of the same row and column are summed in a fixed order: by
 /// rank, then in the order in which they were given. update_values() then takes the values of the same triplets. Throws as
 /// take_rows(), naming the triplet.
-LoadedPart take_triplets(const OwnTriplets& triplets, Context& context, ValueType type = ValueType::f64,
+MatrixPart take_triplets(const OwnTriplets& triplets, Context& context, ValueType type = ValueType::f64,
                          std::string_view method = "", std::int64_t node_block_size = 0);
 
 }  // namespace shardmat

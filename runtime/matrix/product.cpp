@@ -9,6 +9,7 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/held_rows.h"
 #include "runtime/matrix/row_plan.h"
+#include "runtime/matrix/row_view.h"
 #include "runtime/matrix/schedule.h"
 
 namespace shardmat {
@@ -38,27 +39,9 @@ std::int64_t Product::compulsory_bytes(double beta) const {
   return bytes;
 }
 
-Dense Product::x() const {
-  return {schedule_->local_x(),
-          std::ssize(matrix_.x_rows()->ids()),
-          columns_,
-          columns_,
-          DenseOrder::row_major,
-          matrix_.type(),
-          matrix_.context().device(),
-          matrix_.x_rows()->number()};
-}
+Dense Product::x() const { return row_view(schedule_->local_x(), *matrix_.x_rows(), columns_, matrix_.type()); }
 
-Dense Product::y_view(void* memory) const {
-  return {memory,
-          matrix_.local_rows(),
-          columns_,
-          columns_,
-          DenseOrder::row_major,
-          sum_type(matrix_.type()),
-          matrix_.context().device(),
-          matrix_.y_rows()->number()};
-}
+Dense Product::y_view(void* memory) const { return row_view(memory, *matrix_.y_rows(), columns_, sum_type(matrix_.type())); }
 
 std::size_t Product::y_bytes() const {
   return static_cast<std::size_t>(matrix_.local_rows() * columns_) * size_of(sum_type(matrix_.type()));

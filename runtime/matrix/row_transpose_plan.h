@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "kernels/transpose_plan.h"
-#include "runtime/matrix/transposed_product.h"
+#include "runtime/matrix/product.h"
 
 namespace shardmat {
 

@@ -1,4 +1,4 @@
-#include "runtime/matrix/transposed_product.h"
+#include "runtime/matrix/product.h"
 
 #include <utility>
 
@@ -12,6 +12,7 @@
 #include "runtime/matrix/matrix_rows.h"
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/row_transpose_plan.h"
+#include "runtime/matrix/row_view.h"
 
 namespace shardmat {
 
@@ -24,27 +25,9 @@ TransposedProduct::TransposedProduct(const DistributedMatrix& matrix, std::uniqu
 
 TransposedProduct::~TransposedProduct() = default;
 
-Dense TransposedProduct::x_view(void* memory) const {
-  return {memory,
-          matrix_.local_rows(),
-          columns_,
-          columns_,
-          DenseOrder::row_major,
-          matrix_.type(),
-          matrix_.context().device(),
-          matrix_.y_rows()->number()};
-}
+Dense TransposedProduct::x_view(void* memory) const { return row_view(memory, *matrix_.y_rows(), columns_, matrix_.type()); }
 
-Dense TransposedProduct::y_view(void* memory) const {
-  return {memory,
-          matrix_.x_rows()->local_rows(),
-          columns_,
-          columns_,
-          DenseOrder::row_major,
-          matrix_.type(),
-          matrix_.context().device(),
-          matrix_.x_rows()->number()};
-}
+Dense TransposedProduct::y_view(void* memory) const { return row_view(memory, *matrix_.x_rows(), columns_, matrix_.type()); }
 
 void TransposedProduct::require(const ConstDense& x, const Dense& y) const {
   const Dense of_x = x_view(nullptr), of_y = y_view(nullptr);

@@ -1,4 +1,4 @@
-#include "runtime/matrix/vector_operations.h"
+#include "runtime/matrix/distributed_vector.h"
 
 #include <fmt/format.h>
 

@@ -10,6 +10,7 @@
 
 #include "runtime/petsc/aij_copy.h"
 #include "runtime/petsc/preconditioner_type.h"
+#include "runtime/solvers/loop/preconditioner.h"
 
 namespace shardmat::petsc {
 namespace {

@@ -10,6 +10,7 @@
 #include "runtime/context/context_scope.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/solvers/loop/preconditioner.h"
 
 namespace shardmat {
 namespace {

@@ -13,9 +13,7 @@
 #include "partition/readers/input_choices.h"
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/run/product_report.h"
-#include "runtime/solvers/eigen/lanczos.h"
-#include "runtime/solvers/eigen/pair.h"
-#include "runtime/solvers/eigen/power.h"
+#include "runtime/solvers/eigen/eigenpairs.h"
 
 namespace shardmat {
 

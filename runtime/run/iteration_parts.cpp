@@ -9,6 +9,7 @@
 #include "runtime/matrix/product.h"
 #include "runtime/solvers/direct/report.h"
 #include "runtime/solvers/loop/method.h"
+#include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/loop/time_in_batches.h"
 
 namespace shardmat {

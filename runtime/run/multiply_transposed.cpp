@@ -19,7 +19,6 @@
 #include "runtime/base/break_on_error.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
-#include "runtime/matrix/transposed_product.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/run/reported_run.h"
 #include "runtime/source/hdf5_on_ranks.h"

@@ -20,7 +20,7 @@
 #include "runtime/run/reported_run.h"
 #include "runtime/run/seeds.h"
 #include "runtime/run/time_product.h"
-#include "runtime/solvers/eigen/transition.h"
+#include "runtime/solvers/eigen/pagerank.h"
 #include "runtime/source/hdf5_on_ranks.h"
 #include "runtime/source/matrix_source.h"
 

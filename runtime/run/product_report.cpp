@@ -14,6 +14,7 @@
 #include "partition/source/partitioner.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/load_part.h"
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/run/report_parts.h"

@@ -14,6 +14,7 @@
 #include "runtime/matrix/load_part.h"
 #include "runtime/run/report_parts.h"
 #include "runtime/solvers/loop/method.h"
+#include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/method_choice.h"
 #include "runtime/solvers/method_requirements.h"
 #include "runtime/source/matrix_source.h"

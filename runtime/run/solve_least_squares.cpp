@@ -16,7 +16,6 @@
 #include "runtime/base/break_on_error.h"
 #include "runtime/context/context_scope.h"
 #include "runtime/matrix/product.h"
-#include "runtime/matrix/transposed_product.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/run/report_parts.h"
 #include "runtime/run/reported_run.h"

@@ -15,6 +15,7 @@
 #include "partition/source/row_source.h"
 #include "runtime/context/context_scope.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/load_part.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/source/matrix_source.h"
 
@@ -24,7 +25,7 @@ namespace {
 constexpr std::int64_t kBlocks = 64;  // of neighbouring rows, spread over this rank's rows
 constexpr std::int64_t kSampleBlockRows = 256;
 
-struct RowRange {
+struct CheckedRows {
   std::int64_t begin, end;
 };
 
@@ -86,7 +87,7 @@ class RankCheck {
       for (const double x : x_) largest_x_ = std::max(largest_x_, std::abs(x));
   }
 
-  void check_rows(RowRange range) {
+  void check_rows(CheckedRows range) {
     const std::int64_t first = matrix_.y_rows()->starts()[static_cast<std::size_t>(matrix_.context().communicator().rank())];
     for_each_row_slice(source_, first + range.begin, first + range.end, [&](std::int64_t begin, const CsrView& rows) {
       std::mutex mutex;
@@ -191,10 +192,10 @@ class RankCheck {
 };
 
 /// All of this rank's rows, in ranges between which progress is reported, or the sampled blocks.
-std::vector<RowRange> ranges_to_check(const DistributedMatrix& matrix, VerifyMode mode) {
+std::vector<CheckedRows> ranges_to_check(const DistributedMatrix& matrix, VerifyMode mode) {
   const std::int64_t rows = matrix.local_rows();
   const bool sampled = mode == VerifyMode::sampled && rows > kBlocks * kSampleBlockRows;
-  std::vector<RowRange> ranges;
+  std::vector<CheckedRows> ranges;
   for (std::int64_t b = 0; b < kBlocks; ++b) {
     const std::int64_t begin = sampled ? (rows - kSampleBlockRows) * b / (kBlocks - 1) : rows * b / kBlocks;
     ranges.push_back({begin, sampled ? begin + kSampleBlockRows : rows * (b + 1) / kBlocks});
@@ -221,7 +222,7 @@ VerifyResult verify(const DistributedMatrix& matrix, const MatrixSource& source,
   };
   const Mine mine = communicator.run_agreed([&] {
     RankCheck check(matrix, source, product);
-    const std::vector<RowRange> ranges = ranges_to_check(matrix, result.mode);
+    const std::vector<CheckedRows> ranges = ranges_to_check(matrix, result.mode);
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       check.check_rows(ranges[i]);
       report(progress, "verifying", static_cast<std::int64_t>(i) + 1, static_cast<std::int64_t>(ranges.size()));

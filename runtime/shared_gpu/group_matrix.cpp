@@ -94,10 +94,10 @@ std::vector<Operand> operands_of(const OwnRows& rows, bool owner) {
     if (owner) *to++ = 0;
     for (std::size_t i = 0; i < count; ++i) to[i] = rows.row_ptr[i + 1] - rows.row_ptr[0];
   };
-  return {one_value(Piece{rows.range, rows.cols, std::ssize(rows.columns), rows.values_type}),
+  return {one_value(Piece{rows.range, rows.cols, std::ssize(rows.columns), rows.values.type}),
           {ends * sizeof(std::int64_t), write_ends, {}},
           Operand::given(rows.columns.data(), rows.columns.size_bytes()),
-          Operand::given(rows.values, rows.columns.size() * size_of(rows.values_type))};
+          Operand::given(rows.values.data, rows.columns.size() * size_of(rows.values.type))};
 }
 
 OwnRows rows_of_group(std::span<const GroupOperand> all) {
@@ -110,22 +110,22 @@ OwnRows rows_of_group(std::span<const GroupOperand> all) {
     for (std::int64_t i = 0; i < piece.range.count; ++i) ends[row++] += entries;
     entries += piece.entries;
   }
-  return {joined.range, joined.cols, ends, all[2].as<std::int64_t>(), all[3].data, joined.type, Device{}, joined.further};
+  return {joined.range, joined.cols, ends, all[2].as<std::int64_t>(), {all[3].data, joined.type}, Device{}, joined.further};
 }
 
 std::vector<Operand> operands_of(const OwnTriplets& given) {
   if (given.rows.size() != given.columns.size())
     throw Error(ErrorKind::input,
                 fmt::format("{} rows of triplets came with {} columns", given.rows.size(), given.columns.size()));
-  return {one_value(Piece{given.range, given.cols, std::ssize(given.rows), given.values_type}),
+  return {one_value(Piece{given.range, given.cols, std::ssize(given.rows), given.values.type}),
           Operand::given(given.rows.data(), given.rows.size_bytes()),
           Operand::given(given.columns.data(), given.columns.size_bytes()),
-          Operand::given(given.values, given.rows.size() * size_of(given.values_type))};
+          Operand::given(given.values.data, given.rows.size() * size_of(given.values.type))};
 }
 
 OwnTriplets triplets_of_group(std::span<const GroupOperand> all) {
   const Joined joined = join_pieces(all[0].as<Piece>());
-  return {joined.range, joined.cols,   all[1].as<std::int64_t>(), all[2].as<std::int64_t>(), all[3].data, joined.type,
+  return {joined.range, joined.cols,   all[1].as<std::int64_t>(), all[2].as<std::int64_t>(), {all[3].data, joined.type},
           Device{},     joined.further};
 }
 
@@ -192,7 +192,7 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenRows()>
   GivenRows given;
   const auto make = [&](const OwnRows& rows) {
     Context& of = context_.context();
-    given.options.type = common_type(given.type_of_values ? rows.values_type : given.options.type, given.type_of_values,
+    given.options.type = common_type(given.type_of_values ? rows.values.type : given.options.type, given.type_of_values,
                                      std::ssize(rows.columns), of.communicator());
     matrix_ = std::make_unique<DistributedMatrix>(
         take_rows(rows, of, given.options.type, given.method, given.node_block_size), of, given.options);
@@ -201,7 +201,7 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenRows()>
   if (!context.has_feeders()) {
     given = context.ranks().run_agreed([&] {
       GivenRows mine = give();
-      require_readable(mine.rows.range, mine.rows.further, mine.rows.values, mine.rows.columns.size());
+      require_readable(mine.rows.range, mine.rows.further, mine.rows.values.data, mine.rows.columns.size());
       return mine;
     });
     make(given.rows);
@@ -212,10 +212,10 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenRows()>
         [&] {
           given = give();
           OwnRows& rows = given.rows;
-          require_readable(rows.range, rows.further, rows.values, rows.columns.size());
+          require_readable(rows.range, rows.further, rows.values.data, rows.columns.size());
           copies.emplace(context_, rows.device);
           rows.row_ptr = copies->of("row_ptr", rows.row_ptr), rows.columns = copies->of("columns", rows.columns);
-          rows.values = copies->of("values", rows.values, rows.columns.size() * size_of(rows.values_type));
+          rows.values.data = copies->of("values", rows.values.data, rows.columns.size() * size_of(rows.values.type));
           rows.device = Device{};
           require_offsets(rows.row_ptr, rows);
           return operands_of(rows, context_.owns());
@@ -235,7 +235,7 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenTriplet
   GivenTriplets given;
   const auto make = [&](const OwnTriplets& triplets) {
     Context& of = context_.context();
-    given.options.type = common_type(given.type_of_values ? triplets.values_type : given.options.type, given.type_of_values,
+    given.options.type = common_type(given.type_of_values ? triplets.values.type : given.options.type, given.type_of_values,
                                      std::ssize(triplets.rows), of.communicator());
     matrix_ = std::make_unique<DistributedMatrix>(
         take_triplets(triplets, of, given.options.type, given.method, given.node_block_size), of, given.options);
@@ -244,7 +244,7 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenTriplet
   if (!context.has_feeders()) {
     given = context.ranks().run_agreed([&] {
       GivenTriplets mine = give();
-      require_readable(mine.triplets.range, mine.triplets.further, mine.triplets.values, mine.triplets.rows.size());
+      require_readable(mine.triplets.range, mine.triplets.further, mine.triplets.values.data, mine.triplets.rows.size());
       return mine;
     });
     make(given.triplets);
@@ -255,10 +255,11 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenTriplet
         [&] {
           given = give();
           OwnTriplets& triplets = given.triplets;
-          require_readable(triplets.range, triplets.further, triplets.values, triplets.rows.size());
+          require_readable(triplets.range, triplets.further, triplets.values.data, triplets.rows.size());
           copies.emplace(context_, triplets.device);
           triplets.rows = copies->of("rows", triplets.rows), triplets.columns = copies->of("columns", triplets.columns);
-          triplets.values = copies->of("values", triplets.values, triplets.rows.size() * size_of(triplets.values_type));
+          triplets.values.data =
+              copies->of("values", triplets.values.data, triplets.rows.size() * size_of(triplets.values.type));
           triplets.device = Device{};
           return operands_of(triplets);
         },

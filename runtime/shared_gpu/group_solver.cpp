@@ -8,6 +8,7 @@
 #include "runtime/shared_gpu/hand_over.h"
 #include "runtime/shared_gpu/own_nodes.h"
 #include "runtime/shared_gpu/solve_news.h"
+#include "runtime/solvers/loop/preconditioner.h"
 
 namespace shardmat {
 namespace {

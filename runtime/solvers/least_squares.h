@@ -1,5 +1,6 @@
 // Least squares: the x that makes ‖b − A·x‖₂ least, for a matrix of any shape. Of many such x, from zeros on, the shortest.
 //
+// Ownership: nothing stays after the call.
 // Threads: as DistributedMatrix. solve_least_squares() is collective.
 #pragma once
 

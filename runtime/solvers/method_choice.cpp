@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "comm/communicator.h"
+#include "kernels/matrix/csr.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/solvers/direct/factors.h"

@@ -7,6 +7,7 @@
 // All vector work and all sums stay on the devices; the host looks once in a while whether columns are done. A result says
 // "converged" only if b − A·x, computed anew, meets the tolerance.
 //
+// Ownership: a solver owns its product, preconditioner and vectors; its matrix must outlive it.
 // Threads: as DistributedMatrix. The constructor, refresh() and solve() are collective.
 #pragma once
 
@@ -20,6 +21,7 @@
 
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
+#include "runtime/solvers/loop/solve_result.h"
 #include "runtime/solvers/loop/solver_options.h"
 
 namespace shardmat {
@@ -34,6 +36,7 @@ class NullSpaceProjector;
 struct MethodInputs;
 class MonitorMemory;
 struct PenaltyFindings;
+class Preconditioner;
 struct SolverChoice;
 class RoundingFloor;
 class SumOverRanks;

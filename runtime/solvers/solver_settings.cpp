@@ -16,6 +16,7 @@
 #include "runtime/solvers/loop/least_squares_method.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/named.h"
+#include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/method_choice.h"
 #include "runtime/solvers/multigrid/smoother.h"
 

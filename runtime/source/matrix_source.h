@@ -1,5 +1,6 @@
 // Opens what a user names as a matrix: a shard file, a matrix file of another program, or a generator's specification.
 //
+// Ownership: a source shares its rows; matrices that were made from it may outlive it.
 // Threads: one thread of each rank calls open_matrix(), which is collective. It reads with the
 // threads of the context, or, given a communicator, with the calling thread's thread_count(). A source is used by one thread
 // at a time.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """headers.py CMAKE SOURCE_DIR HEADERS: installs the C++ headers HEADERS (a;b) as `cmake --install` does, and compares them
 with headers.txt. Fails for a header that is not in this list, with who includes it, for a name in it that is gone, and for a
-header that does not say which threads may use it."""
+header that does not say which threads may use it, who owns what and what is collective."""
 import pathlib
 import re
 import subprocess
@@ -26,7 +26,12 @@ for name in sorted(texts.keys() - known):
           f"there instead of including it, or, if programs need it, add it to {listed}.")
 for name in sorted(known - texts.keys()):
     print(f"{name} is not installed any more: delete it from {listed}.")
-silent = sorted(name for name, text in texts.items() if "Threads:" not in text)
-for name in silent:
-    print(f"{name} does not say which threads may use it: a line \"Threads:\" at its top.")
-sys.exit(bool(silent) or texts.keys() != known)
+silent = False
+for name, text in sorted(texts.items()):
+    top = re.split(r"#pragma once|#ifndef", text)[0]
+    for what, words in (("which threads may use it: a line \"Threads:\"", "Threads:"),
+                        ("who owns what: a line \"Ownership:\"", r"Ownership:|\bowns\b"), ("what is collective", "[Cc]ollective")):
+        if not re.search(words, top):
+            silent = True
+            print(f"{name} does not say at its top {what}.")
+sys.exit(silent or texts.keys() != known)

@@ -11,6 +11,7 @@
 
 #include "kernels/base/parallel.h"
 #include "runtime/context/context_scope.h"
+#include "runtime/matrix/load_part.h"
 #include "runtime/source/matrix_source.h"
 #include "tests/runtime/contexts.h"
 #include "tests/runtime/matrix/test_matrix.h"

@@ -10,7 +10,7 @@
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/distributed_vector.h"
-#include "runtime/solvers/loop/multigrid_options.h"
+#include "runtime/solvers/loop/preconditioner_options.h"
 #include "runtime/source/matrix_source.h"
 #include "tools/bench/peer_program.h"
 

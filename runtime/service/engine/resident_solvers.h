@@ -9,7 +9,7 @@
 #include <string>
 
 #include "runtime/matrix/distributed_matrix.h"
-#include "runtime/solvers/loop/multigrid_options.h"
+#include "runtime/solvers/loop/preconditioner_options.h"
 #include "runtime/solvers/solver.h"
 
 namespace shardmat::service {

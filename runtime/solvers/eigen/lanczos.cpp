@@ -1,4 +1,4 @@
-#include "runtime/solvers/eigen/lanczos.h"
+#include "runtime/solvers/eigen/eigenpairs.h"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,8 @@
 #include "runtime/context/context.h"
 #include "runtime/context/context_scope.h"
 #include "runtime/matrix/row_plan.h"
-#include "runtime/solvers/eigen/power.h"
+#include "runtime/solvers/eigen/eigen_matrix.h"
+#include "runtime/solvers/eigen/eigenpairs.h"
 #include "runtime/solvers/loop/basis_passes.h"
 #include "runtime/solvers/loop/random_entries.h"
 #include "runtime/solvers/loop/square_underflow.h"

@@ -11,7 +11,7 @@
 #include <functional>
 #include <memory>
 
-#include "runtime/solvers/eigen/pair.h"
+#include "runtime/solvers/eigen/eigenpairs.h"
 #include "runtime/solvers/eigen/pencil.h"
 #include "runtime/solvers/loop/preconditioner.h"
 

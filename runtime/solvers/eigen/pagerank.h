@@ -1,4 +1,5 @@
-// PageRank: the stationary distribution of a random walk with restarts, for any number of restart distributions at once.
+// PageRank: the stationary distribution of a random walk with restarts, for any number of restart distributions at once. And
+// from a graph to the matrix of a random walk on it.
 //
 // Power iteration p ← d·(Pᵀp + m·v) + (1 − d)·v, where the mass m of dangling vertices goes where restarts go (L. Page,
 // S. Brin, R. Motwani and T. Winograd, "The PageRank citation ranking", 1999; D. F. Gleich, "PageRank beyond the Web", SIAM
@@ -6,6 +7,7 @@
 // 2003, Alg. 1), which needs no list of dangling vertices and keeps Σp = 1 to rounding. Vectors and sums stay on the
 // devices.
 //
+// Ownership: the matrix must outlive a PageRank.
 // Threads: as DistributedMatrix. Everything is collective and gives the same result on all ranks.
 #pragma once
 
@@ -13,15 +15,34 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/product.h"
-#include "runtime/matrix/vector_operations.h"
+#include "runtime/source/matrix_source.h"
 
 namespace shardmat {
 
 class ColumnMagnitudes;
+
+struct TransitionOptions {
+  bool unweighted = false;     ///< every stored entry of the graph counts as weight 1, whatever its value
+  std::string method = "nnz";  ///< partitioner: which rows of Pᵀ each rank keeps
+};
+
+struct Transition {
+  MatrixSource links;         ///< Pᵀ: entry (j, i) is the probability of a step from vertex i to vertex j
+  std::int64_t dangling = 0;  ///< vertices whose weights sum to 0; their columns of Pᵀ hold zeros or nothing
+};
+
+/// Pᵀ of the graph whose entry (i, j) is the weight of an edge from vertex i to vertex j: weights over the sum of their row,
+/// formed in f64. Memory: as transposed(), whose requirements `graph` must meet. Collective; the same error on all ranks:
+/// Error(usage) for a matrix that is not square, Error(input) for a weight that is negative or not finite, which names the
+/// edge.
+Transition transition_matrix(const MatrixSource& graph, const TransitionOptions& options, Communicator& ranks);
 
 struct PageRankSettings {
   double damping = 0.85;     ///< d: probability that the walk goes on along an edge; in [0, 1)

@@ -1,4 +1,4 @@
-#include "runtime/solvers/eigen/pair.h"
+#include "runtime/solvers/eigen/eigenpairs.h"
 
 #include <fmt/format.h>
 
@@ -40,6 +40,11 @@ void require_options(const PairOptions& o, const modes::Pencil& pencil) {
 }
 
 }  // namespace
+
+PairVectors::PairVectors() = default;
+PairVectors::PairVectors(PairVectors&&) noexcept = default;
+PairVectors& PairVectors::operator=(PairVectors&&) noexcept = default;
+PairVectors::~PairVectors() = default;
 
 PairResult solve_pair(PairMethod method, DistributedMatrix& k, DistributedMatrix* m, const PairOptions& options,
                       PairVectors& vectors, const DistributedVector* x0, const EigenMonitor& monitor,

@@ -10,9 +10,11 @@
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
+#include "kernels/matrix/csr.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/own_rows.h"
-#include "runtime/solvers/eigen/power.h"
+#include "runtime/solvers/eigen/eigen_matrix.h"
+#include "runtime/solvers/eigen/eigenpairs.h"
 #include "runtime/solvers/loop/penalty_rows.h"
 #include "runtime/solvers/loop/random_entries.h"
 #include "runtime/solvers/loop/symmetry.h"
@@ -82,7 +84,7 @@ std::unique_ptr<DistributedMatrix> from_triplets(const DistributedMatrix& k, con
   MatrixOptions options;
   options.y_rows = k.y_rows();
   options.plan.products = k.options().plan.products;
-  LoadedPart part = take_triplets(triplets, context, ValueType::f64, "", k.nodes_are_whole() ? k.node_block_size() : 1);
+  MatrixPart part = take_triplets(triplets, context, ValueType::f64, "", k.nodes_are_whole() ? k.node_block_size() : 1);
   return std::make_unique<DistributedMatrix>(std::move(part), context, options);
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/solvers/eigen/power.h"
+#include "runtime/solvers/eigen/power_step.h"
 
 #include <fmt/format.h>
 
@@ -12,25 +12,14 @@
 #include "kernels/base/timer.h"
 #include "runtime/context/context.h"
 #include "runtime/context/context_scope.h"
-#include "runtime/matrix/vector_operations.h"
-#include "runtime/solvers/eigen/power_step.h"
+#include "runtime/matrix/distributed_vector.h"
+#include "runtime/solvers/eigen/eigen_matrix.h"
+#include "runtime/solvers/eigen/eigenpairs.h"
 #include "runtime/solvers/loop/random_entries.h"
 #include "runtime/solvers/loop/square_underflow.h"
 #include "runtime/solvers/loop/stop_vote.h"
 
 namespace shardmat {
-
-void require_eigen_matrix(std::string_view method, const DistributedMatrix& matrix) {
-  if (matrix.rows() != matrix.cols())
-    throw Error(ErrorKind::usage,
-                fmt::format("eigenvalues need a square matrix; this one is {} × {}", matrix.rows(), matrix.cols()),
-                "matrix");
-  if (matrix.rows() == 0)
-    throw Error(ErrorKind::input, "a matrix without rows has no eigenvalues; give one with rows", "matrix");
-  if (is_half(matrix.type()))
-    throw Error(ErrorKind::usage, fmt::format("{} needs values in f64 or f32, not in {}", method, name(matrix.type())),
-                "type");
-}
 
 PowerStep::PowerStep(const Product& product)
     : product_(product), sum_(product.matrix().context().exchange_context(product.matrix().type(), 1), 2) {

@@ -10,7 +10,7 @@
 
 #include <functional>
 
-#include "runtime/solvers/eigen/pair.h"
+#include "runtime/solvers/eigen/eigenpairs.h"
 #include "runtime/solvers/eigen/pencil.h"
 
 namespace shardmat::modes {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/solvers/eigen/pair.h"
+#include "runtime/solvers/eigen/eigenpairs.h"
 #include "runtime/solvers/eigen/pencil.h"
 
 namespace shardmat::modes {

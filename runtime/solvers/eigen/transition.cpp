@@ -1,4 +1,4 @@
-#include "runtime/solvers/eigen/transition.h"
+#include "runtime/solvers/eigen/pagerank.h"
 
 #include <fmt/format.h>
 

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "runtime/context/context.h"
-#include "runtime/solvers/loop/multigrid_options.h"
+#include "runtime/solvers/loop/preconditioner_options.h"
 #include "runtime/solvers/multigrid/hierarchy.h"
 #include "runtime/solvers/multigrid/node_rows.h"
 #include "runtime/solvers/multigrid/operator.h"

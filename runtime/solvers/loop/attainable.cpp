@@ -9,6 +9,7 @@
 #include "kernels/base/host_vector.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "kernels/matrix/csr.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/held_rows.h"
 #include "runtime/matrix/vectors.h"

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "runtime/solvers/loop/solve_result.h"
 #include "runtime/solvers/loop/solver_options.h"
 
 namespace shardmat {

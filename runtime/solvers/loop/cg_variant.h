@@ -3,7 +3,7 @@
 // Threads: as Solver.
 #pragma once
 
-#include "runtime/solvers/loop/choices.h"
+#include "runtime/solvers/loop/solver_options.h"
 
 namespace shardmat {
 

@@ -11,8 +11,9 @@
 #include "kernels/krylov/residual.h"
 #include "kernels/vector.h"
 #include "runtime/context/context.h"
-#include "runtime/matrix/vector_operations.h"
+#include "runtime/matrix/distributed_vector.h"
 #include "runtime/solvers/loop/random_entries.h"
+#include "runtime/solvers/loop/residual_norm.h"
 #include "runtime/solvers/loop/solve_loop.h"
 
 namespace shardmat {
@@ -73,7 +74,7 @@ std::vector<SolveLoop::Dots> SolveLoop::dots(const DistributedVector& a, const D
     using T = typename Tag::type;
     passes_.run(krylov::ResidualSums<T, krylov::Scaling::separate>{{static_cast<T*>(a.view().data),
                                                                     static_cast<const T*>(b.view().data), nullptr},
-                                                                   norm,
+                                                                   norm_of_passes(norm),
                                                                    sums.as<double>(),
                                                                    sums.as<double>() + columns_.size()},
                 a.local_rows(), stream_);

@@ -6,6 +6,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "kernels/matrix/csr.h"
 #include "runtime/context/context.h"
 
 namespace shardmat {

@@ -7,8 +7,6 @@
 
 #include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/product.h"
-#include "runtime/matrix/transposed_product.h"
-#include "runtime/matrix/vector_operations.h"
 
 namespace shardmat {
 

@@ -16,6 +16,7 @@
 #include "runtime/matrix/product.h"
 #include "runtime/solvers/loop/exact_residual.h"
 #include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/loop/solve_result.h"
 #include "runtime/solvers/loop/solver_options.h"
 #include "runtime/solvers/loop/spectrum.h"
 

@@ -13,9 +13,10 @@
 #include "kernels/base/text.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
-#include "runtime/matrix/vector_operations.h"
+#include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/loop/basis_passes.h"
+#include "runtime/solvers/loop/first_column_dot.h"
 #include "runtime/solvers/loop/random_entries.h"
 #include "runtime/solvers/loop/symmetry.h"
 
@@ -67,32 +68,21 @@ double allowed_residue(const Product& product, Stream& stream) {
 
 ConstantsProbe probe_constants(const Product& product, Stream& stream) {
   const DistributedMatrix& matrix = product.matrix();
-  Context& context = matrix.context();
   const ValueType type = sum_type(matrix.type());
   const std::int64_t columns = product.columns();
   DistributedVector ones(matrix, VectorLayout::rows, type, columns), x(matrix, VectorLayout::rows, type, columns),
       y(matrix, VectorLayout::rows, type, columns);
-  VectorSums sums(context, columns);
-  Buffer on_device;
-  context.communicator().run_agreed(
-      [&] { on_device = Buffer(context.device(), static_cast<std::size_t>(columns) * sizeof(double)); });
-  const auto product_with = [&](const DistributedVector& left) {  // of y = A·(the vector before); all columns are alike
-    sums.dot(left, y, on_device.as<double>(), stream);
-    product.wait(stream);
-    double value = 0;
-    copy_to_host(&value, on_device.data(), sizeof value, stream);
-    return value;
-  };
+  FirstColumnDot dot(matrix.context(), columns, [&] { product.wait(stream); });
   ConstantsProbe probe;
   probe.allowed = allowed_residue(product, stream);
   ones.fill(1, stream);
   product.multiply(1, ones.view(), 0, y.view(), stream);
-  probe.of_rows = std::sqrt(product_with(y));
+  probe.of_rows = std::sqrt(dot(y, y, stream));
   constexpr std::uint64_t kAttempts = 3;
   for (std::uint64_t seed = 1; seed <= kAttempts; ++seed) {
     fill_random(x, seed, Entries::signs, stream);
     product.multiply(1, x.view(), 0, y.view(), stream);
-    probe.of_columns = std::max(probe.of_columns, std::abs(product_with(ones)));
+    probe.of_columns = std::max(probe.of_columns, std::abs(dot(ones, y, stream)));
   }
   return probe;
 }
@@ -105,9 +95,7 @@ bool maps_parts_to_zero(const Product& product, double allowed, Stream& stream) 
   const auto columns = static_cast<std::size_t>(product.columns());
   DistributedVector x(matrix, VectorLayout::rows, type, product.columns()),
       y(matrix, VectorLayout::rows, type, product.columns());
-  VectorSums sums(context, product.columns());
-  Buffer on_device;
-  context.communicator().run_agreed([&] { on_device = Buffer(context.device(), columns * sizeof(double)); });
+  FirstColumnDot dot(context, product.columns(), [&] { product.wait(stream); });
   const auto maps = [&](const auto& takes) {
     context.communicator().run_agreed([&] {
       HostVector<double> part(matrix.y_rows()->ids().size() * columns);
@@ -115,11 +103,7 @@ bool maps_parts_to_zero(const Product& product, double allowed, Stream& stream) 
       to_device(x.view().data, part, type, stream);
     });
     product.multiply(1, x.view(), 0, y.view(), stream);
-    sums.dot(y, y, on_device.as<double>(), stream);
-    product.wait(stream);
-    double square = 0;
-    copy_to_host(&square, on_device.data(), sizeof square, stream);
-    return std::sqrt(square) <= allowed;
+    return std::sqrt(dot(y, y, stream)) <= allowed;
   };
   for (std::int64_t m = 2; m <= kMostUnknowns; ++m) {
     if (matrix.rows() % m != 0 || matrix.rows() <= m) continue;
@@ -329,20 +313,14 @@ NullSpaceProjector::Measures NullSpaceProjector::measure(const Product& product,
 bool NullSpaceProjector::are_mapped_to_zero(const Product& product, Stream& stream) const {
   const DistributedMatrix& matrix = product.matrix();
   DistributedVector y(matrix, VectorLayout::rows, type_, columns_);
-  Buffer squares = matrix.context().communicator().run_agreed(
-      [&] { return Buffer(matrix.context().device(), static_cast<std::size_t>(columns_) * sizeof(double)); });
-  VectorSums sums(matrix.context(), columns_);
+  FirstColumnDot dot(matrix.context(), columns_, [&] { product.wait(stream); });
   const double allowed = allowed_residue(product, stream);
   bool all = true;
   for (int v = 0; v < count_ && all; ++v) {
     Dense x = y.view();
     x.data = static_cast<std::byte*>(basis_.data()) + static_cast<std::size_t>(v * apart_) * size_of(type_);
     product.multiply(1, x, 0, y.view(), stream);
-    sums.dot(y, y, squares.as<double>(), stream);
-    product.wait(stream);
-    double square = 0;
-    copy_to_host(&square, squares.data(), sizeof square, stream);
-    all = std::sqrt(square) <= allowed;
+    all = std::sqrt(dot(y, y, stream)) <= allowed;
   }
   return all;
 }

@@ -15,10 +15,10 @@
 #include "kernels/krylov/step.h"
 #include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/product.h"
-#include "runtime/solvers/loop/choices.h"
-#include "runtime/solvers/loop/multigrid_options.h"
 #include "runtime/solvers/loop/null_vectors.h"
 #include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/loop/preconditioner_options.h"
+#include "runtime/solvers/loop/solver_options.h"
 
 namespace shardmat {
 

@@ -1,4 +1,4 @@
-#include "runtime/solvers/loop/own_preconditioner.h"
+#include "runtime/solvers/loop/preconditioner.h"
 
 #include <memory>
 #include <utility>

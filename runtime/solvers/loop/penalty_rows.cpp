@@ -18,6 +18,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
+#include "kernels/matrix/csr.h"
 #include "kernels/matrix/penalty_rule.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/named_rows.h"

@@ -12,7 +12,7 @@
 #include "kernels/base/host_vector.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
-#include "runtime/solvers/loop/choices.h"
+#include "runtime/solvers/loop/solver_options.h"
 
 namespace shardmat {
 

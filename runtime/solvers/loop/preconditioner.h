@@ -1,4 +1,4 @@
-// Preconditioners: z = M·r with M near the inverse of A.
+// Preconditioners: z = M·r with M near the inverse of A. Their options: preconditioner_options.h.
 //
 // To add one: a file with a class and a factory, a line in preconditioner_list.cpp and CMakeLists.txt.
 #pragma once
@@ -12,8 +12,7 @@
 
 #include "kernels/base/dense.h"
 #include "kernels/base/device.h"
-#include "runtime/matrix/matrix_options.h"
-#include "runtime/solvers/loop/multigrid_options.h"
+#include "runtime/solvers/loop/preconditioner_options.h"
 
 namespace shardmat {
 
@@ -68,32 +67,6 @@ class Preconditioner {
   virtual const DirectReport* direct() const { return nullptr; }
 };
 
-/// Of ilu and ic: which entries their factors have, beside those of the matrix.
-struct FactorOptions {
-  int levels = 0;              ///< entries that come of others by at most so many eliminations
-  double drop_tolerance = 0;   ///< above 0: in place of levels, entries that are larger than this share of their row
-  double fill = 2;             ///< then the factors have at most so many entries for each of the matrix
-  std::string order = "auto";  ///< of the rows of a rank: natural, rcm, colours, or auto
-  int overlap = 0;             ///< 1: a rank also takes the rows next to its own
-  int sweeps = 0;              ///< on a GPU, above 0: Jacobi sweeps of each factor in place of exact solves
-  /// On a GPU: factors of more levels are solved in one launch, whose rows wait. None: as is the fastest.
-  std::optional<std::int64_t> most_launches{};
-};
-
-struct PreconditionerOptions {
-  int columns = 1;          ///< right-hand sides of apply()
-  int node_block_size = 0;  ///< of block_jacobi, ilu and ic: unknowns a node, 1 to 6; 0: block_jacobi_size()
-  int degree = 4;           ///< of the chebyshev polynomial: products an application
-  bool absolute = false;    ///< takes magnitudes, so that M is positive definite; direct refuses where it is not
-  std::shared_ptr<const NullSpaceProjector> projector{};  ///< M is applied to vectors without a part in the null space
-  const HeldRows* held = nullptr;  ///< M works on vectors that are 0 there, and is that of the other rows and columns
-  FactorOptions factor;            ///< of ilu and ic
-  MultigridOptions multigrid;      ///< of multigrid, of the blocks of field_split; its type of values also of ilu and ic
-  std::string fields = "auto";     ///< of field_split: fields::split_rows()
-  std::string schur = "auto";      ///< of field_split: fields::SchurInverse
-  ProductOptions product;          ///< of products that the preconditioner makes; their columns are those above
-};
-
 /// The size of the blocks that block_jacobi takes if none is given: the unknowns of a node of this matrix, if these are at
 /// most 6 and no rank has only some rows of a node; else 1.
 std::int64_t block_jacobi_size(const DistributedMatrix& matrix);
@@ -118,5 +91,10 @@ std::unique_ptr<Preconditioner> make_ic(DistributedMatrix&, const Preconditioner
 std::unique_ptr<Preconditioner> make_ilu(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_jacobi(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_multigrid(DistributedMatrix&, const PreconditionerOptions&);
+
+/// `held`: rows in which z becomes 0, or null. Calls set_up. Collective; errors of the functions are thrown by all ranks.
+/// Throws Error(usage) without `apply`.
+std::unique_ptr<Preconditioner> make_own_preconditioner(DistributedMatrix& matrix, const OwnPreconditioner& own,
+                                                        std::int64_t columns, const HeldRows* held = nullptr);
 
 }  // namespace shardmat

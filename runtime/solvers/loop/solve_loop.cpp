@@ -15,7 +15,7 @@
 #include "kernels/krylov/residual.h"
 #include "kernels/vector.h"
 #include "runtime/context/context.h"
-#include "runtime/matrix/vector_operations.h"
+#include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/loop/null_space.h"
 #include "runtime/solvers/loop/square_underflow.h"

@@ -12,6 +12,7 @@
 #include "runtime/solvers/loop/monitor_memory.h"
 #include "runtime/solvers/loop/null_space.h"
 #include "runtime/solvers/loop/penalty_rows.h"
+#include "runtime/solvers/loop/solve_result.h"
 #include "runtime/solvers/loop/solver_options.h"
 #include "runtime/solvers/loop/spectrum.h"
 #include "runtime/solvers/loop/true_residual.h"

@@ -1,6 +1,7 @@
-// What a solve is asked for, and what it tells.
+// What a solve is asked for. A parse function of a name throws Error(usage) naming the choices for any other text.
 //
-// Threads: values that a program copies as it likes. Options are the same on all ranks.
+// Ownership: options and controls keep what they are given by value or by shared pointers.
+// Threads: values that a program copies as it likes. Options are the same on all ranks. Nothing is collective.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,73 @@
 #include "kernels/base/progress.h"
 #include "kernels/base/types.h"
 #include "runtime/matrix/matrix_options.h"
-#include "runtime/solvers/loop/choices.h"
-#include "runtime/solvers/loop/own_preconditioner.h"
-#include "runtime/solvers/loop/preconditioner.h"
-#include "runtime/solvers/loop/reason.h"
+#include "runtime/solvers/loop/preconditioner_options.h"
 
 namespace shardmat {
 
 class DistributedVector;
+
+/// Which form of conjugate gradients.
+enum class CgVariant {
+  automatic,         ///< the faster one, see choose_cg_variant()
+  classic,           ///< two sums over the ranks an iteration
+  single_reduction,  ///< one sum; its passes read and write a vector more (two with a preconditioner of passes of its own)
+  flexible,          ///< as classic, and a preconditioner may be a little unsymmetric, or change
+};
+/// "auto", "classic", "single_reduction", "flexible".
+std::string_view name(CgVariant variant);
+CgVariant parse_cg_variant(std::string_view text);
+
+/// The variant that was taken.
+struct CgChoice {
+  CgVariant variant = CgVariant::classic;
+  std::string why;
+};
+
+/// How GMRES makes its basis orthogonal.
+enum class GramSchmidt {
+  classical,  ///< once, and a second time where that is needed: one sum over the ranks a step, or two
+  modified,   ///< once (MGS): as many sums as the basis has vectors
+};
+/// "classical", "modified".
+std::string_view name(GramSchmidt choice);
+GramSchmidt parse_gram_schmidt(std::string_view text);
+
+/// The norm of the residual that decides whether a solver is done.
+enum class ResidualNorm {
+  unpreconditioned,  ///< ‖r‖
+  preconditioned,    ///< ‖M·r‖
+  natural,           ///< √(rᵀM·r)
+};
+/// "unpreconditioned", "preconditioned", "natural".
+std::string_view name(ResidualNorm norm);
+ResidualNorm parse_residual_norm(std::string_view text);
+
+/// The vectors that a matrix, and its transpose, maps to 0.
+enum class NullSpace {
+  none,
+  constant,   ///< multiples of (1, …, 1)
+  rigid,      ///< rigid-body motions of connected bodies without supports
+  automatic,  ///< what multigrid finds when it is set up: constants or rigid-body motions of connected bodies
+};
+/// "none", "constant", "rigid", "auto".
+std::string_view name(NullSpace space);
+NullSpace parse_null_space(std::string_view text);
+
+/// What becomes of rows that state a known value by a huge diagonal (penalty_rows.h).
+enum class PenaltyRows {
+  keep,  ///< rows like all others
+  /// The caller knows that there are some. Compares with the smallest diagonal that is not 0 in place of the median, takes
+  /// any number of rows, whatever they do to other rows, and refuses a matrix without any.
+  known,
+  /// Compares with the median of the diagonals, and if that finds none, with the smallest one that is not 0: on a small mesh
+  /// most rows may be penalty rows. Leaves out rows that matter to other rows as much as these rows' own entries
+  /// (kPenaltyCoupling): then the matrix is badly scaled.
+  automatic,
+};
+/// "keep", "known", "auto".
+std::string_view name(PenaltyRows choice);
+PenaltyRows parse_penalty_rows(std::string_view text);
 
 struct SolverOptions {
   std::string solver = "auto";          ///< see methods(); "auto": see choose_method()
@@ -75,80 +135,6 @@ struct SolveControl {
   /// meanwhile, and come back much later: x, the matrix and the solver must not change. False ends the solve. The same on
   /// all ranks.
   std::function<bool()> pause;
-};
-
-/// Estimates of the extreme eigenvalues of M·A, or of its extreme singular values.
-struct Spectrum {
-  double least = 0, largest = 0;
-  double condition() const { return largest / least; }
-};
-
-struct SolvedColumn {
-  SolveReason reason = SolveReason::diverged_iterations;
-  std::int64_t iterations = 0;
-  /// In the norm of the options. With a null space: of b without its part there. With penalty rows: of b − A·x of their
-  /// known values, in the other rows.
-  double norm_of_b = 0;
-  double removed_from_b = 0;  ///< 2-norm of what was removed from b, because it lies in the null space
-  double residual = 0;        ///< as the method updated it
-  double true_residual = 0;   ///< of b − A·x, computed anew, penalty rows left out; see SolveResult::why_f32
-  /// Known if the tolerance was not met, and the residual is at most a hundredth of b: attainable_share()·‖ |A|·|x| ‖₂, the
-  /// residual that rounding errors allow. Else 0.
-  double floor = 0;
-  /// ‖b − A·x‖₂ / (‖A‖₂·‖x‖₂ + ‖b‖₂): by what share of its norm A, and b, would have to change for x to be exact. See
-  /// MatrixNorm for ‖A‖₂.
-  double backward_error = 0;
-  /// Of the preconditioned matrix M·A, or A·M, after two iterations or more: of cg extreme Ritz values (RitzValues), of
-  /// minres, gmres and fgmres extreme singular values of their tridiagonal and Hessenberg matrices. Their quotient
-  /// estimates the condition number from below. Other methods tell none.
-  std::optional<Spectrum> spectrum;
-  /// With the spectrum, how large the error of x is at most in relation to x, as far as the spectrum is known. Of cg in the
-  /// energy norm √(xᵀ·A·x). Of other methods in the norm in which the preconditioner is 1: without one in the 2-norm.
-  std::optional<double> error_bound;
-  /// Of least_squares: ‖A·z‖ / (‖A‖·‖z‖) of z = M·r, in the norms in which M is 1. A maps z to 0, up to this.
-  double normal_residual = 0;
-  std::int64_t breakdowns = 0;    ///< restarts with other vectors because the method divided by zero
-  std::int64_t replacements = 0;  ///< restarts because the true residual was above the tolerance
-  std::vector<double> history;    ///< the first residual, then one for each iteration
-  /// With SolveControl::true_residuals: ‖b − A·x‖₂ at the start and after each iteration, whatever the norm of the options;
-  /// else empty.
-  std::vector<double> true_history;
-};
-
-/// A method and a preconditioner that ran.
-struct SolveAttempt {
-  std::string solver, preconditioner;
-  std::int64_t iterations = 0;  ///< of the column that took most
-  double seconds = 0;
-};
-
-struct SolveResult {
-  std::vector<SolvedColumn> columns;
-  int null_vectors = 0;    ///< dimension of the null space that was removed
-  std::string null_space;  ///< NullVectors::describe()
-  double seconds = 0;
-  std::int64_t iterations = 0;  ///< of the column that took most
-  bool graph = false;           ///< iterations were replayed from a CUDA graph
-  /// Why the true residuals of a matrix in f32 were summed in f32, by products. Empty: they were summed in f64.
-  std::string why_f32;
-  bool f32 = false;  ///< the matrix has values in f32
-  /// True if the matrix and its transpose map constant vectors to 0 up to rounding. Checked only if a column did not
-  /// converge in many iterations and no null space was named.
-  bool maps_constants_to_zero = false;
-  /// True if it maps constant vectors and others to 0 (maps_parts_to_zero()); then maps_constants_to_zero is false. Checked
-  /// even if the null space was named.
-  bool maps_more_to_zero = false;
-  /// What ran, one after the other: several where choices of "auto" failed. `iterations` and the histories count those of
-  /// all.
-  std::vector<SolveAttempt> attempts;
-  /// What was taken in place of a method or preconditioner that failed, and why; a line each.
-  std::vector<std::string> fall_backs;
-  std::int64_t penalty_rows = 0;  ///< rows whose values were taken as known; residuals leave them out
-  double penalty_ratio = 0;       ///< PenaltyFindings::largest_ratio
-  std::string penalty_note;       ///< PenaltyFindings::note
-  bool converged() const;
-  /// explain() of a column's reason.
-  std::string_view explanation(const SolvedColumn& column) const;
 };
 
 /// 1e-8; 1e-5 in f32, where rounding errors keep the residual of many an easy system above 1e-7.

@@ -13,8 +13,9 @@
 #include "kernels/vector.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
-#include "runtime/matrix/vector_operations.h"
+#include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/solvers/loop/first_column_dot.h"
 #include "runtime/solvers/loop/random_entries.h"
 
 namespace shardmat {
@@ -238,17 +239,8 @@ Spectrum estimate_spectrum(const SpectrumParts& parts, int steps, std::string_vi
   const std::int64_t columns = parts.columns;
   const auto vector = [&] { return DistributedVector(parts.rows, parts.type, columns); };
   DistributedVector r = vector(), z = vector(), p = vector(), q = vector();
-  VectorSums sums(context, columns);
-  Buffer on_device;
-  context.communicator().run_agreed(
-      [&] { on_device = Buffer(context.device(), static_cast<std::size_t>(columns) * sizeof(double)); });
-  const auto dot = [&](const DistributedVector& a, const DistributedVector& b) {
-    sums.dot(a, b, on_device.as<double>(), stream);
-    parts.wait();
-    double value = 0;  // all columns are alike
-    copy_to_host(&value, on_device.data(), sizeof value, stream);
-    return value;
-  };
+  FirstColumnDot sums(context, columns, parts.wait);
+  const auto dot = [&](const DistributedVector& a, const DistributedVector& b) { return sums(a, b, stream); };
   fill_random(r, 11, Entries::fractions, stream);
   parts.project(r.view());
   LanczosParts on;

@@ -11,6 +11,7 @@
 #include "runtime/maps/row_map.h"
 #include "runtime/matrix/product.h"
 #include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/loop/solve_result.h"
 #include "runtime/solvers/loop/solver_options.h"
 
 namespace shardmat {

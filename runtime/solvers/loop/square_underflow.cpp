@@ -7,8 +7,8 @@
 #include "kernels/vector.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/product.h"
-#include "runtime/matrix/vector_operations.h"
 
 namespace shardmat {
 namespace {

@@ -8,9 +8,10 @@
 #include "kernels/matrix/symmetry.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/held_rows.h"
 #include "runtime/matrix/row_plan.h"
-#include "runtime/matrix/vector_operations.h"
+#include "runtime/solvers/loop/first_column_dot.h"
 #include "runtime/solvers/loop/random_entries.h"
 
 namespace shardmat {
@@ -49,17 +50,10 @@ SymmetryProbe probe_symmetry(const Product& product, Stream& stream) {
   const ValueType type = sum_type(matrix.type());
   DistributedVector x(matrix, VectorLayout::rows, type, columns), y(matrix, VectorLayout::rows, type, columns),
       product_of(matrix, VectorLayout::rows, type, columns);
-  VectorSums sums(matrix.context(), columns);
-  Buffer on_device;
-  matrix.context().communicator().run_agreed(
-      [&] { on_device = Buffer(matrix.context().device(), static_cast<std::size_t>(columns) * sizeof(double)); });
+  FirstColumnDot dot(matrix.context(), columns, [&] { product.wait(stream); });
   const auto form = [&](const DistributedVector& left, const DistributedVector& right) {
     product.multiply(1, right.view(), 0, product_of.view(), stream);
-    sums.dot(left, product_of, on_device.as<double>(), stream);
-    product.wait(stream);
-    double value = 0;
-    copy_to_host(&value, on_device.data(), sizeof value, stream);
-    return value;
+    return dot(left, product_of, stream);
   };
   SymmetryProbe probe;
   probe.scale = sum_of_magnitudes(product, stream);

@@ -8,6 +8,7 @@
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/method_memory.h"
 #include "runtime/solvers/loop/product_with_dot.h"
+#include "runtime/solvers/loop/residual_norm.h"
 
 namespace shardmat {
 namespace {
@@ -32,7 +33,7 @@ class Cg final : public Method {
     v_.scalars = {memory_.scalar(0), memory_.scalar(1), memory_.scalar(2), memory_.scalar(4), memory_.scalar(5)};
     if (in.options.variant == CgVariant::flexible) v_.scalars.zq = memory_.scalar(3);
     v_.monitor = in.monitor;
-    v_.norm = in.options.residual_norm;
+    v_.norm = norm_of_passes(in.options.residual_norm);
   }
 
   void start(const void* b, void* x, Guess guess, Stream& stream) override {

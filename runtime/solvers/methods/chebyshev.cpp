@@ -4,6 +4,7 @@
 #include "runtime/context/context.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/method_memory.h"
+#include "runtime/solvers/loop/residual_norm.h"
 #include "runtime/solvers/loop/spectrum.h"
 
 namespace shardmat {
@@ -28,7 +29,7 @@ class Chebyshev final : public Method {
     v_.d = static_cast<T*>(in.product.x().data);
     v_.scalars = {memory_.scalar(0), memory_.scalar(1)};
     v_.monitor = in.monitor;
-    v_.norm = in.options.residual_norm;
+    v_.norm = norm_of_passes(in.options.residual_norm);
     refresh(in.context().stream());
   }
 

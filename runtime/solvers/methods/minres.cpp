@@ -8,6 +8,7 @@
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/method_memory.h"
 #include "runtime/solvers/loop/product_with_dot.h"
+#include "runtime/solvers/loop/residual_norm.h"
 
 namespace shardmat {
 namespace {
@@ -35,7 +36,7 @@ class Minres final : public Method {
          {&s.delta, &s.vz, &s.squares, &s.gamma, &s.gamma_before, &s.eta, &s.c, &s.c_before, &s.s, &s.s_before, &s.norm})
       *scalar = memory_.scalar(next++);
     v_.monitor = in.monitor;
-    v_.norm = in.options.residual_norm;
+    v_.norm = norm_of_passes(in.options.residual_norm);
     const double least = least_squares_share(in.type());
     v_.least = least_squares_tolerance(in.options, in.type()), v_.singular = 10 * least * least;
   }

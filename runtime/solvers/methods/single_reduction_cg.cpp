@@ -6,6 +6,7 @@
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/method_memory.h"
 #include "runtime/solvers/loop/product_with_dot.h"
+#include "runtime/solvers/loop/residual_norm.h"
 
 namespace shardmat {
 namespace {
@@ -29,7 +30,7 @@ class SingleReductionCg final : public Method {
     v_.scalars = {memory_.scalar(0), memory_.scalar(1), memory_.scalar(2),
                   memory_.scalar(3), memory_.scalar(4), memory_.scalar(5)};
     v_.monitor = in.monitor;
-    v_.norm = in.options.residual_norm;
+    v_.norm = norm_of_passes(in.options.residual_norm);
   }
 
   void start(const void* b, void* x, Guess guess, Stream& stream) override {

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "kernels/host/lanes.h"
-#include "runtime/solvers/loop/multigrid_options.h"
+#include "runtime/solvers/loop/preconditioner_options.h"
 
 namespace shardmat::multigrid {
 

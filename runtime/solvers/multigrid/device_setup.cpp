@@ -13,6 +13,7 @@
 #include "kernels/base/parallel.h"
 #include "kernels/blocks/setup.h"
 #include "kernels/formats/upload.h"
+#include "kernels/matrix/csr.h"
 #include "runtime/context/context.h"
 #include "runtime/solvers/multigrid/coarse.h"
 #include "runtime/solvers/multigrid/free_modes.h"

@@ -5,8 +5,8 @@
 
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/held_rows.h"
-#include "runtime/solvers/loop/multigrid_options.h"
 #include "runtime/solvers/loop/null_vectors.h"
+#include "runtime/solvers/loop/preconditioner_options.h"
 #include "runtime/solvers/multigrid/node_rows.h"
 #include "runtime/solvers/multigrid/prolong.h"
 

@@ -7,7 +7,7 @@
 
 #include "partition/source/node_facts.h"
 #include "runtime/matrix/distributed_matrix.h"
-#include "runtime/solvers/loop/multigrid_options.h"
+#include "runtime/solvers/loop/preconditioner_options.h"
 
 namespace shardmat {
 

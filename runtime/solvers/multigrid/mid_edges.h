@@ -8,7 +8,7 @@
 
 #include "kernels/base/host_vector.h"
 #include "runtime/maps/row_map.h"
-#include "runtime/solvers/loop/multigrid_options.h"
+#include "runtime/solvers/loop/preconditioner_options.h"
 #include "runtime/solvers/multigrid/node_rows.h"
 #include "runtime/solvers/multigrid/prolong.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/solvers/loop/multigrid_options.h"
+#include "runtime/solvers/loop/preconditioner_options.h"
 #include "runtime/solvers/multigrid/node_rows.h"
 #include "runtime/solvers/multigrid/prolong.h"
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/base/memory_limits.h"
+#include "kernels/matrix/csr.h"
 #include "runtime/solvers/multigrid/form_rows.h"
 
 namespace shardmat::multigrid {

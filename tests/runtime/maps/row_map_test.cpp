@@ -1,4 +1,5 @@
 #include "runtime/maps/row_map.h"
+#include "kernels/matrix/csr.h"
 #include "partition/source/partitioner.h"
 
 #include <fmt/format.h>
@@ -15,8 +16,8 @@
 
 #include "comm/exchange/column_map.h"
 #include "runtime/context/row_maps.h"
+#include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/own_rows.h"
-#include "runtime/matrix/vector_operations.h"
 #include "runtime/solvers/solver.h"
 #include "runtime/source/matrix_source.h"
 #include "runtime/source/transposed.h"
@@ -87,7 +88,7 @@ RowRange range_of(std::int64_t rows, bool against) {
 }
 
 /// This rank's rows of a matrix, in one range.
-LoadedPart rows_of(const HostCsr& a, RowRange range, const Case& c, std::string_view method = "") {
+MatrixPart rows_of(const HostCsr& a, RowRange range, const Case& c, std::string_view method = "") {
   const auto first = static_cast<std::size_t>(range.first), count = static_cast<std::size_t>(range.count);
   const auto begin = static_cast<std::size_t>(a.row_ptr[first]), end = static_cast<std::size_t>(a.row_ptr[first + count]);
   OwnRows rows{range, a.cols, std::span<const std::int64_t>(a.row_ptr).subspan(first, count + 1),

@@ -1,5 +1,6 @@
 // A matrix that stays: new values, diagonals, errors that leave it usable.
 #include "runtime/matrix/distributed_matrix.h"
+#include "kernels/matrix/csr.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

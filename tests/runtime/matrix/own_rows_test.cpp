@@ -1,5 +1,6 @@
 // Matrices from rows and triplets in the program's own memory.
 #include "runtime/matrix/own_rows.h"
+#include "runtime/matrix/load_part.h"
 
 #include <gtest/gtest.h>
 
@@ -349,7 +350,7 @@ TEST(OwnRows, WrongRowsAreRefusedOnAllRanks) {
 TEST(OwnRows, RangesMustTile) {
   const std::vector<std::int64_t> row_ptr = {0, 0, 0};
   OwnRows rows{{2 * world().rank(), 2}, 2 * world().size(), row_ptr, {}, nullptr, ValueType::f64, {}};
-  EXPECT_EQ(take_rows(rows, context_of(kHost64)).nnz, 0);
+  EXPECT_EQ(take_rows(rows, context_of(kHost64))->nnz, 0);
   rows.range.first += 1;
   EXPECT_NE(refused(rows).find("rows 0 to 0 belong to no rank"), std::string::npos);
   if (world().size() == 1) return;

@@ -1,5 +1,5 @@
 // Products with the transpose from the rows that are stored once, on all ranks.
-#include "runtime/matrix/transposed_product.h"
+#include "runtime/matrix/product.h"
 
 #include <gtest/gtest.h>
 

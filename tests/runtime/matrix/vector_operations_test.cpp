@@ -1,5 +1,5 @@
 // Sums and updates of vectors, with results and factors on the device.
-#include "runtime/matrix/vector_operations.h"
+#include "runtime/matrix/distributed_vector.h"
 
 #include <gtest/gtest.h>
 

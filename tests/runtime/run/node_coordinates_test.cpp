@@ -13,6 +13,7 @@
 #include "partition/shard/shard_file.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/run/node_coordinates.h"
+#include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/multigrid/known_nodes.h"
 #include "runtime/solvers/multigrid/report.h"
 #include "runtime/solvers/solver.h"

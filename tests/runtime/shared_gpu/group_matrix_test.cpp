@@ -290,7 +290,7 @@ TEST(Feeders, TallMatricesHaveSharesOfX) {
     GroupMatrix a(context, [&] {
       OwnRows own;
       own.range = {first, count}, own.cols = cols;
-      own.row_ptr = row_ptr, own.columns = columns, own.values = values.data(), own.values_type = ValueType::f32;
+      own.row_ptr = row_ptr, own.columns = columns, own.values = values.data();
       MatrixOptions options;
       options.type = ValueType::f64;
       return GivenRows{own, options, ""};

@@ -14,6 +14,7 @@
 
 #include "kernels/base/error.h"
 #include "runtime/solvers/direct/factors.h"
+#include "runtime/solvers/loop/preconditioner.h"
 #include "tests/runtime/solvers/own_system.h"
 #include "tests/runtime/solvers/test_system.h"
 

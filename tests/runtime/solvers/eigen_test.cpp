@@ -9,11 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/matrix/vector_operations.h"
-#include "runtime/solvers/eigen/lanczos.h"
+#include "runtime/matrix/distributed_vector.h"
+#include "runtime/solvers/eigen/eigenpairs.h"
 #include "runtime/solvers/eigen/pagerank.h"
-#include "runtime/solvers/eigen/power.h"
-#include "runtime/solvers/eigen/transition.h"
 #include "runtime/solvers/loop/symmetric_eigen.h"
 #include "tests/runtime/matrix/test_matrix.h"
 

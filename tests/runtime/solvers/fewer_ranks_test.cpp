@@ -9,6 +9,7 @@
 
 #include "runtime/matrix/own_rows.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/multigrid/nodes.h"
 #include "runtime/solvers/multigrid/report.h"
 #include "runtime/solvers/solver.h"

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "runtime/solvers/loop/preconditioner.h"
 #include "tests/runtime/solvers/own_system.h"
 
 namespace shardmat {

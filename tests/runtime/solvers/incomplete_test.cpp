@@ -11,6 +11,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "runtime/solvers/incomplete/factors.h"
+#include "runtime/solvers/loop/preconditioner.h"
 #include "tests/runtime/solvers/own_system.h"
 #include "tests/runtime/solvers/test_system.h"
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <string>
 
-#include "runtime/matrix/transposed_product.h"
-#include "runtime/matrix/vector_operations.h"
+#include "runtime/matrix/distributed_vector.h"
+#include "runtime/matrix/product.h"
 #include "runtime/source/matrix_source.h"
 #include "tests/runtime/matrix/test_matrix.h"
 #include "tests/support/matrix_zoo.h"

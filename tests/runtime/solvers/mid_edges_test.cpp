@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/multigrid/known_nodes.h"
 #include "runtime/solvers/multigrid/mid_edges.h"
 #include "runtime/solvers/multigrid/near_null_space.h"

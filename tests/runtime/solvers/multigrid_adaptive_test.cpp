@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/multigrid/adaptive.h"
 #include "runtime/solvers/multigrid/report.h"
 #include "runtime/solvers/multigrid/take_nodes.h"

@@ -10,6 +10,7 @@
 
 #include "partition/source/row_source.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/multigrid/report.h"
 #include "runtime/solvers/multigrid/smoother.h"
 #include "runtime/source/matrix_source.h"

@@ -1,6 +1,7 @@
 // Every method with every preconditioner on systems that are hard: what a solve tells must be true, on every rank. The lists
 // are those of the library, so a new method or preconditioner is tested as soon as it is listed.
 #include "tests/runtime/solvers/zoo.h"
+#include "runtime/solvers/loop/preconditioner.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -12,9 +12,7 @@
 #include "runtime/run/eigen.h"
 #include "runtime/service/engine/kind_of_job.h"
 #include "runtime/service/engine/running_job.h"
-#include "runtime/solvers/eigen/lanczos.h"
-#include "runtime/solvers/eigen/pair.h"
-#include "runtime/solvers/eigen/power.h"
+#include "runtime/solvers/eigen/eigenpairs.h"
 
 namespace shardmat::service {
 namespace {

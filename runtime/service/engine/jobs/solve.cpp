@@ -5,7 +5,8 @@
 
 #include "runtime/service/engine/kind_of_job.h"
 #include "runtime/service/engine/running_job.h"
-#include "runtime/solvers/loop/reason.h"
+#include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/loop/solve_result.h"
 #include "runtime/solvers/solver_settings.h"
 
 namespace shardmat::service {

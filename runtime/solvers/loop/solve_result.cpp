@@ -1,5 +1,6 @@
-#include "runtime/solvers/loop/reason.h"
+#include "runtime/solvers/loop/solve_result.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
@@ -81,6 +82,14 @@ std::string_view name(SolveReason reason) { return kTexts[static_cast<std::size_
 std::string_view explain(SolveReason reason, const SolveCircumstances& circumstances) {
   static const Explanations all;
   return all.of(reason, circumstances);
+}
+
+bool SolveResult::converged() const {
+  return std::all_of(columns.begin(), columns.end(), [](const SolvedColumn& c) { return shardmat::converged(c.reason); });
+}
+
+std::string_view SolveResult::explanation(const SolvedColumn& column) const {
+  return explain(column.reason, {f32, maps_constants_to_zero, maps_more_to_zero});
 }
 
 }  // namespace shardmat

@@ -1,0 +1,136 @@
+// What can be chosen about preconditioners, and preconditioners of the program.
+//
+// Ownership: options share what the program gives by shared pointers.
+// Threads: values; any thread. Options are the same on all ranks. Nothing is collective; the functions of a preconditioner
+// of the program are called on all ranks, in the same order, by the thread that uses the solver.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "kernels/base/dense.h"
+#include "kernels/base/host_vector.h"
+#include "kernels/base/types.h"
+#include "runtime/matrix/matrix_options.h"
+
+namespace shardmat {
+
+class DistributedMatrix;
+class HeldRows;
+class NullSpaceProjector;
+
+/// Where the nodes of this rank lie, in the order of the source: `dimensions` values a node.
+struct NodeCoordinates {
+  /// 2 or 3. 12: the place in space, then the three axes of the node's own system, as *TRANSFORM turns one, or as shells
+  /// have them, whose two rotations are about the first two axes and whose director is the third.
+  int dimensions = 3;
+  HostVector<double> of_own;
+  /// Which unknown of its node each row is. Empty: in ascending order.
+  HostVector<char> unknowns{};
+
+  static constexpr int kWithAxes = 12;
+  static bool allows(int dimensions) { return dimensions == 2 || dimensions == 3 || dimensions == kWithAxes; }
+  bool has_axes() const { return dimensions == kWithAxes; }
+  int in_space() const { return dimensions == 2 ? 2 : 3; }
+};
+
+/// Vectors that A maps to almost 0, in place of those that multigrid makes itself; or to 0: SolverOptions::null_vectors.
+struct NearNullVectors {
+  static constexpr int kMost = 12;
+  int count = 1;                ///< 1 to kMost
+  HostVector<double> of_own{};  ///< `count` values for each unknown of this rank, in the order of the source
+};
+
+/// Nodes in the middle of an edge, as quadratic elements have them: three node numbers of the source each, the node and the
+/// ends of its edge. Of this rank's nodes, ascending by the first.
+struct MidEdgeNodes {
+  HostVector<std::int64_t> of_own;
+};
+
+struct MultigridOptions {
+  std::shared_ptr<const NodeCoordinates> coordinates;        ///< null: not known
+  std::shared_ptr<const NearNullVectors> near_null_vectors;  ///< null: as near_null_space says; else that must be auto
+  std::shared_ptr<const MidEdgeNodes> mid_edges;             ///< null: not known
+  std::string near_null_space = "auto";                      ///< auto, rigid, constants or adaptive
+  double strength = 0.05;                                    ///< theta of strong_couplings()
+  /// See multigrid::smoothers(); auto: chebyshev for symmetric matrices, l1_jacobi for others.
+  std::string smoother = "auto";
+  int smoother_degree = 2;  ///< steps before and after a coarse correction
+  /// V (each level once), W (coarse levels twice) or K (twice, with the best combination of both: M is no linear map). auto:
+  /// V for symmetric matrices; for others K, or W unless may_vary.
+  std::string cycle = "auto";
+  bool may_vary = false;           ///< set by the solver: its method takes an M that is no linear map
+  std::int64_t coarse_size = 900;  ///< unknowns at which a level is solved exactly
+  /// A rank keeps its part of a coarse level if it has so many unknowns of it, or a quarter as many as of the first level
+  /// and 1000; 0: in any case.
+  std::int64_t rank_size = 20'000;
+  int levels = 20;                   ///< at most
+  ValueType inner = ValueType::f32;  ///< type of the hierarchy
+  /// What new values of the matrix change: keep (the matrices of all levels), smooth (also P, smoothed by the new values) or
+  /// anew (everything).
+  std::string refresh = "keep";
+};
+
+/// Of ilu and ic: which entries their factors have, beside those of the matrix.
+struct FactorOptions {
+  int levels = 0;              ///< entries that come of others by at most so many eliminations
+  double drop_tolerance = 0;   ///< above 0: in place of levels, entries that are larger than this share of their row
+  double fill = 2;             ///< then the factors have at most so many entries for each of the matrix
+  std::string order = "auto";  ///< of the rows of a rank: natural, rcm, colours, or auto
+  int overlap = 0;             ///< 1: a rank also takes the rows next to its own
+  int sweeps = 0;              ///< on a GPU, above 0: Jacobi sweeps of each factor in place of exact solves
+  /// On a GPU: factors of more levels are solved in one launch, whose rows wait. None: as is the fastest.
+  std::optional<std::int64_t> most_launches{};
+};
+
+struct PreconditionerOptions {
+  int columns = 1;          ///< right-hand sides of apply()
+  int node_block_size = 0;  ///< of block_jacobi, ilu and ic: unknowns a node, 1 to 6; 0: block_jacobi_size()
+  int degree = 4;           ///< of the chebyshev polynomial: products an application
+  bool absolute = false;    ///< takes magnitudes, so that M is positive definite; direct refuses where it is not
+  std::shared_ptr<const NullSpaceProjector> projector{};  ///< M is applied to vectors without a part in the null space
+  const HeldRows* held = nullptr;  ///< M works on vectors that are 0 there, and is that of the other rows and columns
+  FactorOptions factor;            ///< of ilu and ic
+  MultigridOptions multigrid;      ///< of multigrid, of the blocks of field_split; its type of values also of ilu and ic
+  std::string fields = "auto";     ///< of field_split: fields::split_rows()
+  std::string schur = "auto";      ///< of field_split: fields::SchurInverse
+  ProductOptions product;          ///< of products that the preconditioner makes; their columns are those above
+};
+
+/// A preconditioner of the program: functions that the solver calls. It may change from one iteration to the next with
+/// fgmres and with the flexible variant of cg; other methods take it if it says that it is linear.
+///
+///   shardmat::SolverOptions options;
+///   options.solver = "cg";
+///   options.own_preconditioner.emplace();
+///   options.own_preconditioner->name = "my multigrid";
+///   options.own_preconditioner->apply = [&](const auto& r, const auto& z, shardmat::Stream& stream) { … };
+struct OwnPreconditioner {
+  std::string name = "own";  ///< for reports
+  /// Called once, by the Solver's constructor, while the matrix still has its host rows. May be empty.
+  std::function<void(DistributedMatrix& matrix, std::int64_t columns, Stream& stream)> set_up;
+  /// Called by Solver::refresh(), after the matrix got new values. May be empty.
+  std::function<void(Stream& stream)> refresh;
+  /// z = M·r, in stream order: what it puts on the stream begins after r is there, and z is taken after it. Both are in the
+  /// memory of the matrix's device, row-major, of this rank's rows in the order of DistributedMatrix::y_rows(), with a
+  /// column for each right-hand side, of the matrix's sum_type(). They do not overlap; z holds anything before. Required.
+  /// On a GPU it is called some more times after the last iteration: the host sees the end late. May multiply by products of
+  /// its own, not by the solver's. If it throws on some ranks only, where no other rank waits
+  /// for them, all ranks throw that error; the solver stays usable.
+  std::function<void(const ConstDense& r, const Dense& z, Stream& stream)> apply;
+  /// M is the same linear map in every application: any method takes it.
+  bool linear = false;
+  /// `apply` only puts work on the stream, always the same, allocates nothing, waits for nothing and throws nothing: GPUs
+  /// may record it in a graph. Otherwise no graph is used, and the ranks agree on errors after each call.
+  bool capturable = false;
+};
+
+/// A preconditioner that works in host memory, and knows nothing of devices and row maps: z = M·r of the rows that this rank
+/// gave, in its order (DistributedVector::own()), row-major, a column for each right-hand side, of the matrix's sum_type().
+/// May throw on some ranks only: all ranks throw that error then.
+OwnPreconditioner host_preconditioner(std::function<void(const ConstDense& r, const Dense& z)> apply);
+
+}  // namespace shardmat
