@@ -21,9 +21,9 @@ struct Link {
 };
 
 /// Measures pairs until `seconds` are over on rank 0, at least one step. `at_once`: all pairs of a round concurrently, else
-/// one pair at a time. Pairs much slower than most are measured again, alone, and their best figures count. `measure` runs on
-/// both ranks of a pair with the number of the partner; what the lower returns counts.
-/// Returns "at_once", "pairs" (rank, latency_s, bytes_per_s) with higher partners, and "pairs_left_out". Collective.
+/// one pair at a time. Pairs much slower than most are measured again, alone, and their best figures count. `measure` runs
+/// on both ranks of a pair with the number of the partner; what the lower returns counts. Returns "at_once", "pairs" (rank,
+/// latency_s, bytes_per_s) with higher partners, and "pairs_left_out". Collective.
 Json measure_pairs(Communicator& communicator, double seconds, bool at_once,
                    const std::function<Link(int partner)>& measure);
 
