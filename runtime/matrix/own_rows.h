@@ -4,6 +4,7 @@
 // Threads: one thread of each rank; everything here is collective, and errors are the same on all ranks.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -38,6 +39,7 @@ struct ConstValues {
   ValueType type = ValueType::f64;
 
   ConstValues() = default;
+  ConstValues(std::nullptr_t) {}
   ConstValues(const double* values) : data(values) {}
   ConstValues(const float* values) : data(values), type(ValueType::f32) {}
   ConstValues(const void* values, ValueType of) : data(values), type(of) {}
@@ -70,7 +72,7 @@ struct OwnRows {
   std::int64_t cols = 0;                  ///< of the whole matrix
   std::span<const std::int64_t> row_ptr;  ///< one entry more than rows; the first may be any offset
   std::span<const std::int64_t> columns;  ///< as many as row_ptr spans
-  ConstValues values;                     ///< as many
+  ConstValues values = {};                ///< as many
   /// Where the three arrays lie. REQUIRES, on a GPU: the work that fills them has finished.
   Device device = {};
   /// Ranges whose rows follow those of `range`, whatever their numbers.
@@ -91,7 +93,7 @@ struct OwnTriplets {
   RowRange range;                               ///< rows of the matrix that this rank will own, and of its vectors
   std::int64_t cols = 0;                        ///< of the whole matrix
   std::span<const std::int64_t> rows, columns;  ///< global
-  ConstValues values;                           ///< as many
+  ConstValues values = {};                      ///< as many
   Device device = {};
   std::vector<RowRange> further = {};  ///< as of OwnRows
 };

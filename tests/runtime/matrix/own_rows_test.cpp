@@ -57,7 +57,7 @@ struct Rows {
       row_ptr.push_back(5 + std::ssize(columns));
     }
   }
-  OwnRows view() const { return {range, cols, row_ptr, columns, values.data(), ValueType::f64, {}}; }
+  OwnRows view() const { return {range, cols, row_ptr, columns, values.data(), {}}; }
 };
 
 ConstDense host_view(const std::vector<double>& values) { return {values.data(), std::ssize(values)}; }
@@ -105,7 +105,7 @@ void takes_rows_of_a_device(const Case& c) {
   OwnRows given = mine.view();
   given.row_ptr = {row_ptr.as<std::int64_t>(), mine.row_ptr.size()};
   given.columns = {columns.as<std::int64_t>(), mine.columns.size()};
-  given.values = values.data(), given.device = context.device();
+  given.values = values.as<double>(), given.device = context.device();
   DistributedMatrix matrix(take_rows(given, context, c.type), context, options_for(c));
   const auto product = matrix.product();
   expect_product(*product, a, multiply_once(*product, stream));
@@ -129,7 +129,7 @@ void takes_triplets(const Case& c) {
         values.push_back(half), doubled.push_back(2 * half);
       }
   const RowRange range = range_of(rank, a.rows);
-  const OwnTriplets given{range, a.cols, rows, columns, values.data(), ValueType::f64, {}};
+  const OwnTriplets given{range, a.cols, rows, columns, values.data(), {}};
   DistributedMatrix matrix(take_triplets(given, context, c.type), context, options_for(c));
   EXPECT_EQ(matrix.nnz(), a.nnz());
   const auto product = matrix.product(2);
@@ -282,9 +282,7 @@ struct Halves {
           rows.push_back(row), columns.push_back(a.col_idx[k]), values.push_back(a.values[k] / 2);  // exact
         }
   }
-  OwnTriplets view(const HostCsr& a, RowRange range) const {
-    return {range, a.cols, rows, columns, values.data(), ValueType::f64, {}};
-  }
+  OwnTriplets view(const HostCsr& a, RowRange range) const { return {range, a.cols, rows, columns, values.data(), {}}; }
 };
 
 void spreads_triplets(const Case& c) {
@@ -349,7 +347,7 @@ TEST(OwnRows, WrongRowsAreRefusedOnAllRanks) {
 
 TEST(OwnRows, RangesMustTile) {
   const std::vector<std::int64_t> row_ptr = {0, 0, 0};
-  OwnRows rows{{2 * world().rank(), 2}, 2 * world().size(), row_ptr, {}, nullptr, ValueType::f64, {}};
+  OwnRows rows{{2 * world().rank(), 2}, 2 * world().size(), row_ptr, {}, nullptr, {}};
   EXPECT_EQ(take_rows(rows, context_of(kHost64))->nnz, 0);
   rows.range.first += 1;
   EXPECT_NE(refused(rows).find("rows 0 to 0 belong to no rank"), std::string::npos);
@@ -361,7 +359,7 @@ TEST(OwnRows, RangesMustTile) {
 TEST(OwnRows, SumsBeyondF64AreRefused) {
   const std::vector<std::int64_t> zeros = {0, 0};
   const std::vector<double> values = {1e308, 1e308};
-  const OwnTriplets given{{world().rank() * 3, 3}, 3 * world().size(), zeros, zeros, values.data(), ValueType::f64, {}};
+  const OwnTriplets given{{world().rank() * 3, 3}, 3 * world().size(), zeros, zeros, values.data(), {}};
   const std::string message = error_of(ErrorKind::input, [&] { take_triplets(given, context_of(kHost64)); });
   EXPECT_NE(message.find("more than f64 holds"), std::string::npos) << message;
 }
@@ -441,7 +439,7 @@ TEST(OwnRows, DiagonalBlocksOfRowsSpreadAnew) {
 TEST(OwnRows, WrongTripletsAreRefused) {
   const std::vector<std::int64_t> rows = {0, 99}, columns = {0, 1};
   const std::vector<double> values = {1, 2};
-  const OwnTriplets given{{world().rank() * 3, 3}, 3 * world().size(), rows, columns, values.data(), ValueType::f64, {}};
+  const OwnTriplets given{{world().rank() * 3, 3}, 3 * world().size(), rows, columns, values.data(), {}};
   const std::string message = error_of(ErrorKind::input, [&] { take_triplets(given, context_of(kHost64)); });
   EXPECT_NE(message.find("triplet 1 is (99, 1, 2)"), std::string::npos) << message;
 }
