@@ -11,7 +11,7 @@
 
 #include "kernels/base/device.h"
 #include "runtime/matrix/distributed_matrix.h"
-#include "runtime/matrix/transposed_product.h"
+#include "runtime/matrix/product.h"
 #include "runtime/service/engine/column_transfer.h"
 #include "runtime/service/engine/memories.h"
 #include "runtime/service/engine/resident_vectors.h"

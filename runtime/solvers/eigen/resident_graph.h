@@ -6,7 +6,7 @@
 #include <string>
 
 #include "runtime/matrix/distributed_matrix.h"
-#include "runtime/solvers/eigen/transition.h"
+#include "runtime/solvers/eigen/pagerank.h"
 
 namespace shardmat {
 
