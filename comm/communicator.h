@@ -208,7 +208,8 @@ class Communicator {
   /// rank that throws waits for the other ranks at their next collective call; there they leave `work`, and all ranks throw
   /// the same AgreedError, as agree() does. For this each collective call costs one more reduction meanwhile. Messages
   /// between two ranks (start(), send()) and calls of other communicators in `work` need a check_in() just before them. What
-  /// an AgreedError leaves behind must be freed without collective calls. Collective.
+  /// an AgreedError leaves behind must be freed without collective calls. What another thread does with this communicator
+  /// while `work` pauses (between_phases.h) is not guarded. Collective.
   void run_guarded(const std::function<void()>& work);
   /// Inside run_guarded(): throws if another rank failed. Elsewhere nothing. Collective.
   void check_in();
@@ -261,7 +262,6 @@ class Communicator {
   double timeout_ = 60;
   std::size_t slice_bytes_ = std::size_t{256} << 20;  ///< each slice also renews the deadline
   bool broken_ = false;
-  bool guarded_ = false;  ///< in run_guarded()
   std::atomic<bool> giving_up_ = false, given_up_ = false;
   std::optional<Error> why_given_up_;
   std::string why_broken_;

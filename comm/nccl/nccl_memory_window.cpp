@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/nccl/nccl_impl.h"
+#include "kernels/base/kept_arrays.h"
 #include "kernels/base/text.h"
 
 namespace shardmat {
@@ -32,13 +33,17 @@ NcclCommunicator::Impl::Made NcclCommunicator::Impl::make_memory(std::size_t byt
   try {
     communicator.run_agreed([&] {
       require_memory(device, static_cast<std::int64_t>(rounded), "memory shared between GPUs");
-      const ncclResult_t result = nccl().MemAlloc(&made.data, rounded);
+      ncclResult_t result = nccl().MemAlloc(&made.data, rounded);
+      if (result != ncclSuccess) {  // NCCL takes none of the memory that is kept for the next buffers
+        free_kept_arrays();
+        result = nccl().MemAlloc(&made.data, rounded);
+      }
       if (result != ncclSuccess)
         throw Error(ErrorKind::resources,
                     fmt::format("cannot allocate {} on GPU {}: {}", human_bytes(static_cast<double>(rounded)),
                                 device.ordinal, nccl_error_text(result, comm)));
     });
-  } catch (const Error&) {
+  } catch (...) {  // not errors alone: work that pauses here may be left
     if (made.data != nullptr) nccl().MemFree(made.data);
     throw;
   }

@@ -207,6 +207,8 @@ std::unique_ptr<TransposedProduct> DistributedMatrix::transposed_product(std::in
   return made;
 }
 
+bool DistributedMatrix::can_transpose() const { return rows_->can_transpose(); }
+
 void DistributedMatrix::update_values(const ConstDense& values, Stream& stream) {
   const ContextScope scope(context_);
   values_->update(values, stream);

@@ -163,6 +163,9 @@ class DistributedMatrix {
   CsrView host_rows(Stream& stream);
   /// Frees the rows in host memory. Later products must use the formats that are already stored.
   void drop_host_rows();
+  /// Of this rank: transposed_product() finds what it needs, which is a format that does it as it lies, or rows in host
+  /// memory. Not collective.
+  bool can_transpose() const;
 
  private:
   Context& context_;

@@ -68,11 +68,20 @@ std::vector<RowPlan> MatrixRows::plan(RowPlanRequest request, bool may_split, st
   return plans;
 }
 
+bool MatrixRows::can_transpose() const {
+  return std::all_of(blocks_.begin(), blocks_.end(), [](const StoredRows& block) { return block.can_transpose(); });
+}
+
 std::vector<RowTransposePlan> MatrixRows::transpose_plans(const TransposeShape& shape, Stream& stream) {
   std::vector<RowTransposePlan> plans;
   for (StoredRows& block : blocks_)
     plans.push_back({block.first_row(), block.transpose_plan(
-                                            shape, [&] { refresh(stream); }, stream)});
+                                            shape,
+                                            [&] {
+                                              stream.wait_for(updated_);  // the map is made of the stored values
+                                              refresh(stream);
+                                            },
+                                            stream)});
   return plans;
 }
 

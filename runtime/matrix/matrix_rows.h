@@ -47,6 +47,8 @@ class MatrixRows {
   /// `may_split`: the last `boundary` rows in the second one. If it throws, undo_first() follows on all ranks.
   std::vector<RowPlan> plan(RowPlanRequest request, bool may_split, std::int64_t boundary);
   void undo_first(bool none_before);
+  /// False: what transpose_plans() needs was dropped.
+  bool can_transpose() const;
   /// Plans of transposed products for all rows on the formats at hand. Waits. REQUIRES: stored().
   std::vector<RowTransposePlan> transpose_plans(const TransposeShape& shape, Stream& stream);
 

@@ -115,6 +115,11 @@ std::unique_ptr<TransposePlan> StoredRows::transpose_plan(const TransposeShape& 
   return make_transpose_plan(storage, columns_, shape);
 }
 
+bool StoredRows::can_transpose() const {
+  return host_rows_ || columns_ != nullptr ||
+         std::any_of(storages_.begin(), storages_.end(), [](const auto& storage) { return transposes_as_stored(*storage); });
+}
+
 /// With a map for new values, if there may be any.
 void StoredRows::keep(const std::shared_ptr<Storage>& storage, Stream& stream) {
   if (!value_starts_.empty()) {

@@ -57,6 +57,8 @@ class StoredRows {
   /// made. Throws Error(usage) if the map is needed and the host rows were dropped, Error(resources).
   std::unique_ptr<TransposePlan> transpose_plan(const TransposeShape& shape, const std::function<void()>& before_reading,
                                                 Stream& stream);
+  /// False: transpose_plan() would throw Error(usage).
+  bool can_transpose() const;
   /// Stores new values in every format, in stream order. `values` is f64 or f32 in device memory. REQUIRES: value_starts was
   /// given; `values` has the values of all rows of the rank, all in the type's range.
   void update_values(const void* values, std::int64_t count, ValueType values_type, Stream& stream);

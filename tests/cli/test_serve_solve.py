@@ -148,6 +148,26 @@ class Answers(SolveTest):
         self.assertEqual((job["resident"], job["generation"]), (True, put.json["generation"]))
         self.assertLessEqual(np.linalg.norm(b - 3 * (self.grid @ np.frombuffer(third.body))), 1.01e-8 * np.linalg.norm(b))
 
+    def test_a_job_that_fails_beside_one_that_is_set_up(self):
+        cube = sp.kronsum(sp.kronsum(poisson(30), sp.diags([-1, 2, -1], [-1, 0, 1], (30, 30))), sp.csr_matrix((1, 1))).tolil()
+        cube[1000, :] = 0  # no pivot
+        write_binsparse(self.library / "hole.h5", cube.tocsr())
+        for ranks in (1, 2):
+            service = self.start("--ranks", ranks, state=f"state{ranks}")
+            self.solvable(service, "hole", "hole.h5")
+            b = np.ones(27_000)
+            alone = self.solve(service, b, "method=gmres&preconditioner=ilu&wait=60", "hole")
+            self.assert_problem(alone, 422, "bad_job", "pivot")
+            for turn in range(4):  # the set-up pauses every 10 ms
+                beside = [self.solve(service, b, f"method=gmres&preconditioner=multigrid&max_iterations={2 + turn}&coarse_size={400 + turn}",
+                                     "hole", status=202).json["id"] for _ in range(2)]
+                failing = self.solve(service, b, "method=gmres&preconditioner=ilu&wait=60", "hole")
+                self.assertEqual((failing.status, failing.json["error"]), (422, alone.json["error"]), failing)
+                for id in beside:
+                    self.assertEqual(service.ask("DELETE", f"/v1/jobs/{id}").status, 204)
+            self.assertEqual(service.get("/v1/ranks").json["restarts"], 0)
+            self.assertEqual(service.terminate(), OK, service.report())
+
     def test_wrong_requests(self):
         service = self.start("--ranks", 2)
         self.solvable(service)

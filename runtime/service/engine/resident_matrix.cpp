@@ -85,6 +85,7 @@ ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, con
     return;
   }
   matrix_.drop_host_rows();
+  is_transposable_ = agree(matrix_.can_transpose());
   matrix_.know_nodes(nullptr);  // nothing is solved here, and the file can be closed
 }
 
@@ -255,6 +256,7 @@ Loaded ResidentMatrix::description() const {
   for (WidthTime& one : loaded.widths) one.bytes = products_.at(one.width)->compulsory_bytes(0);
   loaded.update_bytes = matrix_.map_bytes();
   loaded.solve_bytes = solvers_ ? matrix_.host_bytes() : 0;
+  loaded.transposable = is_transposable_;
   loaded.x_distribution = x_rows_->number(), loaded.y_distribution = y_rows_->number();
   return loaded;
 }

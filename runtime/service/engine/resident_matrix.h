@@ -102,6 +102,7 @@ class ResidentMatrix {
   std::shared_ptr<const RowMap> x_rows_, y_rows_;
   ColumnTransfer transfer_;
   ResidentTranspose transpose_;
+  bool is_transposable_ = true;  ///< on all ranks
   NewValues new_values_;
   std::map<std::int64_t, std::unique_ptr<Product>> products_;  ///< by width
   std::vector<WidthTime> widths_;                              ///< of products that requests are merged to

@@ -124,7 +124,8 @@ void fields(OneOf<Hello> auto& m, auto& f) {
 }
 void fields(OneOf<WidthTime> auto& m, auto& f) { f(m.width), f(m.seconds), f(m.bytes); }
 void fields(OneOf<Loaded> auto& m, auto& f) {
-  f(m.rows), f(m.cols), f(m.nnz), f(m.bytes), f(m.update_bytes), f(m.solve_bytes), f(m.kernel), f(m.exchange), f(m.widths);
+  f(m.rows), f(m.cols), f(m.nnz), f(m.bytes), f(m.update_bytes), f(m.solve_bytes), f(m.transposable), f(m.kernel),
+      f(m.exchange), f(m.widths);
   f(m.why), f(m.x_distribution), f(m.y_distribution);
 }
 void fields(OneOf<Multiplied> auto& m, auto& f) { f(m.copy_in), f(m.product), f(m.copy_out), f(m.matrix_bytes); }

@@ -242,6 +242,7 @@ struct Loaded {
   std::int64_t bytes = 0;         ///< of this rank's device: the matrix, and X and Y of every width
   std::int64_t update_bytes = 0;  ///< of them: what keeps the matrix updatable
   std::int64_t solve_bytes = 0;   ///< rows in host memory that keep it solvable, beside what products take
+  bool transposable = true;       ///< Multiply::transpose may be set; the same on all ranks
   std::string kernel, exchange;   ///< of this rank
   std::string why;                ///< this kernel, in one line
   std::vector<WidthTime> widths;  ///< by width; the same on all ranks

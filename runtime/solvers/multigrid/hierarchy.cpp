@@ -370,6 +370,7 @@ void Hierarchy::sweep(HostVector<double>& x) const {
   context_.communicator().check_in();
   finest.begin_at_x(stream);
   visit(0, stream);
+  finest.wait(stream);
   const HostVector<double> change = to_host(finest.x(), std::ssize(x), type, stream);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] += change[i];
 }

@@ -61,6 +61,8 @@ class Level {
   void update_inverse(const NodeRows& inverse);
   void update_inverse(const blocks::BlockRows& inverse) { inverse_->update(inverse, context_.stream()); }
 
+  /// For the exchanges of A in stream order, as Exchange::wait().
+  void wait(Stream& stream) const { a_.wait(stream); }
   /// r = −A·x.
   void begin_at_x(Stream& stream) const { a_.multiply(-1, x_.data(), 0, r_.data(), stream); }
   /// The first half of a V-cycle: x = smoother of r; r = what is left of it; the next level's r from that.

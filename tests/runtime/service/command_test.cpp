@@ -39,7 +39,8 @@ std::vector<Answer> all_answers() {
   loaded.rows = 3, loaded.cols = std::int64_t{1} << 40, loaded.nnz = 5, loaded.bytes = 9;
   loaded.kernel = "csr_host", loaded.exchange = "none", loaded.widths = {{1, 1e-6, 100}, {2, 1.5e-6, 150}};
   loaded.why = "measured";
-  loaded.update_bytes = 20, loaded.solve_bytes = 30, loaded.x_distribution = 1, loaded.y_distribution = 2;
+  loaded.update_bytes = 20, loaded.solve_bytes = 30, loaded.transposable = false, loaded.x_distribution = 1,
+  loaded.y_distribution = 2;
   return {
       {0, Hello{kProtocolVersion,
                 1,

@@ -77,6 +77,9 @@ TEST_F(MultiplyShapeTest, TheTransposeHasRowsInPlaceOfColumns) {
   EXPECT_EQ(code("transpose=1&y=vec-5", 80), "wrong_distribution");
   EXPECT_EQ(code("transpose=2", 80), "malformed");
   EXPECT_EQ(code("transpose=", 80), "malformed");
+  matrix_.ranks.front().transposable = false;
+  EXPECT_EQ(code("transpose=1", 80), "not_transposable");
+  EXPECT_EQ(code("transpose=0", 160), "");
 }
 
 TEST_F(MultiplyShapeTest, PlacesInTheClientsMemory) {

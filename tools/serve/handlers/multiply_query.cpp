@@ -127,6 +127,12 @@ std::variant<Problem, MultiplyShape> shape_of(const MultiplyQuery& query, const 
   for (const auto* found : {&x_found, &y_found})
     if (const auto* problem = std::get_if<Problem>(found)) return *problem;
   const Vector *x = std::get<const Vector*>(x_found), *y = std::get<const Vector*>(y_found);
+  if (query.transpose && !matrix.shape().transposable)
+    return make_problem(
+        409, "not_transposable",
+        fmt::format("products with the transpose of {} need rows in host memory, which were dropped; load it "
+                    "with \"solvable\": true, which keeps them",
+                    matrix.wanted.name));
   const std::uint64_t entry = size_of(matrix.wanted.type);
   MultiplyShape shape;
   shape.columns = query.columns.value_or(x != nullptr ? x->columns : y != nullptr ? y->columns : 1);

@@ -63,6 +63,7 @@ json to_json(const Matrix& matrix) {
   one["solvable"] = matrix.wanted.solvable;
   const service::Loaded& shape = matrix.shape();
   one["rows"] = shape.rows, one["cols"] = shape.cols, one["nnz"] = shape.nnz;
+  one["transposable"] = shape.transposable;
   one["exchange"] = shape.exchange;
   one["sort"] = matrix.wanted.sort;
   one["batch_invariant"] = true;
