@@ -109,7 +109,9 @@ class Proxies(DoorTest):
                               (["--unix-group", "no-such-group"], "no group no-such-group"), (["--unix-group", "root"], "--unix"),
                               (["--unix-group", "root", "--unix", self.path("state/x.sock")], "--unix")):
             with self.subTest(options=options):
-                self.fail_with(USAGE, *base, *LISTEN, *options, says=says)
+                result = self.call(*base, *LISTEN, *options)
+                self.assertEqual(result.code, USAGE, result)
+                self.assertIn(says, result.err)
 
     def test_a_group_on_the_unix_socket(self):
         import grp

@@ -77,7 +77,7 @@ class Library(LibraryTest):
         self.assertRegex(self.succeed("client", "library", *at).out,
                          r"^sent\.mtx\.gz +[\d.]+ kB, as a shard file: sent\.mtx\.gz\.h5\nsent\.mtx\.gz\.h5 +[\d.]+ kB\n$")
         self.assertEqual(self.own_files(), [])
-        self.succeed("info", self.library / "sent.mtx.gz.h5", "--verify")
+        self.succeed("multiply", self.library / "sent.mtx.gz.h5", "--verify", ranks=2)  # compares the checksums
         self.loaded(service, "bar", "sent.mtx.gz")
         x = self.vector(1)[0]
         np.testing.assert_allclose(self.y_of(service.multiply("bar", x)), self.matrix @ x, rtol=0, atol=1e-9)
@@ -244,7 +244,7 @@ class Arrays(LibraryTest):
             wrong = good.copy()
             for name, (at, value) in arrays.items():
                 getattr(wrong, name)[at] = value
-            return arrays_of(wrong)
+            return arrays_of(wrong, nonzeros=good.nnz)
 
         first, second = int(good.indptr[3]), int(good.indptr[4])
         for body, says in ((changed(indices=(first + 1, 975)), f"row 3, entry {first + 1}: column 975 is out of range [0, 975)"),

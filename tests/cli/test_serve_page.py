@@ -14,7 +14,7 @@ from test_serve_observe import events_of
 from test_serve_solve import SolveTest
 
 FORM = "application/x-www-form-urlencoded"
-ALL = ["read", "multiply", "vectors", "admin"]
+ALL = ["read", "multiply", "vectors", "library", "admin"]
 
 
 class PageTest(DoorTest):

@@ -47,7 +47,7 @@ int wait(const Options& given) {
   const Clock::time_point begun = Clock::now();
   if (o.at_most < kLongest)
     o.end = begun + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(o.at_most));
-  std::string state = "not there";
+  std::string state;             // of the last answer
   std::optional<Error> refused;  // nobody listens: the service may be starting
   for (double pause = kFirstPause;; pause = std::min(1.5 * pause, kLongestPause)) {
     try {
@@ -59,14 +59,14 @@ int wait(const Options& given) {
       refused = error;
     }
     const double left = o.at_most - std::chrono::duration<double>(Clock::now() - begun).count();
-    if (left <= 0 && refused) throw Error(refused->kind(), refused->what(), "at_most");
+    if (left <= 0 && refused && state.empty()) throw Error(refused->kind(), refused->what(), "at_most");
     if (left <= 0)
       throw Error(ErrorKind::rank_lost,
-                  fmt::format("{} is still {} after {:g} s",
+                  fmt::format("{} is still {} after {:g} s{}",
                               !o.job.empty()      ? o.job
                               : !o.matrix.empty() ? o.matrix
                                                   : std::string("the service"),
-                              state, o.at_most),
+                              state, o.at_most, refused ? "; since it said so, the service has not answered" : ""),
                   "at_most");
     std::this_thread::sleep_for(std::chrono::duration<double>(std::min(pause, left)));
   }

@@ -190,6 +190,7 @@ RemoteMatrix find_or_load(HttpClient& client, const WantedMatrix& given) {
   // The file may have changed since. A name of the service's own says nothing of files.
   const auto found_loaded = [&](const json& matrix) {
     RemoteMatrix found = described(matrix);
+    if (wanted.matrix != given.matrix) return found;  // a name by content
     found.note =
         fmt::format("note: the service has {} loaded, as {}; if the file has changed since: shardmat client unload {}\n",
                     wanted.matrix, found.name, found.name);

@@ -87,6 +87,22 @@ TEST_F(FuzzTest, Petsc) {
       {}, 1000);
 }
 
+TEST_F(FuzzTest, CsrArrays) {
+  // 2 × 3 with the rows {0: 1.5, 2: -2} and {1: 0}, in two layouts.
+  const auto bytes = [](const auto&... arrays) {
+    return (std::string(reinterpret_cast<const char*>(arrays.data()), arrays.size() * sizeof arrays[0]) + ...);
+  };
+  const std::vector<double> values{1.5, -2, 0};
+  const std::vector<std::string> seeds{
+      "%%Shardmat CSR rows=2 cols=3 nonzeros=3 offsets=i64 columns=i32 values=f64\n" +
+          bytes(std::vector<std::int64_t>{0, 2, 3}, std::vector<std::int32_t>{0, 2, 1}, values),
+      "%%Shardmat CSR rows=2 cols=3 nonzeros=3 offsets=i32 columns=i64 values=f32   \n" +
+          bytes(std::vector<std::int32_t>{0, 2, 3}, std::vector<std::int64_t>{2, 0, 1},
+                std::vector<float>(values.begin(), values.end()))};
+  mutate(
+      "f.csr", seeds, [](const Path& file) { validate(read_matrix(file).view()); }, {}, 2500);
+}
+
 TEST_F(FuzzTest, Triplets) {
   const auto read = [](const Path& file) {
     ReadOptions options;

@@ -28,6 +28,13 @@ TEST(Sha256, OfTheStandardsExamples) {
   EXPECT_FALSE(parse_sha256(std::string(64, 'g')));
   EXPECT_TRUE(equal_in_constant_time(sha256("a"), sha256("a")));
   EXPECT_FALSE(equal_in_constant_time(sha256("a"), sha256("b")));
+  const std::string text(200, 'b');
+  for (const std::size_t piece : std::initializer_list<std::size_t>{1, 63, 64, 65, 199}) {
+    Sha256Sum sum;
+    for (std::size_t at = 0; at < text.size(); at += piece) sum.add(std::string_view(text).substr(at, piece));
+    EXPECT_EQ(sum.finish(), sha256(text)) << piece;
+  }
+  EXPECT_EQ(text_of(sha256("abc")), kHashOfAbc);
 }
 
 std::string one_token(const std::string& more) {

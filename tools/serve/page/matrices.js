@@ -93,7 +93,7 @@ export function greetMatrices(may) {
   show(byId("load"), may.admin);
   empty.replaceChildren(h("p", {}, "No matrix is loaded yet."),
     may.admin ? files : h("p", {}, "This token may not load one: ask the owner of the service."));
-  if (may.admin) lookAtLibrary();
+  if (may.admin && may.library) lookAtLibrary();
 }
 
 // What the library has: to be chosen in the dialog, and, while nothing is loaded, from buttons.
