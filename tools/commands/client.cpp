@@ -21,6 +21,7 @@
 #include "tools/cli/report_option.h"
 #include "tools/cli/write_report.h"
 #include "tools/cli/write_text.h"
+#include "tools/client/client_batch.h"
 #include "tools/client/client_jobs.h"
 #include "tools/client/client_library.h"
 #include "tools/client/client_service.h"
@@ -331,6 +332,7 @@ std::function<int()> add_client(const CommandLine& program) {
   const CommandLine metrics_app = add_one(app, "metrics", "Print the service's figures, as Prometheus reads them", *o);
   std::vector<ClientCommand> others = add_client_vectors(app);
   for (const ClientCommand& one : add_client_jobs(app)) others.push_back(one);
+  for (const ClientCommand& one : add_client_batch(app)) others.push_back(one);
   for (const ClientCommand& one : add_client_wait(app)) others.push_back(one);
   for (const ClientCommand& one : add_client_library(app)) others.push_back(one);
   app.footer(

@@ -22,6 +22,7 @@
 #include "runtime/context/context_scope.h"
 #include "runtime/maps/row_map.h"
 #include "runtime/service/engine/background_load.h"
+#include "runtime/service/engine/batches.h"
 #include "runtime/service/engine/control.h"
 #include "runtime/service/engine/front_end.h"
 #include "runtime/service/engine/memories.h"
@@ -177,6 +178,11 @@ class Engine {
     return matrix(multiply.matrix).multiply(multiply, memories_, vectors_);
   }
 
+  AnswerKind carry_out(const MultiplyBatches& batches) {
+    const ContextScope scope(context_);
+    return batches_.multiply(batches);
+  }
+
   AnswerKind carry_out(const PutValues& put) {
     const ContextScope scope(context_);
     matrix(put.matrix).put_values(put, memories_);
@@ -311,6 +317,7 @@ class Engine {
   Control control_;
   Memories memories_;
   RunningJobs jobs_{vectors_, memories_};
+  Batches batches_{context_, memories_, others_.at_home()};
   const bool in_background_ = BackgroundLoad::is_possible(context_);
   std::unique_ptr<BackgroundLoad> loading_;  ///< last: its thread uses the others
 };

@@ -99,6 +99,9 @@ void fields(OneOf<Column> auto& m, auto& f) { fields(m.x, f), fields(m.y, f), f(
 void fields(OneOf<Multiply> auto& m, auto& f) {
   f(m.matrix), f(m.width), f(m.columns), f(m.x_block), f(m.y_block), f(m.transpose);
 }
+void fields(OneOf<BatchShape> auto& m, auto& f) { f(m.count), f(m.rows), f(m.cols), f(m.nnz), f(m.columns), f(m.type); }
+void fields(OneOf<BatchPart> auto& m, auto& f) { fields(m.shape, f), f(m.offset), f(m.y_offset); }
+void fields(OneOf<MultiplyBatches> auto& m, auto& f) { f(m.parts); }
 void fields(OneOf<PutValues> auto& m, auto& f) { f(m.matrix), f(m.first), f(m.count), f(m.offset); }
 void fields(OneOf<DropValues> auto& m, auto& f) { f(m.matrix); }
 void fields(OneOf<MakeVector> auto& m, auto& f) { f(m.vector), f(m.matrix), f(m.as_y), f(m.size), f(m.columns), f(m.type); }
@@ -129,6 +132,7 @@ void fields(OneOf<Loaded> auto& m, auto& f) {
   f(m.why), f(m.x_distribution), f(m.y_distribution);
 }
 void fields(OneOf<Multiplied> auto& m, auto& f) { f(m.copy_in), f(m.product), f(m.copy_out), f(m.matrix_bytes); }
+void fields(OneOf<BatchesMultiplied> auto& m, auto& f) { fields(m.seconds, f), f(m.wrong); }
 void fields(OneOf<VectorMade> auto& m, auto& f) { f(m.size), f(m.bytes), f(m.distribution), f(m.matrix_bytes); }
 void fields(OneOf<Begun> auto& m, auto& f) { f(m.x); }
 void fields(OneOf<Residual> auto& m, auto& f) { f(m.iteration), f(m.norms); }

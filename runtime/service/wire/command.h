@@ -17,6 +17,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/types.h"
+#include "partition/batched/batch_shape.h"
 
 namespace shardmat::service {
 
@@ -77,6 +78,19 @@ struct Multiply {
   std::uint64_t x_block = 0, y_block = 0;
   bool transpose = false;  ///< y = alpha·Aᵀ·x + beta·y: x has the rows of A, y its columns
   bool operator==(const Multiply&) const = default;
+};
+
+/// The batch of one request, in the arena.
+struct BatchPart {
+  BatchShape shape;
+  std::uint64_t offset = 0, y_offset = 0;  ///< of its body and of Y: bytes from the start of the arena
+  bool operator==(const BatchPart&) const = default;
+};
+
+/// One product of all matrices of batches with the same type and number of columns. The answer is BatchesMultiplied.
+struct MultiplyBatches {
+  std::vector<BatchPart> parts;
+  bool operator==(const MultiplyBatches&) const = default;
 };
 
 /// A piece of new values for a matrix, in the arena: those from `first` on, in the order of the file. Pieces follow each
@@ -199,7 +213,7 @@ struct Quit {
 struct Command {
   std::uint64_t number = 0;
   std::variant<Load, Unload, Multiply, Ping, Quit, PutValues, DropValues, MakeVector, WriteVector, ReadVector, DropVector,
-               Attach, Detach, Adopt, Invite, Begin, Slice, Cancel, DropSolvers>
+               Attach, Detach, Adopt, Invite, Begin, Slice, Cancel, DropSolvers, MultiplyBatches>
       what;
   bool operator==(const Command&) const = default;
 };
@@ -256,6 +270,12 @@ struct Multiplied {
   double copy_in = 0, product = 0, copy_out = 0;
   std::int64_t matrix_bytes = 0;  ///< Loaded::bytes, if a product was made for the columns of a vector; else 0
   bool operator==(const Multiplied&) const = default;
+};
+
+struct BatchesMultiplied {
+  Multiplied seconds;
+  std::vector<std::string> wrong;  ///< with each part, as far as this rank has seen it; empty: nothing
+  bool operator==(const BatchesMultiplied&) const = default;
 };
 
 struct VectorMade {
@@ -322,7 +342,7 @@ struct Alive {
 
 struct Answer {
   std::uint64_t number = 0;  ///< of the command; 0 for Hello
-  std::variant<Hello, Loaded, Multiplied, Failed, Done, Alive, VectorMade, Begun, Progress> what;
+  std::variant<Hello, Loaded, Multiplied, Failed, Done, Alive, VectorMade, Begun, Progress, BatchesMultiplied> what;
   bool operator==(const Answer&) const = default;
 };
 

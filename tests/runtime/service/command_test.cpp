@@ -25,6 +25,7 @@ std::vector<Command> all_commands() {
       {12, Attach{3, 1 << 20}},
       {13, Detach{3}},
       {14, Adopt{7}},
+      {16, MultiplyBatches{{{{2, 5, 6, 9, 3, ValueType::f32}, 64, 1 << 20}, {{1, 1, 1, 0}, 0, 128}}}},
       {15,
        Begin{
            3, "solve", 7, 8, 4, "solver=cg rtol=1e-10", true, true, {{9, 2, {0, 64, 1}, {0, 1 << 20, 0}}, {10, 1, {}, {}}}}},

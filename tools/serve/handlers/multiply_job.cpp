@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -18,17 +17,6 @@
 
 namespace shardmat::serve {
 namespace {
-
-/// "1.234" for 1,234 µs. Formatting doubles would be the longest part of a reply's header.
-std::string milliseconds(double seconds) {
-  const std::string digits = std::to_string(1000 + std::llround(std::max(0.0, seconds) * 1e6) % 1000);
-  return std::to_string(std::llround(std::max(0.0, seconds) * 1e6) / 1000) + "." + digits.substr(1);
-}
-
-std::string server_timing(const MultiplyResult& result) {
-  return "queue;dur=" + milliseconds(result.queue_seconds) + ", copy-in;dur=" + milliseconds(result.seconds.copy_in) +
-         ", product;dur=" + milliseconds(result.seconds.product) + ", copy-out;dur=" + milliseconds(result.seconds.copy_out);
-}
 
 /// The memory of the request's connection, in which x and y are where the query says; null if it names no place.
 std::variant<Problem, std::shared_ptr<ClientMemory>> memory_of(const RequestHead& head, const MultiplyQuery& query,

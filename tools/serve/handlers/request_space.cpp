@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
+#include "tools/serve/http/names.h"
 #include "tools/serve/words/value_names.h"
 
 namespace shardmat::serve {
@@ -13,6 +16,12 @@ namespace {
 constexpr double kArenaRetrySeconds = 0.1;
 /// What rounding up the ranges of one request may take.
 constexpr std::uint64_t kRounding = 128;
+
+/// "1.234" for 1,234 µs. Formatting doubles would be the longest part of a reply's header.
+std::string milliseconds(double seconds) {
+  const std::string digits = std::to_string(1000 + std::llround(std::max(0.0, seconds) * 1e6) % 1000);
+  return std::to_string(std::llround(std::max(0.0, seconds) * 1e6) / 1000) + "." + digits.substr(1);
+}
 
 Problem arena_full() {
   return make_problem(429, "arena_full", "the vectors of other requests fill the memory for requests; try again later",
@@ -47,6 +56,19 @@ std::variant<std::optional<Priority>, Problem> wanted_priority(const RequestHead
   const auto priority = parse_priority(text);
   if (!text.empty() && !priority) return make_problem(400, "malformed", "Shardmat-Priority must be high, normal or low");
   return priority;
+}
+
+std::variant<double, Problem> wanted_deadline(const RequestHead& head) {
+  const std::string& text = head.field("Shardmat-Deadline-Ms");
+  if (text.empty()) return std::numeric_limits<double>::infinity();
+  const auto milliseconds = parse_number(text);
+  if (milliseconds && *milliseconds > 0) return *milliseconds / 1000;
+  return make_problem(400, "malformed", "Shardmat-Deadline-Ms must be a number above 0");
+}
+
+std::string server_timing(const MultiplyResult& result) {
+  return "queue;dur=" + milliseconds(result.queue_seconds) + ", copy-in;dur=" + milliseconds(result.seconds.copy_in) +
+         ", product;dur=" + milliseconds(result.seconds.product) + ", copy-out;dur=" + milliseconds(result.seconds.copy_out);
 }
 
 std::optional<Problem> set_client(MultiplyRequest& request, const Rights& rights, std::optional<Priority> wanted) {

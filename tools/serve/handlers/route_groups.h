@@ -32,6 +32,7 @@ struct Parts {
   std::uint64_t most_upload_bytes = 0;    ///< of a file that a client sends to the library; 0: none is taken
 };
 
+void add_batch_routes(Routes& routes, const Parts& parts);
 void add_health_routes(Routes& routes, const Parts& parts);
 void add_job_routes(Routes& routes, const Parts& parts);
 void add_library_routes(Routes& routes, const Parts& parts);
@@ -45,8 +46,8 @@ void add_vector_routes(Routes& routes, const Parts& parts);
 /// Those of matrices of arrays, which are uploads, too; add_library_routes() calls it.
 void add_array_routes(Routes& routes, const Parts& parts, const std::shared_ptr<Uploads>& uploads);
 
-constexpr void (*kRouteGroups[])(Routes&, const Parts&) = {add_health_routes, add_job_routes,    add_library_routes,
-                                                           add_matrix_routes, add_memory_routes, add_observe_routes,
-                                                           add_page_routes,   add_v2_routes,     add_vector_routes};
+constexpr void (*kRouteGroups[])(Routes&, const Parts&) = {
+    add_batch_routes,  add_health_routes,  add_job_routes,  add_library_routes, add_matrix_routes,
+    add_memory_routes, add_observe_routes, add_page_routes, add_v2_routes,      add_vector_routes};
 
 }  // namespace shardmat::serve

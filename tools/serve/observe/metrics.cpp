@@ -64,6 +64,8 @@ void Metrics::add(const RequestRecord& request) {
 
 void Metrics::add(const FinishedProduct& product) {
   for (const auto& [client, seconds] : product.client_seconds) client_seconds_[client] += seconds;
+  copied_in_ += product.x_bytes, copied_out_ += product.y_bytes;
+  batches_ += static_cast<std::uint64_t>(product.batches), batch_products_ += product.batches > 0 ? 1 : 0;
   if (product.columns == 0) return;
   PerMatrix& mine = per_matrix(label_of(product.matrix));
   ++mine.totals.products;
@@ -71,7 +73,6 @@ void Metrics::add(const FinishedProduct& product) {
   if (matrix != nullptr && matrix->is_loaded()) mine.totals.bytes += moved_bytes(*matrix, product);
   mine.batch_columns.add(static_cast<double>(product.columns));
   mine.product_seconds.add(product.seconds.product);
-  copied_in_ += product.x_bytes, copied_out_ += product.y_bytes;
 }
 
 void Metrics::add(const ServiceEvent& event) {
@@ -132,6 +133,10 @@ void Metrics::write_products(PrometheusText& text) const {
               "Bytes of vectors between the ranks and the arena or memories of clients.");
   text.sample(static_cast<double>(copied_in_), {{"direction", "in"}});
   text.sample(static_cast<double>(copied_out_), {{"direction", "out"}});
+  text.family("shardmat_batches_total", "counter", "Batches of requests that were multiplied.");
+  text.sample(static_cast<double>(batches_));
+  text.family("shardmat_batch_products_total", "counter", "Products of them: what waits together is one product.");
+  text.sample(static_cast<double>(batch_products_));
   text.family("shardmat_queue_depth", "gauge", "Requests that wait for their product.");
   for (const auto& [name, matrix] : service_.matrices())
     text.sample(static_cast<double>(matrix->queue.size()), {{"matrix", name}});

@@ -70,7 +70,8 @@ class Metrics {
   std::map<std::string, double> client_seconds_;                                                   ///< by name of the client
   std::map<std::string, PerMatrix> matrices_;                                                      ///< by name
   std::uint64_t copied_in_ = 0, copied_out_ = 0, losses_ = 0;
-  std::vector<std::string> hosts_;  ///< by rank, when all were there the last time
+  std::uint64_t batches_ = 0, batch_products_ = 0;  ///< requests for batches that were multiplied; products of them
+  std::vector<std::string> hosts_;                  ///< by rank, when all were there the last time
 };
 
 }  // namespace shardmat::serve

@@ -69,6 +69,29 @@ void append_columns(const MultiplyRequest& request, std::vector<service::Column>
   }
 }
 
+/// Of a product of batches, which takes so many seconds: all that wait are multiplied together.
+WidthTable widths_of_batches(Merging merging, double seconds) {
+  constexpr double kMore = 1e-3;  // so that of equal widths the narrowest is taken
+  std::vector<service::WidthTime> widths;
+  for (std::int64_t width = 1; width <= service::kMostColumns; width *= 2)
+    widths.push_back({width, seconds * (1 + kMore * static_cast<double>(width))});
+  return WidthTable(std::move(widths), merging);
+}
+
+/// Seconds of a product; null in an answer of another kind.
+const service::Multiplied* seconds_of(const Answer& answer) {
+  if (const auto* batches = std::get_if<service::BatchesMultiplied>(&answer.what)) return &batches->seconds;
+  return std::get_if<service::Multiplied>(&answer.what);
+}
+
+/// What is wrong with a request for a batch, as one of the ranks has seen it.
+std::optional<Problem> fault_of_batch(const std::vector<Answer>& answers, std::size_t request) {
+  for (const Answer& answer : answers)
+    if (const auto* batches = std::get_if<service::BatchesMultiplied>(&answer.what))
+      if (!batches->wrong.at(request).empty()) return make_problem(422, "bad_batch", batches->wrong[request]);
+  return std::nullopt;
+}
+
 Problem late() {
   Problem problem;
   problem.status = 504, problem.code = "deadline";
@@ -183,7 +206,21 @@ std::vector<Matrix*> Dispatcher::all_matrices() const {
   std::vector<Matrix*> all;
   for (const auto& [name, matrix] : matrices_) all.push_back(matrix.get());
   for (const auto& matrix : retired_) all.push_back(matrix.get());
+  for (const auto& [id, matrix] : batches_) all.push_back(matrix.get());
   return all;
+}
+
+Matrix& Dispatcher::batches(ValueType type, std::int64_t columns, bool merges) {
+  constexpr std::uint64_t kNotOfMatrices = std::uint64_t{1} << 63;
+  constexpr double kFirstBatchSeconds = 1e-3;  // until one was observed
+  const std::uint64_t id = kNotOfMatrices + 2 * static_cast<std::uint64_t>(columns) + (type == ValueType::f32 ? 1 : 0);
+  auto& there = batches_[id];
+  if (there == nullptr) {
+    there = std::make_unique<Matrix>();
+    there->id = id, there->state = MatrixState::ready,
+    there->widths = widths_of_batches(merges ? Merging::on : Merging::off, kFirstBatchSeconds);
+  }
+  return *there;
 }
 
 Matrix* Dispatcher::find(std::uint64_t matrix) const {
@@ -266,6 +303,7 @@ void Dispatcher::tell(const MultiplyResult& result, const UnderWay& done, double
   if (!on_product || result.problem) return;
   FinishedProduct product;
   product.columns = result.batch_columns, product.width = result.width, product.seconds = result.seconds;
+  if (done.requests.front()->batch) product.batches = std::exchange(product.columns, 0);
   for (const auto& request : done.requests) {
     const auto columns = static_cast<std::uint64_t>(request->columns);
     product.client_seconds[request->client.name] +=
@@ -398,6 +436,7 @@ void Dispatcher::send_product(Matrix& matrix) {
   UnderWay product = next_requests(matrix, now());
   if (product.requests.empty()) return;
   if (product.requests.front()->work) return send_slice(std::move(product));
+  if (product.requests.front()->batch) return send_batches(matrix, std::move(product));
   service::Multiply multiply;
   multiply.matrix = matrix.id;
   matrix.last_used = product.started;
@@ -414,6 +453,17 @@ void Dispatcher::send_product(Matrix& matrix) {
   const bool was_lone = std::exchange(lone_, product_.requests.size() == 1);
   if (was_lone && lone_) ranks_.await_without_sleep(merged.seconds);
   ranks_.send(std::move(multiply), merged.seconds, [this](const std::vector<Answer>& answers) { finish_product(answers); });
+}
+
+void Dispatcher::send_batches(Matrix& batches, UnderWay product) {
+  service::MultiplyBatches multiply;
+  for (const auto& request : product.requests) multiply.parts.push_back(*request->batch);
+  const service::WidthTime merged = batches.widths.for_columns(product.columns);
+  product.width = merged.width, product.expected = merged.seconds;
+  product_ = std::move(product);
+  lone_ = false;
+  set_busy(true);
+  ranks_.send(std::move(multiply), 0, [this](const std::vector<Answer>& answers) { finish_product(answers); });
 }
 
 void Dispatcher::send_slice(UnderWay slice) {
@@ -448,10 +498,10 @@ void Dispatcher::finish_product(const std::vector<Answer>& answers) {
   MultiplyResult result;
   result.problem = problem_of(answers);
   result.generation = done.generation;
-  result.batch_columns = done.columns, result.width = done.width;
+  result.batch_columns = done.columns, result.width = done.width, result.requests = std::ssize(done.requests);
   Matrix* matrix = find(done.requests.front()->matrix);
   for (std::size_t rank = 0; rank < answers.size(); ++rank)
-    if (const auto* seconds = std::get_if<service::Multiplied>(&answers[rank].what)) {
+    if (const auto* seconds = serve::seconds_of(answers[rank])) {
       if (seconds->matrix_bytes != 0 && matrix != nullptr && matrix->is_loaded())
         matrix->ranks[rank].bytes = seconds->matrix_bytes;
       result.seconds.copy_in = std::max(result.seconds.copy_in, seconds->copy_in);
@@ -460,14 +510,20 @@ void Dispatcher::finish_product(const std::vector<Answer>& answers) {
     }
   const double seconds = now() - done.started;
   const bool is_measured = !done.requests.front()->transpose && done.columns <= done.width;
-  if (matrix != nullptr && !result.problem && is_measured)
+  if (matrix != nullptr && !result.problem && done.requests.front()->batch) {
+    constexpr double kShare = 0.25;
+    const double before = matrix->widths.for_columns(1).seconds;
+    matrix->widths = widths_of_batches(matrix->widths.merging(), before + kShare * (seconds - before));
+  } else if (matrix != nullptr && !result.problem && is_measured)
     matrix->widths.observe(done.width, result.seconds.copy_in + result.seconds.product + result.seconds.copy_out, seconds);
   schedule_.settle(done.charges, seconds);
   pump();  // the ranks go on while replies are sent
   tell(result, done, seconds);
-  for (const auto& request : done.requests) {
-    result.queue_seconds = done.started - request->arrived;
-    reply(*request, result);
+  const std::optional<Problem> problem = result.problem;
+  for (std::size_t i = 0; i < done.requests.size(); ++i) {
+    result.queue_seconds = done.started - done.requests[i]->arrived;
+    result.problem = problem ? problem : fault_of_batch(answers, i);
+    reply(*done.requests[i], result);
   }
 }
 

@@ -34,6 +34,7 @@ struct MultiplyResult {
   std::optional<Problem> problem;
   std::uint64_t generation = 0;               ///< of the values that were multiplied
   std::int64_t batch_columns = 0, width = 0;  ///< of the product that it was part of
+  std::int64_t requests = 0;                  ///< of this product
   double queue_seconds = 0;
   service::Multiplied seconds;  ///< of the slowest rank in each part
 };
@@ -41,7 +42,8 @@ struct MultiplyResult {
 /// A product that the ranks have carried out, or a slice of long work.
 struct FinishedProduct {
   std::string matrix;
-  std::int64_t columns = 0;  ///< of requests; 0: a slice
+  std::int64_t columns = 0;  ///< of requests; 0: a slice, or batches
+  std::int64_t batches = 0;  ///< requests, of a product of batches
   std::int64_t width = 0;    ///< of the product; more columns than this took several
   std::uint64_t x_bytes = 0, y_bytes = 0;
   service::Multiplied seconds;                   ///< of the slowest rank in each part
@@ -78,6 +80,7 @@ struct MultiplyRequest {
   Priority priority = Priority::normal;
   bool block = false;                            ///< one of them has several columns: a product of its own
   bool transpose = false;                        ///< with the transpose: a product of its own
+  std::optional<service::BatchPart> batch = {};  ///< in place of a matrix: x is the body, y the result
   std::optional<std::uint64_t> generation = {};  ///< that the values must have
   /// All columns, one after another. The y that beta is for follows x, and becomes the result; then `y` is null.
   std::unique_ptr<ArenaSpace::Lease> x, y;
@@ -122,6 +125,8 @@ class Dispatcher {
   /// Puts a request in line whose body is complete and returns its number; or the problem, if its deadline has passed. The
   /// request is then not kept. REQUIRES: it was let in.
   std::variant<std::uint64_t, Problem> add(Matrix& matrix, std::shared_ptr<MultiplyRequest> request);
+  /// In place of a matrix: what batches of this type and number of columns wait for.
+  Matrix& batches(ValueType type, std::int64_t columns, bool merges);
   /// Puts the next slice of long work in line.
   void add_slice(Matrix& matrix, const std::shared_ptr<LongWork>& work, const Client& client, Priority priority);
   /// The client has left. The arena keeps the vectors of a product that is under way.
@@ -171,6 +176,7 @@ class Dispatcher {
   void send_task(Task task);
   void send(decltype(service::Command::what) what, Finished finished, int descriptor = -1);
   void send_product(Matrix& matrix);
+  void send_batches(Matrix& batches, UnderWay product);
   void send_slice(UnderWay slice);
   void finish_slice(const std::vector<service::Answer>& answers);
   UnderWay next_requests(Matrix& matrix, double time);
@@ -191,6 +197,7 @@ class Dispatcher {
   Ranks& ranks_;
   Matrices& matrices_;
   std::vector<std::unique_ptr<Matrix>> retired_;
+  std::map<std::uint64_t, std::unique_ptr<Matrix>> batches_;  ///< batches(), by id
   double max_queue_seconds_;
   Backlog backlog_;  ///< before the requests, which have its entries
   std::deque<Line> commands_;

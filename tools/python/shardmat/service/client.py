@@ -11,6 +11,7 @@ import weakref
 
 from .address import address_of
 from .arrays import csr_parts
+from .batch import multiply_batch
 from .connection import UNSET, Connections, Deadline
 from .errors import BusyError, NotFoundError, RefusedError, ServiceError, UnavailableError, UnreachableError, problem_of
 from .job import Job
@@ -220,6 +221,14 @@ class Service:
     def unload(self, name):
         """Frees a matrix of the service."""
         return self.post_json(_matrix_path(name) + "/unload")
+
+    def multiply_batch(self, matrices, x, *, dtype="float64", alone=False, priority=None, timeout=UNSET):
+        """A·x of many small matrices of SciPy or NumPy, which are sent along: matrix by matrix, in one launch.
+
+        x: an array for each matrix, of its columns × k, and the answer is a list, too; or one array with the rows for one
+        matrix after those for another, as the answer then is. alone: True: not multiplied together with batches of others.
+        """
+        return multiply_batch(self, matrices, x, dtype=dtype, alone=alone, priority=priority, timeout=timeout)
 
     # ---- vectors, jobs, memory ----
 
