@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -12,10 +13,13 @@
 #include <variant>
 
 #include "kernels/base/error.h"
+#include "partition/batched/batch_body.h"
 #include "tests/support/mutations.h"
 #include "tools/serve/gate/tokens.h"
 #include "tools/serve/handlers/api.h"
+#include "tools/serve/handlers/batch_query.h"
 #include "tools/serve/handlers/infer_request.h"
+#include "tools/serve/handlers/job_query.h"
 #include "tools/serve/handlers/vector_json.h"
 #include "tools/serve/http/head_parser.h"
 #include "tools/serve/http/header_scan.h"
@@ -43,6 +47,12 @@ const std::vector<std::string> kHeaders{
     "POST /v2/models/bar/versions/1/infer HTTP/1.1\r\n" + kHost + "Inference-Header-Content-Length: 90\r\n" +
         "Content-Length: 7890\r\nExpect: 100-continue\r\n" +
         "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n\r\n",
+    "POST /v1/matrices/bar/solve?method=cg&preconditioner=multigrid&rtol=1e-9&k=3&x0=job-7&wait=1 HTTP/1.1\r\n" + kHost +
+        "Content-Length: 15600\r\nShardmat-Priority: high\r\n\r\n",
+    "POST /v1/matrices/bar/pagerank?damping=0.9&unweighted=1&b_at=64&limit=5&keep=1 HTTP/1.1\r\n" + kHost + "\r\n",
+    "POST /v1/batches?count=2&rows=5&cols=6&nnz=9&k=3&type=f32&alone=1 HTTP/1.1\r\n" + kHost + "Content-Length: 268\r\n\r\n",
+    "PUT /v1/library/bar.h5?sha256=ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad HTTP/1.1\r\n" + kHost +
+        "Content-Length: 30\r\n\r\n",
     "DELETE /v1/vectors/vec-7 HTTP/1.0\r\nAuthorization: Bearer 0123\r\nTransfer-Encoding: chunked\r\n\r\n"};
 
 /// Where the header ends, or 0: taken in pieces, as it might arrive. `fault` says whether something was wrong with it.
@@ -146,6 +156,148 @@ TEST_F(RequestFuzzTest, Targets) {
         ask(head, "{}");
       },
       kUsual);
+}
+
+/// Settings as the ranks name them.
+const std::vector<std::string> kSettings{"solver",  "method", "preconditioner", "rtol",       "count",
+                                         "damping", "which",  "tolerance",      "unweighted", "max_iterations"};
+
+/// What is taken says the same when it is read again, and goes to the ranks as words of the form name=value.
+void check_job(const JobQuery& query, const JobKind& kind) {
+  std::map<std::string, std::string> again = query.given;
+  for (const auto& [name, value] : query.given) {
+    EXPECT_EQ(value.find_first_of(" ,="), std::string::npos) << value;
+    EXPECT_NE(std::find(kSettings.begin(), kSettings.end(), name), kSettings.end()) << name;
+  }
+  const auto read = read_job_query(kind, again, kSettings);
+  ASSERT_TRUE(std::holds_alternative<JobQuery>(read)) << query.settings;
+  EXPECT_EQ(std::get<JobQuery>(read).settings, query.settings);
+  EXPECT_GE(query.wait_seconds, 0);
+  EXPECT_GT(query.limit_seconds, 0);
+  EXPECT_TRUE(!query.columns || (*query.columns >= 1 && *query.columns <= 256));
+  if (kind.columns == nullptr) return;
+  const auto columns = kind.columns(query, 100);
+  EXPECT_TRUE(std::holds_alternative<Problem>(columns) || (std::get<1>(columns) >= 1 && std::get<1>(columns) <= 256))
+      << query.settings;
+}
+
+/// Takes the pairs for every kind of job; throws if none takes them.
+void read_job(const std::map<std::string, std::string>& pairs) {
+  std::string why;
+  bool taken = false;
+  for (const JobKind& kind : job_kinds()) {
+    const auto read = read_job_query(kind, pairs, kSettings);
+    if (const auto* problem = std::get_if<Problem>(&read)) {
+      EXPECT_EQ(problem->status, 400);
+      why = problem->text.substr(0, 500);
+    } else {
+      taken = true;
+      check_job(std::get<JobQuery>(read), kind);
+    }
+  }
+  if (!taken) throw Error(ErrorKind::input, why);
+}
+
+TEST_F(RequestFuzzTest, QueriesOfJobs) {
+  const std::vector<std::string> seeds{
+      "/v1/matrices/m/"
+      "solve?method=cg&preconditioner=multigrid&rtol=1e-10&k=4&b=vec-1&x0=job-2&wait=2.5&limit=1e3&keep=1&alone=0",
+      "/v1/matrices/m/solve?b_at=64&x0_at=4096&type=f32&priority=low&max_iterations=100",
+      "/v1/matrices/m/eigen?count=6&which=both&mass=M&method=lanczos&tolerance=1e-8&wait=60",
+      "/v1/matrices/m/pagerank?damping=0.9&unweighted=1&tolerance=1e-12&k=2&b=vec-3&keep=1"};
+  mutate_text(
+      "query", seeds,
+      [](const std::string& text) {
+        const auto target = parse_target(text);
+        if (!target) throw Error(ErrorKind::input, "no target");
+        read_job(target->query);
+      },
+      kUsual);
+}
+
+TEST_F(RequestFuzzTest, BodiesOfJobs) {
+  const std::vector<std::string> seeds{
+      R"({"method": "cg", "preconditioner": "jacobi", "rtol": 1e-10, "b": "vec-3f", "x0": "job-07", "k": 2, "wait": 10})",
+      R"({"count": 6, "which": "both", "mass": "M", "method": "lanczos", "tolerance": 1e-8, "limit": 60.5})",
+      R"({"damping": 0.85, "unweighted": true, "b_at": 128, "keep": false, "priority": "high", "type": "f64"})", "{}"};
+  mutate_text(
+      "job", seeds, [](const std::string& text) { read_job(pairs_of_json(text)); }, kUsual);
+}
+
+/// Two matrices, [1 2; 0 3] and [4], and x.
+std::string batch_bytes(ValueType type) {
+  std::string bytes;
+  const auto put = [&](const auto& items) {
+    const auto raw = std::as_bytes(std::span(items));
+    bytes.append(reinterpret_cast<const char*>(raw.data()), raw.size());
+  };
+  put(std::vector<std::int64_t>{0, 2, 3}), put(std::vector<std::int64_t>{0, 2, 3}),
+      put(std::vector<std::int64_t>{0, 2, 3, 4});
+  const std::vector<double> values{1, 2, 3, 4}, x{5, 6, 7};
+  if (type == ValueType::f64) put(values), put(x);
+  else put(std::vector<float>(values.begin(), values.end())), put(std::vector<float>(x.begin(), x.end()));
+  put(std::vector<std::int32_t>{0, 1, 1, 0});
+  return bytes;
+}
+
+/// The queries of batches, and the arithmetic of their sizes.
+TEST_F(RequestFuzzTest, QueriesOfBatches) {
+  const std::vector<std::string> seeds{"/v1/batches?count=2&rows=3&cols=3&nnz=4&k=1&type=f64&alone=1&priority=low",
+                                       "/v1/batches?count=2147479551&rows=2147479551&cols=2147479551&nnz=2147479551&k=4096",
+                                       "/v1/batches?count=2&rows=3&cols=3&nnz=4&type=f32"};
+  mutate_text(
+      "batch", seeds,
+      [](const std::string& text) {
+        const auto target = parse_target(text);
+        if (!target) throw Error(ErrorKind::input, "no target");
+        RequestHead head;
+        head.content_length = batch_bytes(ValueType::f64).size();
+        const auto read = read_batch_query(head, *target);
+        if (const auto* problem = std::get_if<Problem>(&read)) {
+          EXPECT_TRUE(problem->status == 400 || problem->status == 422) << problem->text;
+          throw Error(ErrorKind::input, problem->text.substr(0, 900));
+        }
+        EXPECT_EQ(std::get<BatchQuery>(read).shape.bytes(), head.content_length);
+        EXPECT_LE(std::get<BatchQuery>(read).shape.y_bytes(), std::uint64_t{1} << 47);
+      },
+      kUsual);
+}
+
+/// The bodies of batches as a rank reads them: what is taken can be multiplied.
+TEST_F(RequestFuzzTest, BodiesOfBatches) {
+  for (const ValueType type : {ValueType::f64, ValueType::f32}) {
+    const BatchShape shape{2, 3, 3, 4, 1, type};
+    ASSERT_EQ(batch_bytes(type).size(), shape.bytes());
+    mutate_text(
+        "batch", {batch_bytes(type)},
+        [&](std::string bytes) {
+          bytes.resize(shape.bytes(), '\0');  // as the front end has made sure
+          HostVector<std::int64_t> memory(bytes.size() / 8 + 1);
+          std::memcpy(memory.data(), bytes.data(), bytes.size());
+          const BatchBody body(shape, std::as_bytes(std::span(memory)).first(bytes.size()));
+          if (const std::string fault = body.fault_of_offsets(); !fault.empty()) throw Error(ErrorKind::input, fault);
+          EXPECT_EQ(body.weight(0) + body.weight(1), body.weight());
+          for (const auto& [begin, end] : {std::pair(0, 2), {0, 1}, {1, 2}}) {
+            HostVector<double> values;
+            const BatchView batch = body.view(begin, end, values);
+            validate(batch, "the batch", begin);
+            double sum = 0;  // of y, as the kernels read it
+            for (std::int64_t m = 0; m < batch.count(); ++m)
+              for (std::int64_t i = 0; i < batch.rows_of(m); ++i) {
+                const auto row =
+                    static_cast<std::size_t>(batch.first_row[static_cast<std::size_t>(m)] - batch.first_row[0] + i);
+                for (std::int64_t k = batch.row_ptr[row] - batch.row_ptr[0]; k < batch.row_ptr[row + 1] - batch.row_ptr[0];
+                     ++k)
+                  sum += batch.values[static_cast<std::size_t>(k)] *
+                         static_cast<double>(body.x()[static_cast<std::size_t>(
+                             shape.entry() * static_cast<std::uint64_t>(batch.first_col[static_cast<std::size_t>(m)] +
+                                                                        batch.col_idx[static_cast<std::size_t>(k)]))]);
+              }
+            EXPECT_FALSE(std::isnan(sum));  // finite values, and x as small whole numbers
+          }
+        },
+        kUsual);
+  }
 }
 
 TEST_F(RequestFuzzTest, BodiesOfJson) {
