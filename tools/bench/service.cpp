@@ -35,6 +35,8 @@ struct Options {
   std::string matrix, size = "full", backend = "host";
   std::vector<std::string> names;
   int ranks = 0;
+  double seconds = 0;
+  std::uint64_t seed = 1;
   Outputs outputs;
 };
 
@@ -52,8 +54,13 @@ class Run {
     const service_bench::Scratch scratch;
     const bool on_gpus = machine_.device.backend == Backend::cuda;
     service_bench::MatrixFolder library(scratch.path() / "library", on_gpus ? "cuda" : "host");
-    const service_bench::Setup setup{options_.size == "small", options_.ranks, options_.matrix, library,
-                                     on_gpus ? cuda_device_count() : std::numeric_limits<int>::max()};
+    const service_bench::Setup setup{options_.size == "small",
+                                     options_.ranks,
+                                     options_.matrix,
+                                     library,
+                                     on_gpus ? cuda_device_count() : std::numeric_limits<int>::max(),
+                                     options_.seconds,
+                                     options_.seed};
     std::fflush(stdout);
     std::int64_t wrong = 0;
     for (const Scenario& scenario : scenarios()) {
@@ -116,9 +123,9 @@ std::function<int()> add_bench_service(const CommandLine& bench) {
     names.emplace_back(scenario.name);
     list += fmt::format("  {:<10} {}\n", scenario.name, scenario.help);
   }
-  app.add_option(
-      "matrix", o->matrix,
-      "matrix file or generator for merged, stream, latency, overload, kill, stop and idle (default: one that suits each)");
+  app.add_option("matrix", o->matrix,
+                 "matrix file or generator for merged, stream, latency, overload, kill, stop, drain, idle and chaos "
+                 "(default: one that suits each)");
   add_list(app.in(Topic::computation), "--scenario", o->names, "scenarios to run, NAME,… (default: all)")
       .check(one_of(names))
       ->common();
@@ -133,6 +140,11 @@ std::function<int()> add_bench_service(const CommandLine& bench) {
                   "number of ranks of every server (default: one or two, as suits each; on GPUs no more than there are)")
       ->check(whole_number(1, 1 << 10))
       ->common();
+  app.in(Topic::computation)
+      .add_option("--seconds", o->seconds, "length of the scenario chaos (default: 60, with --size small 10)")
+      ->check(positive_number())
+      ->common();
+  app.in(Topic::computation).add_option("--seed", o->seed, "seed of the scenario chaos")->capture_default_str();
   add_json_option(app, o->outputs.json, ", anew after every scenario");
   app.in(Topic::output)
       .add_option("--plot", o->outputs.plot,
@@ -146,6 +158,7 @@ std::function<int()> add_bench_service(const CommandLine& bench) {
              "code, a wrong bit does.\n"
              "\nExamples:\n  shardmat bench service --json service.json --plot service.svg\n"
              "  shardmat bench service --scenario merged,latency elasticity:n=40\n"
+             "  shardmat bench service --scenario chaos --seconds 1800 --seed 7\n"
              "  shardmat bench service --backend cuda --scenario merged,stream,bits\n");
   return [o] {
     require_single_process("bench service");

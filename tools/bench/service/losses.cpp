@@ -59,16 +59,6 @@ std::vector<double> answers_since(const LoadResult& load, double when) {
   return seconds;
 }
 
-/// A matrix for products and for solves.
-Resident load_solvable(const Server& server, const std::string& source) {
-  Connection connection(server.socket());
-  const std::string body = fmt::format(R"({{"source": "{}", "solvable": true}})", source);
-  const Reply reply = connection.ask(make_request("POST", "/v1/matrices/m/load?wait=1", std::as_bytes(std::span(body))));
-  if (reply.status != 200)
-    throw Error(ErrorKind::resources, fmt::format("{} was not loaded: {} {}", source, reply.status, reply.text()));
-  return Resident(reply.text());
-}
-
 /// Solves with the x of the products as b. A lost rank is forgiven once, so that many of them succeed.
 std::vector<Request> solves_of(const Products& products) {
   std::vector<Request> solves;

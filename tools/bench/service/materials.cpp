@@ -114,6 +114,16 @@ std::string MatrixFolder::add(const std::string& matrix) {
   return file = name;
 }
 
+Resident load_solvable(const Server& server, const std::string& source, const std::string& name) {
+  Connection connection(server.socket());
+  const std::string body = fmt::format(R"({{"source": "{}", "solvable": true}})", source);
+  const Reply reply =
+      connection.ask(make_request("POST", fmt::format("/v1/matrices/{}/load?wait=1", name), std::as_bytes(std::span(body))));
+  if (reply.status != 200)
+    throw Error(ErrorKind::resources, fmt::format("{} was not loaded: {} {}", source, reply.status, reply.text()));
+  return Resident(reply.text());
+}
+
 HostVector<std::byte> random_vectors(const Resident& matrix, std::int64_t count, std::uint64_t seed) {
   const bool f32 = matrix.type == "f32";
   const std::size_t entries = static_cast<std::size_t>(matrix.cols * count);

@@ -32,6 +32,9 @@ class MatrixFolder {
   std::map<std::string, std::string> files_;
 };
 
+/// Loads a file of the library for products and for solves. Throws Error(resources) if the service cannot.
+Resident load_solvable(const Server& server, const std::string& source, const std::string& name = "m");
+
 /// Vectors with entries between -1 and 1, one after another.
 HostVector<std::byte> random_vectors(const Resident& matrix, std::int64_t count, std::uint64_t seed);
 

@@ -10,6 +10,33 @@ namespace {
 constexpr double kOverload = 3, kNormal = 0.5, kLeastGoodput = 0.95, kRefusedSeconds = 0.005, kMostAfter = 2;
 constexpr int kConnections = 512;
 
+/// More solves at once than a client may have: as many as it may have are solved, with the same bits as alone, and the
+/// surplus is refused.
+void overload_with_solves(const Setup& setup, Server& server, double seconds, Outcome& outcome) {
+  constexpr std::int64_t kVectors = 8;
+  constexpr int kSolves = 96;
+  const Resident matrix = load_solvable(server, setup.library.add("elasticity:n=8,clamp=0.05"), "s");
+  const HostVector<std::byte> b = random_vectors(matrix, kVectors, 1);
+  std::vector<Request> solves;
+  std::vector<HostVector<std::byte>> x;
+  Connection connection(server.socket());
+  for (std::size_t i = 0; i < kVectors; ++i) {
+    solves.push_back(numbers_request("POST", "/v1/matrices/s/solve?method=cg&preconditioner=jacobi&alone=1&wait=100",
+                                     std::span(b).subspan(i * matrix.x_bytes(), matrix.x_bytes())));
+    const Reply reply = connection.ask(solves.back());
+    outcome.count(reply.status, reply.status == 200);
+    x.emplace_back(reply.body.begin(), reply.body.end());
+  }
+  for (std::size_t i = 0; i < kVectors; ++i) solves[i].expected = x[i];
+  LoadOptions options{server.socket(), solves};
+  options.connections = kSolves, options.seconds = seconds, options.patience = 120;
+  const LoadResult load = run_load(options);
+  outcome.count(load);
+  outcome.report("solves of 96 clients, answered", static_cast<double>(load.latencies(200).size()), Unit::count);
+  outcome.report("solves of 96 clients, refused (429)", static_cast<double>(load.latencies(429).size()), Unit::count);
+  outcome.at_most("99 % of these refusals", percentile(load.latencies(429), 0.99), kRefusedSeconds, Unit::seconds);
+}
+
 }  // namespace
 
 void run_overload(const Setup& setup, Outcome& outcome) {
@@ -33,6 +60,7 @@ void run_overload(const Setup& setup, Outcome& outcome) {
   outcome.report("99 % of the answers", percentile(load.latencies(), 0.99), Unit::seconds);
   outcome.at_most("99 % of the latencies 1 s later, over before",
                   percentile(later, 0.99) / percentile(before.latencies(), 0.99), kMostAfter, Unit::ratio);
+  overload_with_solves(setup, server, seconds, outcome);
 }
 
 }  // namespace shardmat::tools::service_bench

@@ -13,9 +13,11 @@ constexpr Scenario kScenarios[] = {
     {"overload", "three times the capacity", run_overload},
     {"kill", "ranks that are killed, amid products and solves", run_kill},
     {"stop", "a rank that is stopped, likewise", run_stop},
+    {"drain", "a service that ends while clients wait for products and solves", run_drain},
     {"idle", "processor time without requests", run_idle},
     {"bits", "random requests against the library's products, bit for bit", run_bits},
     {"leaks", "memory and descriptors after many loads, requests and connections", run_leaks},
+    {"chaos", "all kinds of requests at once while ranks are killed and stopped; every answer is checked", run_chaos},
 };
 
 }  // namespace

@@ -17,7 +17,9 @@ struct Setup {
   int ranks = 0;       ///< 0: as each scenario has it
   std::string matrix;  ///< empty: as each scenario has it
   MatrixFolder& library;
-  int most_ranks;  ///< that there may be without a wish of the user
+  int most_ranks;          ///< that there may be without a wish of the user
+  double seconds = 0;      ///< of chaos; 0: by the size
+  std::uint64_t seed = 1;  ///< of chaos
 
   int ranks_or(int usual) const { return ranks > 0 ? ranks : std::min(usual, most_ranks); }
   std::string matrix_or(const char* usual, const char* small_one) const {
@@ -48,5 +50,7 @@ void run_stop(const Setup& setup, Outcome& outcome);
 void run_idle(const Setup& setup, Outcome& outcome);
 void run_bits(const Setup& setup, Outcome& outcome);
 void run_leaks(const Setup& setup, Outcome& outcome);
+void run_drain(const Setup& setup, Outcome& outcome);
+void run_chaos(const Setup& setup, Outcome& outcome);
 
 }  // namespace shardmat::tools::service_bench
