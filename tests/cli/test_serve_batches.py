@@ -171,7 +171,7 @@ class Answers(BatchTest):
         def refused(query, status, code, says, body=b"", **fields):
             self.assert_problem(service.ask("POST", "/v1/batches?" + query, body, **fields), status, code, says)
 
-        refused("", 400, "malformed", "count is missing")
+        refused("k=1", 400, "malformed", "count is missing")
         refused("count=1&rows=1&cols=1", 400, "malformed", "nnz is missing")
         for query, says in (("count=0", "count must be a whole number from 1"), ("rows=x", "rows"), ("cols=99999999999", "to 2147"), ("k=0", "k must"),
                             ("k=5000", "to 4096"), ("type=f16", "f64 or f32"), ("alone=yes", "alone"), ("priority=now", "priority"), ("beta=1", '"beta"')):
