@@ -110,6 +110,7 @@ class Chaos {
     std::vector<std::thread> clients;
     std::uint64_t number = 0;
     const auto start = [&](const std::string& kind, int threads, void (Chaos::*work)(Connection&, Random&)) {
+      kinds_.push_back(kind);
       for (int i = 0; i < threads; ++i)
         clients.emplace_back([this, kind, work, seed = seed_ + ++number * 1'000'003] { go_on(kind, work, seed); });
     };
@@ -127,6 +128,7 @@ class Chaos {
     start("bursts", 1, &Chaos::burst);
     try {
       disturb();
+      calm();
     } catch (const Error& error) {
       tally_.wrong("the service", error.what());
     }
@@ -412,8 +414,10 @@ class Chaos {
   /// Kills and stops, until the time is over.
   void disturb() {
     Random random(seed_);
+    double restart = 0;  // how long the last one took: as much work again is done in between
     for (const double end = now() + seconds_; now() < end;) {
-      nap(any(random, 0.2, 3));
+      nap(any(random, 0.2, 3) + restart);
+      const double began = now();
       const std::vector<pid_t> ranks = server_.rank_processes();
       if (ranks.empty()) continue;
       const pid_t rank = ranks[below(random, ranks.size())];
@@ -437,6 +441,19 @@ class Chaos {
           for (const double late = now() + 2; now() < late && server_.ready();) nap(0.002);
           server_.wait_until_ready(kPatience);
       }
+      restart = now() - began;
+    }
+  }
+
+  /// Once nobody disturbs any more, every kind of request is answered again.
+  void calm() {
+    server_.wait_until_ready(kPatience);
+    std::vector<std::int64_t> before;
+    for (const std::string& kind : kinds_) before.push_back(tally_.count_right(kind));
+    const double end = now() + kPatience;
+    for (std::size_t i = 0; i < kinds_.size(); ++i) {
+      while (tally_.count_right(kinds_[i]) == before[i] && now() < end) nap(0.05);
+      if (tally_.count_right(kinds_[i]) == before[i]) tally_.wrong(kinds_[i], "no right answer at the end");
     }
   }
 
@@ -494,6 +511,7 @@ class Chaos {
   std::vector<double> eigenvalues_;
   std::vector<SentBatch> batches_;
   std::atomic<bool> stop_{false};
+  std::vector<std::string> kinds_;
   Tally tally_;
   int kills_ = 0, stops_ = 0, pauses_ = 0;
 };

@@ -52,6 +52,12 @@ void Tally::wrong(const std::string& kind, const std::string& why) {
   if (first_.size() < kMostNotes) first_.push_back(fmt::format("{}: {}", kind, why));
 }
 
+std::int64_t Tally::count_right(const std::string& kind) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = counts_.find(kind);
+  return found == counts_.end() ? 0 : found->second.right;
+}
+
 void Tally::take(const Tally& more) {
   const std::scoped_lock lock(mutex_, more.mutex_);
   for (const auto& [kind, counts] : more.counts_) {

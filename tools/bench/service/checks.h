@@ -39,6 +39,8 @@ class Tally {
   void refused(const std::string& kind) { add(kind, &Counts::refused); }
   void wrong(const std::string& kind, const std::string& why);
 
+  /// Right answers to this kind so far.
+  std::int64_t count_right(const std::string& kind) const;
   /// Adds those of another one.
   void take(const Tally& more);
   /// Figures of all kinds, and the first things that were wrong.
