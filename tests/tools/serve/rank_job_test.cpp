@@ -53,7 +53,7 @@ TEST(JobQuery, TellsSettingsFromParameters) {
   };
   const auto query = std::get<JobQuery>(read(
       {{"method", "cg"}, {"rtol", "1e-3"}, {"k", "3"}, {"wait", "2.5"}, {"limit", "7"}, {"b", "vec-1"}, {"keep", "1"}}));
-  EXPECT_EQ(query.settings, "solver=cg rtol=1e-3");
+  EXPECT_EQ(query.settings, "rtol=1e-3 solver=cg");
   EXPECT_EQ(query.columns, 3);
   EXPECT_EQ(query.wait_seconds, 2.5);
   EXPECT_EQ(query.limit_seconds, 7);

@@ -80,8 +80,10 @@ std::variant<Problem, JobQuery> read_job_query(const JobKind& kind, const std::m
     if (key == "method" && name != key && pairs.contains(name))
       return wrong(key + " and " + name + " are one thing too much");
     query.given[name] = value;
-    query.settings += fmt::format("{}{}={}", query.settings.empty() ? "" : " ", name, value);
   }
+  // By name, so that the same settings are the same text.
+  for (const auto& [name, value] : query.given)
+    query.settings += fmt::format("{}{}={}", query.settings.empty() ? "" : " ", name, value);
   if ((query.b_at && !query.b.empty()) || (query.x0_at && !query.x0.empty()))
     return wrong("b and b_at are one thing too much, as are x0 and x0_at");
   return query;
