@@ -164,7 +164,7 @@ class Answers(SolveTest):
                 failing = self.solve(service, b, "method=gmres&preconditioner=ilu&wait=60", "hole")
                 self.assertEqual((failing.status, failing.json["error"]), (422, alone.json["error"]), failing)
                 for id in beside:
-                    self.assertEqual(service.ask("DELETE", f"/v1/jobs/{id}").status, 204)
+                    self.assertIn(service.ask("DELETE", f"/v1/jobs/{id}").status, (200, 204))
             self.assertEqual(service.get("/v1/ranks").json["restarts"], 0)
             self.assertEqual(service.terminate(), OK, service.report())
 
