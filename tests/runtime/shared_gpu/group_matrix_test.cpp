@@ -80,7 +80,7 @@ MatrixOptions updatable() {
 HostVector<double> all_values(const OwnRows& rows, double factor) {
   HostVector<double> values;
   for (std::size_t k = 0; k < rows.columns.size(); ++k)
-    values.push_back(factor * static_cast<const double*>(rows.values)[k]);
+    values.push_back(factor * static_cast<const double*>(rows.values.data)[k]);
   return values;
 }
 
