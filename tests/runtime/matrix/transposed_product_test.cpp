@@ -165,7 +165,7 @@ struct Mine {
       row_ptr.push_back(std::ssize(columns));
     }
   }
-  OwnRows view(std::int64_t cols) const { return {range, cols, row_ptr, columns, values.data(), ValueType::f64, {}}; }
+  OwnRows view(std::int64_t cols) const { return {range, cols, row_ptr, columns, values.data(), {}}; }
 };
 
 void follows_new_values(const Case& c) {
