@@ -19,13 +19,9 @@ done
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 options=(-DSHARDMAT_TESTS="$tests" -DSHARDMAT_PRECOMPILE=ON)
-# Where no GPU can run the tests or the quickstart, kernels for one architecture compile in two thirds of the time.
-one_architecture=no
-if [ "$tests" = ON ] || [ ${#targets[@]} -gt 0 ]; then
-  if [ ! -e "$dir/CMakeCache.txt" ] && [ "$(deploy/gpu-count.sh)" -eq 0 ]; then
-    options+=(-DCMAKE_CUDA_ARCHITECTURES=90)
-    one_architecture=yes
-  fi
+# Where no GPU can run the tests, kernels for one architecture compile in two thirds of the time.
+if [ "$tests" = ON ] && [ ! -e "$dir/CMakeCache.txt" ] && [ "$(deploy/gpu-count.sh)" -eq 0 ]; then
+  options+=(-DCMAKE_CUDA_ARCHITECTURES=90)
 fi
 if [ -n "$prefix" ]; then options+=(-DCMAKE_PREFIX_PATH="$prefix"); fi
 
@@ -46,9 +42,6 @@ if ! configure; then
   echo "The settings kept in $dir did not fit this machine and were dropped."
 fi
 grep -E '^-- (HDF5 [0-9]|(CUDA|NCCL|fast_float|libzip|libpng|OpenSSL|METIS|PT-Scotch|MUMPS|Eigen)[ :])' "$log" | sed 's/^--/  /' || true
-if [ $one_architecture = yes ] && grep -q '^-- CUDA [0-9]' "$log"; then
-  echo "   No GPU here: kernels are compiled for GPUs of 9.0 and newer alone (others: cmake -DCMAKE_CUDA_ARCHITECTURES=80 $dir)"
-fi
 if [ "$build" = 0 ]; then exit; fi
 # Shows "[312/622] …" (ninja) or "[ 50%] …" (make) of what it reads: on a terminal in one line, elsewhere a line each 10 %.
 show_progress() {
