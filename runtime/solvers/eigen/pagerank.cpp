@@ -46,9 +46,14 @@ class ColumnMagnitudes {
   ColumnMagnitudes(const DistributedMatrix& matrix, ValueType type, std::int64_t columns);
   /// result[j] = Σ_i |x[i, j]| over all ranks, f64 in device memory, in stream order. Collective.
   void compute(const DistributedVector& x, double* result, Stream& stream);
+  /// Throws Error(input) on a rank where an entry is less than 0, or no number. The host reads the vector piece by piece.
+  void require_weights(const DistributedVector& x, Stream& stream);
   std::int64_t device_bytes() const { return static_cast<std::int64_t>(by_columns_.bytes()); }
 
  private:
+  /// Column after column without gaps; in the other memory if there are several.
+  const void* by_columns(const DistributedVector& x, Stream& stream);
+
   std::optional<krylov::Passes> pass_;
   Buffer by_columns_;
   SumOverRanks sum_;
@@ -70,21 +75,45 @@ ColumnMagnitudes::ColumnMagnitudes(const DistributedMatrix& matrix, ValueType ty
   });
 }
 
+const void* ColumnMagnitudes::by_columns(const DistributedVector& x, Stream& stream) {
+  if (x.columns() == 1) return x.view().data;
+  Dense by_columns = x.view();
+  by_columns.data = by_columns_.data();
+  by_columns.order = DenseOrder::column_major;
+  by_columns.leading = std::max<std::int64_t>(1, x.local_rows());
+  copy_matrix(x.view(), by_columns, stream);
+  return by_columns.data;
+}
+
 void ColumnMagnitudes::compute(const DistributedVector& x, double* result, Stream& stream) {
   const std::int64_t rows = x.local_rows();
-  Dense by_columns = x.view();
-  if (x.columns() > 1) {
-    by_columns.data = by_columns_.data();
-    by_columns.order = DenseOrder::column_major;
-    by_columns.leading = std::max<std::int64_t>(1, rows);
-    copy_matrix(x.view(), by_columns, stream);
-  }
+  const void* values = by_columns(x, stream);
   dispatch(x.type(), [&]<class Tag>(Tag) {
     using T = typename Tag::type;
     for (std::int64_t j = 0; j < x.columns(); ++j)
-      pass_->run(krylov::Magnitudes<T>{static_cast<const T*>(by_columns.data) + j * rows, result + j}, rows, stream);
+      pass_->run(krylov::Magnitudes<T>{static_cast<const T*>(values) + j * rows, result + j}, rows, stream);
   });
   sum_(result, stream);
+}
+
+void ColumnMagnitudes::require_weights(const DistributedVector& x, Stream& stream) {
+  constexpr std::int64_t kPiece = std::int64_t{1} << 20;
+  const std::int64_t entries = x.local_rows() * x.columns();
+  const void* values = by_columns(x, stream);
+  dispatch(x.type(), [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    std::vector<T> piece;
+    for (std::int64_t first = 0; first < entries; first += kPiece) {
+      piece.resize(static_cast<std::size_t>(std::min(kPiece, entries - first)));
+      copy_to_host(piece.data(), static_cast<const T*>(values) + first, piece.size() * sizeof(T), stream);
+      const auto wrong = std::find_if(piece.begin(), piece.end(), [](T value) { return !(value >= T(0)); });
+      if (wrong == piece.end()) continue;
+      throw Error(ErrorKind::input,
+                  fmt::format("column {} of the restart distributions has the weight {:g}; give finite weights of 0 or more",
+                              (first + (wrong - piece.begin())) / x.local_rows(), static_cast<double>(*wrong)),
+                  "seeds");
+    }
+  });
 }
 
 PageRank::PageRank(DistributedMatrix& links, const PageRankSettings& settings) : links_(links), settings_(settings) {
@@ -123,18 +152,17 @@ std::vector<double> PageRank::read(const double* values, Stream& stream) const {
 }
 
 void PageRank::normalise_columns(DistributedVector& v, Stream& stream) {
+  links_.context().communicator().run_agreed([&] { magnitudes_->require_weights(v, stream); });
   sums_->dot(v, *ones_, scalars(0), stream);
-  magnitudes_->compute(v, scalars(1), stream);
-  const std::vector<double> sums = read(scalars(0), stream), magnitudes = read(scalars(1), stream);
+  const std::vector<double> sums = read(scalars(0), stream);
   std::vector<double> inverse;
   links_.context().communicator().run_agreed([&] {
     for (std::size_t j = 0; j < sums.size(); ++j) {
-      const double rounding = 1e-9 * magnitudes[j];  // the two sums have different orders
-      if (!(sums[j] > 0 && std::isfinite(sums[j]) && magnitudes[j] - sums[j] <= rounding))
+      if (!(sums[j] > 0 && std::isfinite(sums[j])))
         throw Error(ErrorKind::input,
-                    fmt::format("column {} of the restart distributions sums to {:g}, its magnitudes to {:g}; give finite "
-                                "weights of 0 or more, at least one of them positive",
-                                j, sums[j], magnitudes[j]),
+                    fmt::format("column {} of the restart distributions sums to {:g}; give finite weights of 0 or more, at "
+                                "least one of them positive",
+                                j, sums[j]),
                     "seeds");
       inverse.push_back(1 / sums[j]);
     }

@@ -152,6 +152,12 @@ void rank_ring(const Case& c) {
     EXPECT_NEAR(scores[at], (1 - kDamping) * std::pow(kDamping, steps) / (1 - std::pow(kDamping, kVertices)),
                 10 * settings.tolerance);
   }
+  std::vector<double> wrong = restarts;
+  if (world().rank() == 0) wrong[3 * kSeeds + 1] = -4e-10;  // however small
+  DistributedVector w(matrix, VectorLayout::rows, c.type, kSeeds);
+  w.scatter(wrong, context.stream());
+  const std::string text = error_of(ErrorKind::input, [&] { pagerank.run(&w, p); });
+  EXPECT_NE(text.find("column 1 of the restart distributions has the weight -4e-10"), std::string::npos) << text;
   settings.tolerance = 0;
   const PageRankResult ended =
       PageRank(matrix, settings).run(&v, p, {}, [] { return world().rank() == world().size() - 1; });
