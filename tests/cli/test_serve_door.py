@@ -4,7 +4,9 @@ import hashlib
 import http.client
 import json
 import os
+import pathlib
 import re
+import shutil
 import socket
 import ssl
 import subprocess
@@ -55,7 +57,9 @@ class Proxies(DoorTest):
         service = self.start("--ranks", 1, *LISTEN, "--access-log", log, "--trusted-proxy", "127.0.0.1", "--trusted-proxy", "10.0.0.2")
         expected = []
         for forwarded, client in ((None, "127.0.0.1"), ("192.0.2.1", "192.0.2.1"), ("192.0.2.1, 10.0.0.2", "192.0.2.1"), ("1.2.3.4, 192.0.2.7", "192.0.2.7"),
-                                  ("x, 192.0.2.7", "192.0.2.7"), ("2001:db8::1", "2001:db8::1"), ("10.0.0.2", "10.0.0.2")):
+                                  ("x, 192.0.2.7", "192.0.2.7"), ("2001:db8::1", "2001:db8::1"), ("10.0.0.2", "10.0.0.2"),
+                                  ("192.0.2.1:5555", "192.0.2.1"), ("[2001:db8::1]:443", "2001:db8::1"), ("[2001:db8::2]", "2001:db8::2"),
+                                  ("1.2.3.4,\t192.0.2.9\t,\t10.0.0.2:1", "192.0.2.9")):
             headers = {} if forwarded is None else {"X_Forwarded_For": forwarded}
             self.assertEqual(self.ask(service, "GET", "/v1/ranks", token=service.token(), **headers).status, 200)
             expected.append(client)
@@ -66,8 +70,9 @@ class Proxies(DoorTest):
         connection.endheaders()
         self.assertEqual(connection.getresponse().status, 200)
         connection.close()
-        service.wait_for("the log", lambda: self.clients(log)[-8:] == [*expected, "192.0.2.8"])
-        self.assert_problem(self.ask(service, "GET", "/v1/ranks", token=service.token(), X_Forwarded_For="lab"), 400, "malformed", "X-Forwarded-For")
+        service.wait_for("the log", lambda: self.clients(log)[-len(expected) - 1:] == [*expected, "192.0.2.8"])
+        for wrong in ("lab", "192.0.2.1:", "192.0.2.1:x", "192.0.2.1:70000", "[2001:db8::1", "[2001:db8::1]1", "192.0.2. 1"):
+            self.assert_problem(self.ask(service, "GET", "/v1/ranks", token=service.token(), X_Forwarded_For=wrong), 400, "malformed", "X-Forwarded-For")
 
     def test_others_say_nothing_of_themselves(self):
         log = self.path("access.log")
@@ -104,10 +109,12 @@ class Proxies(DoorTest):
             self.assertEqual(service.terminate(), 0)
 
     def test_wrong_options(self):
-        base = ["serve", "--library", self.library, "--state", self.path("state")]
+        state = pathlib.Path(tempfile.mkdtemp(prefix="shardmat_state_"))  # made before all is checked
+        self.addCleanup(shutil.rmtree, state, ignore_errors=True)
+        base = ["serve", "--library", self.library, "--state", state]
         for options, says in ((["--trusted-proxy", "lab"], "lab is no address"), (["--trusted-proxy", "10.0.0.2", "--no-token"], "need tokens"),
                               (["--unix-group", "no-such-group"], "no group no-such-group"), (["--unix-group", "root"], "--unix"),
-                              (["--unix-group", "root", "--unix", self.path("state/x.sock")], "--unix")):
+                              (["--unix-group", "root", "--unix", state / "x.sock"], "--unix")):
             with self.subTest(options=options):
                 result = self.call(*base, *LISTEN, *options)
                 self.assertEqual(result.code, USAGE, result)

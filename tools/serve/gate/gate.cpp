@@ -27,6 +27,21 @@ bool is_browser(const RequestHead& head) {
   return head.field("User-Agent").substr(0, 8) == "Mozilla/" || !head.field("Sec-Fetch-Site").empty();
 }
 
+/// The address of an entry of X-Forwarded-For; some proxies write "192.0.2.1:5555", "[2001:db8::1]" or "[2001:db8::1]:443".
+/// Anything else comes back as it is.
+std::string forwarded_address(std::string_view entry) {
+  constexpr std::string_view kBlanks = " \t";
+  const std::size_t first = std::min(entry.find_first_not_of(kBlanks), entry.size());
+  entry = entry.substr(first, entry.find_last_not_of(kBlanks) - first + 1);
+  const std::size_t bracket = entry.find(']'), colon = entry.rfind(':');
+  const bool in_brackets = entry.starts_with('[') && bracket != std::string_view::npos;
+  const bool has_port = in_brackets ? colon == bracket + 1 : entry.find(':') == colon && colon != std::string_view::npos;
+  const std::string_view host = has_port ? entry.substr(0, colon) : entry;
+  const auto port = parse_whole(has_port ? entry.substr(colon + 1) : "0");
+  if (!port || *port < 0 || *port > 65535) return std::string(entry);
+  return std::string(in_brackets && host.size() == bracket + 1 ? host.substr(1, bracket - 1) : host);
+}
+
 Reply unauthorised(std::string text, const char* challenge) {
   Reply reply = problem_reply(401, "unauthorized", std::move(text));
   reply.fields.emplace_back("WWW-Authenticate", challenge);
@@ -72,10 +87,8 @@ std::optional<Problem> Gate::find_client(RequestHead& head) const {
   // Each proxy appends whom it sees. What stands before the last one that is no proxy of ours, the client may have written.
   while (is_proxy(peer.address) && !all.empty()) {
     const std::size_t comma = all.rfind(',');
-    std::string last = comma == std::string::npos ? all : all.substr(comma + 1);
+    const auto address = parse_address(forwarded_address(comma == std::string::npos ? all : all.substr(comma + 1)));
     all.resize(comma == std::string::npos ? 0 : comma);
-    last.erase(std::remove(last.begin(), last.end(), ' '), last.end());
-    const auto address = parse_address(last);
     if (!address) return make_problem(400, "malformed", "X-Forwarded-For is no list of addresses");
     peer.address = *address;
   }
