@@ -56,8 +56,8 @@ std::optional<gid_t> group_of(const ServeOptions& o, const StateDirectory& state
   const group* found = getgrnam(o.unix_group.c_str());
   if (found == nullptr) throw Error(ErrorKind::usage, fmt::format("there is no group {}", o.unix_group), "unix-group");
   std::error_code ignored;
-  if (o.unix_socket.empty() ||
-      std::filesystem::equivalent(std::filesystem::absolute(o.unix_socket).parent_path(), state.path(), ignored))
+  const std::filesystem::path folder = std::filesystem::absolute(o.unix_socket, ignored).parent_path();
+  if (o.unix_socket.empty() || std::filesystem::equivalent(folder, state.path(), ignored))
     throw Error(ErrorKind::usage,
                 "the state directory is open to this user alone; name a socket in a directory that the group may enter",
                 "unix");
