@@ -4,9 +4,12 @@ import ctypes
 import hashlib
 import json
 import os
+import pathlib
 import platform
 import signal
 import struct
+import threading
+import time
 import unittest
 
 import numpy as np
@@ -77,7 +80,7 @@ class Library(LibraryTest):
         self.assertRegex(self.succeed("client", "library", *at).out,
                          r"^sent\.mtx\.gz +[\d.]+ kB, as a shard file: sent\.mtx\.gz\.h5\nsent\.mtx\.gz\.h5 +[\d.]+ kB\n$")
         self.assertEqual(self.own_files(), [])
-        self.succeed("multiply", self.library / "sent.mtx.gz.h5", "--verify", ranks=2)  # compares the checksums
+        self.succeed("verify-file", self.library / "sent.mtx.gz.h5")
         self.loaded(service, "bar", "sent.mtx.gz")
         x = self.vector(1)[0]
         np.testing.assert_allclose(self.y_of(service.multiply("bar", x)), self.matrix @ x, rtol=0, atol=1e-9)
@@ -153,13 +156,133 @@ class Library(LibraryTest):
         self.succeed("client", "unload", "bar", *url, "boss.token")
         self.conversion(service, FILE.name)
         self.succeed("client", "delete-file", FILE.name, *url, "files.token")
-        self.assertEqual(self.names(service), [FILE.name + ".h5"])
+        self.assertEqual(self.names(service), [])  # its shard file is gone, too
         self.fail_with(INPUT, "client", "delete-file", FILE.name, *url, "files.token", says="has no file")
         os.symlink(FILE, self.library / "link.mtx.gz")
         (self.library / ".hidden").write_text("1")
         for name in ("link.mtx.gz", ".hidden", "..", "a%2fb"):
             self.assertIn(service.ask("DELETE", f"/v1/library/{name}").status, (400, 404), name)
         self.assertTrue((self.library / "link.mtx.gz").exists() and (self.library / ".hidden").exists())
+
+    def restart(self, service, *options):
+        self.assertEqual(service.terminate(), 0, service.report())
+        service.close()
+        return self.start(*options)
+
+    def delete(self, service, name):
+        return service.ask("DELETE", f"/v1/library/{name}")
+
+    def test_whose_shard_file_it_is(self):
+        options = ("--ranks", 1, "--upload-limit", "3MB")
+        service = self.start(*options)
+        first, second = ((f"%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 {value}\n").encode() for value in (1, 2))
+        done = {"state": "done", "source": "c.mtx.h5"}
+        self.assertEqual(self.put(service, "c.mtx", first).status, 201)
+        self.assertEqual(self.conversion(service, "c.mtx"), done)
+        service = self.restart(service, *options)
+        self.assertEqual(self.conversion(service, "c.mtx"), done)
+        self.loaded(service, "c", "c.mtx.h5")
+        self.assert_problem(self.delete(service, "c.mtx"), 409, "in_use", "c.mtx.h5")
+        self.assertEqual(service.ask("POST", "/v1/matrices/c/unload").status, 200)
+        self.assertEqual(self.delete(service, "c.mtx").status, 204)
+        self.assertEqual(self.names(service), [])
+        self.assertEqual(self.put(service, "c.mtx", second).status, 201)
+        self.assertEqual(self.conversion(service, "c.mtx"), done)
+        self.loaded(service, "c", "c.mtx.h5")
+        self.assertEqual(self.y_of(service.multiply("c", np.ones(1))).tolist(), [2])
+        self.assertEqual(service.ask("POST", "/v1/matrices/c/unload").status, 200)
+        (self.library / "c.mtx").unlink()  # by hand
+        shard = (self.library / "c.mtx.h5").read_bytes()
+        for query in ("", "?sha256=" + hashlib.sha256(first).hexdigest()):
+            self.assert_problem(self.put(service, "c.mtx", first, query), 409, "exists", "c.mtx.h5")
+        self.assertEqual(self.put(service, "c.mtx", second, "?sha256=" + hashlib.sha256(second).hexdigest()).status, 201)
+        service = self.restart(service, *options)
+        self.assertEqual(self.conversion(service, "c.mtx"), done)
+        (self.library / "c.mtx").write_bytes(first)
+        self.assertEqual(self.conversion(service, "c.mtx"), {})  # not of these bytes
+        (self.library / "c.mtx.h5").write_bytes(shard + b"x")
+        self.assertEqual(self.delete(service, "c.mtx").status, 204)
+        self.assertEqual(self.names(service), ["c.mtx.h5"])  # somebody else's
+        self.assert_problem(self.put(service, "c.mtx", first), 409, "exists", "c.mtx.h5")
+
+    def test_conversions_end_when_their_files_are_deleted(self):
+        bin = self.path("bin")
+        bin.mkdir()
+        nice = bin / "nice"
+        nice.write_text(f"#!/bin/sh\nwhile [ ! -e {self.path('go')} ]; do sleep 0.1; done\nexec /usr/bin/nice \"$@\"\n")
+        nice.chmod(0o755)
+        service = self.start("--ranks", 1, "--upload-limit", "3MB", env={"PATH": f"{bin}:{os.environ['PATH']}"})
+
+        def states():
+            return {file["source"]: file["conversion"]["state"] for file in service.get("/v1/library").json["files"] if "conversion" in file}
+
+        for name in "abc":
+            self.assertEqual(self.put(service, f"{name}.mtx.gz", FILE.read_bytes()).status, 201)
+        service.wait_for("a conversion", lambda: states() == {"a.mtx.gz": "running", "b.mtx.gz": "waiting", "c.mtx.gz": "waiting"})
+        self.assertEqual(self.delete(service, "b.mtx.gz").status, 204)
+        self.assertEqual(states(), {"a.mtx.gz": "running", "c.mtx.gz": "waiting"})
+        self.assertEqual(self.put(service, "b.mtx.gz", FILE.read_bytes()).status, 201)  # its old place in the queue is no more
+        self.assertEqual(self.delete(service, "a.mtx.gz").status, 204)
+        service.wait_for("the next conversion", lambda: states() == {"b.mtx.gz": "waiting", "c.mtx.gz": "running"})
+        self.path("go").touch()
+        for name in "bc":
+            self.assertEqual(self.conversion(service, f"{name}.mtx.gz")["state"], "done")
+        self.assertEqual(self.names(service), ["b.mtx.gz", "b.mtx.gz.h5", "c.mtx.gz", "c.mtx.gz.h5"])
+        self.assertEqual(self.own_files(), [])
+
+    def test_a_file_in_use_has_other_names(self):
+        service = self.start("--ranks", 1, "--upload-limit", "3MB")
+        self.assertEqual(self.put(service, "bar.mtx.gz", FILE.read_bytes()).status, 201)
+        self.conversion(service, "bar.mtx.gz")
+        (self.library / "sub").mkdir()
+        os.symlink("bar.mtx.gz", self.library / "alias.mtx.gz")
+        for source in ("./bar.mtx.gz", "sub/../bar.mtx.gz", "alias.mtx.gz"):
+            self.loaded(service, "bar", source)
+            self.assert_problem(self.delete(service, "bar.mtx.gz"), 409, "in_use", "bar.mtx.gz")
+            self.assertEqual(service.ask("POST", "/v1/matrices/bar/unload").status, 200)
+        self.assertEqual(self.delete(service, "bar.mtx.gz").status, 204)
+
+    def test_a_long_hash_stops_nothing(self):
+        service = self.start("--ranks", 1, "--upload-limit", "3MB")
+        (self.library / "small.mtx").write_bytes(b"1")
+        huge = self.library / "huge.mtx"
+        huge.touch()
+        os.truncate(huge, 1 << 40)  # hours
+
+        def is_open():
+            return any(os.path.realpath(fd) == os.path.realpath(huge) for fd in pathlib.Path(f"/proc/{service.process.pid}/fd").iterdir())
+
+        clients = [service.open() for _ in range(2)]
+        for client in clients:
+            client.sendall(b"GET /v1/library?source=huge.mtx HTTP/1.1\r\nHost: a\r\n\r\n")
+        service.wait_for("the beginning", is_open)
+        self.assertEqual(self.put(service, "a.bin", b"1").status, 201)
+        self.assertEqual(service.get("/v1/library?source=small.mtx").json["sha256"], hashlib.sha256(b"1").hexdigest())
+        clients[0].close()
+        self.assertEqual(self.put(service, "b.bin", b"1").status, 201)
+        self.assertTrue(is_open())
+        clients[1].close()
+        service.wait_for("the end", lambda: not is_open())
+
+    def test_a_hash_is_of_what_the_file_has(self):
+        service = self.start("--ranks", 1)
+        file = self.library / "a.mtx"
+        file.write_bytes(b"one")
+        os.utime(file, ns=(10**18, 10**18))
+        for data in (b"one", b"two"):  # the same size and time
+            time.sleep(0.1)  # the clock of the file system is coarse
+            file.write_bytes(data)
+            os.utime(file, ns=(10**18, 10**18))
+            self.assertEqual(service.get("/v1/library?source=a.mtx").json["sha256"], hashlib.sha256(data).hexdigest())
+        os.truncate(file, 100_000_000)
+        answers = []
+        reader = threading.Thread(target=lambda: answers.append(service.get("/v1/library?source=a.mtx")))
+        reader.start()
+        while reader.is_alive():
+            os.utime(file)
+            time.sleep(0.001)
+        self.assert_problem(answers[0], 409, "changed")
+        self.assertEqual(service.get("/v1/library?source=a.mtx").json["sha256"], hashlib.sha256(file.read_bytes()).hexdigest())
 
     def test_the_hash_of_a_file(self):
         service = self.start("--ranks", 1)
@@ -268,6 +391,94 @@ class Arrays(LibraryTest):
             shuffled.indices[part], shuffled.data[part] = good.indices[part][::-1], good.data[part][::-1]
         self.assertEqual(self.send(service, arrays_of(shuffled), "shuffled").status, 201)
         self.assertEqual(service.multiply("shuffled", x).body, service.multiply("bar", x).body)
+
+    def test_arrays_are_no_source(self):
+        """The tokens of two users: neither gets what the other sent."""
+        service = self.start(*self.OPTIONS)
+        self.assertEqual(self.send(service, arrays_of(self.matrix), "left").status, 201)
+        [folder], [name] = self.library.glob(".shardmat-*"), self.own_files()
+        (self.library / "sub").mkdir()
+        for source in (f"{folder.name}/{name}", f"./{folder.name}/{name}", f"sub/../{folder.name}/{name}", f"{folder.name}//{name}"):
+            self.assert_problem(service.load("right", source), 400, "malformed", "a folder of the service")
+            self.assert_problem(service.ask("POST", "/v2/repository/models/right/load", json.dumps({"parameters": {"source": source}})), 400, "malformed", "a folder of the service")
+            self.assert_problem(service.get(f"/v1/library?source={source}"), 404, "no_file", "no such file")
+
+    def test_a_failed_matrix_stays_until_there_is_another(self):
+        service = self.start(*self.OPTIONS)
+        self.assertEqual(self.send(service, arrays_of(self.matrix)).status, 201)
+        x = self.vector(1)[0]
+        expected = service.multiply("bar", x).body
+        [name] = self.own_files()
+        [file] = self.library.glob(f".shardmat-*/{name}")
+        good = file.read_bytes()
+        file.write_bytes(good[:-1])
+        self.assertEqual(service.terminate(), 0)
+        service.close()
+        service = self.start(*self.OPTIONS)
+        bad = arrays_of(self.matrix)[:-1]
+        for attempt in range(2):
+            self.assertEqual(service.get("/v1/matrices/bar").json["state"], "failed")
+            self.assertTrue(service.get("/v1/matrices/bar").json["saved"])
+            self.assert_problem(self.send(service, bad), 422, "bad_matrix")
+            self.assert_problem(service.load("bar", "none.mtx"), 422, "bad_matrix")
+            self.assertEqual(service.ask("POST", "/v2/repository/models/bar/load").status, 422)  # as it was
+            self.assertEqual(self.send(service, arrays_of(self.matrix), f"other{attempt}").status, 201)  # writes the list
+        self.assertIn(name, (service.state / "matrices.json").read_text())
+        file.write_bytes(good)
+        self.assertEqual(service.terminate(), 0)
+        service.close()
+        service = self.start(*self.OPTIONS)
+        self.assertEqual(service.multiply("bar", x).body, expected)
+        file.write_bytes(good[:-1])
+        self.assertEqual(service.terminate(), 0)
+        service.close()
+        service = self.start(*self.OPTIONS)
+        self.assertEqual(self.send(service, arrays_of(self.matrix)).status, 201)
+        self.assertEqual(service.multiply("bar", x).body, expected)
+        service.wait_for("the end of the old file", lambda: name not in self.own_files())
+
+    def test_a_failed_matrix_is_loading_while_it_is_tried_again(self):
+        service = self.start(*self.OPTIONS)
+        file = self.library / "bar.mtx.gz"
+        file.write_bytes(FILE.read_bytes())
+        self.loaded(service, "bar", file.name)
+        file.write_bytes(b"1")
+        self.assertEqual(service.terminate(), 0)
+        service.close()
+        service = self.start(*self.OPTIONS)
+        self.assertEqual(service.get("/v1/matrices/bar").json["state"], "failed")
+        file.write_bytes(FILE.read_bytes())
+        answer = service.ask("POST", "/v1/matrices/bar/load", json.dumps({"source": file.name}))
+        self.assertEqual((answer.status, answer.json["state"]), (202, "loading"), answer)
+        self.assertNotIn("reason", answer.json)
+        self.succeed("client", "wait", "--matrix", "bar", "--state", service.state)
+
+    def test_arrays_of_a_later_backup_are_set_aside(self):
+        service = self.start(*self.OPTIONS)
+        for matrix in ("bar", "bar.2"):
+            self.assertEqual(self.send(service, arrays_of(self.matrix), matrix).status, 201)
+        x = self.vector(1)[0]
+        expected = service.multiply("bar", x).body
+        name, other = self.own_files()
+        if name.startswith("bar.2."):
+            name, other = other, name
+        [folder] = self.library.glob(".shardmat-*")
+        (folder / name).rename(folder / "bar.7777.csr")  # the library is later than the state
+        (folder / "bar.2.7777.csr").write_bytes(b"1")  # of a matrix that has its own
+        for turn in range(2):
+            self.assertEqual(service.terminate(), 0)
+            service.close()
+            service = self.start(*self.OPTIONS)
+            self.assertEqual(sorted(self.own_files()), sorted(["bar.7777.csr.aside", other]))
+            self.assertEqual(service.get("/v1/matrices/bar").json["state"], "failed")
+        self.assertIn(f"bar lacks {folder.name}/{name}", service.report())
+        (folder / "bar.7777.csr.aside").rename(folder / name)
+        (folder / "bar.7778.csr.aside").write_bytes(b"1")
+        self.assertEqual(service.terminate(), 0)
+        service.close()
+        service = self.start(*self.OPTIONS)
+        self.assertEqual(service.multiply("bar", x).body, expected)
+        self.assertEqual(sorted(self.own_files()), sorted([name, other]))
 
     def test_limits(self):
         service = self.start("--ranks", 1, "--upload-limit", "100kB")

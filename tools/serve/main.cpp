@@ -12,7 +12,6 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -73,12 +72,6 @@ ServiceOptions service_options(const ServeOptions& o) {
   return options;
 }
 
-std::set<std::string> sources_of(const std::vector<WantedMatrix>& matrices) {
-  std::set<std::string> sources;
-  for (const WantedMatrix& matrix : matrices) sources.insert(matrix.source);
-  return sources;
-}
-
 HttpLimits http_limits(const ServeOptions& o) {
   return {static_cast<std::size_t>(o.connections), static_cast<std::size_t>(o.connections_per_address), o.header_timeout,
           o.body_timeout};
@@ -106,7 +99,7 @@ int run(const ServeOptions& o) {
   { const service::Library readable(o.library); }  // says at once what workers would say later
   StateDirectory state(o.state.empty() ? default_state_directory() : std::filesystem::path(o.state));
   const LibraryFiles library(std::filesystem::absolute(o.library), state.id());
-  library.clean(sources_of(state.read_matrices()));
+  library.clean(state.read_matrices());
   const service::Arena arena = service::Arena::create(arena_bytes(o));
   leave_ranks_unbound(o);
   setenv("OMP_WAIT_POLICY", "passive", 0);  // the ranks' idle threads leave the cores to this process and to clients
@@ -130,7 +123,7 @@ int run(const ServeOptions& o) {
     metrics.add(request), live.add(request);
     if (access_log) access_log->write(request);
   };
-  Api api(Parts{service, metrics, events, jobs, loop, doors.gate(), live, &library, shardmat(),
+  Api api(Parts{service, metrics, events, jobs, loop, doors.gate(), live, &library, state.path(), shardmat(),
                 static_cast<std::uint64_t>(o.upload_limit)});
   HttpServer server(
       loop, http_limits(o), [&](RequestHead& head) { return api.route(head); }, Api::check_again, record);

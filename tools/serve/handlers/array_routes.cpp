@@ -16,7 +16,7 @@ namespace {
 
 /// The query as the fields of a load.
 WantedMatrix wanted_of(const std::string& name, const std::string& source, const Target& target) {
-  nlohmann::ordered_json fields{{"source", source}};
+  nlohmann::ordered_json fields{{"source", name}};
   for (const auto& [key, value] : target.query) {
     if (key == "source")
       throw Error(ErrorKind::input, "the arrays are the body; to load a file of the library: POST …/load");
@@ -25,7 +25,7 @@ WantedMatrix wanted_of(const std::string& name, const std::string& source, const
     fields[key] = is_flag ? nlohmann::ordered_json(value == "1") : nlohmann::ordered_json(value);
   }
   WantedMatrix wanted = parse_load(name, fields.dump());
-  wanted.of_arrays = true;
+  wanted.source = source, wanted.of_arrays = true;
   return wanted;
 }
 
@@ -42,8 +42,6 @@ Accepted put(Service& service, const std::shared_ptr<Uploads>& uploads, const Ca
     if (error.kind() == ErrorKind::resources) return problem_reply(507, "no_disk", error.what());
     return problem_reply(400, "malformed", error.what());
   }
-  if (uploads->most_bytes > 0)
-    if (auto problem = uploads->library.make_folder()) return problem_reply(std::move(*problem));
   return take_file(uploads, call, wanted.source, call.matrix, std::nullopt,
                    [&service, uploads, wanted](const Uploaded&, const std::function<void(Reply)>& done) {
                      const auto loaded = [&service, wanted, done](const std::optional<Problem>& problem) {
@@ -56,7 +54,7 @@ Accepted put(Service& service, const std::shared_ptr<Uploads>& uploads, const Ca
                        done(json_reply(201, answer));
                      };
                      if (const auto problem = service.load(wanted, loaded)) {
-                       uploads->library.remove(wanted.source);
+                       uploads->background.run([uploads, wanted] { uploads->library.remove(wanted.source); }, [] {});
                        done(problem_reply(*problem));
                      }
                    });

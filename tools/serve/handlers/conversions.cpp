@@ -12,6 +12,7 @@
 #include <cstring>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "kernels/base/error.h"
 #include "tools/serve/ranks/child_process.h"
@@ -46,14 +47,22 @@ std::string without(const std::string& folder, std::string text) {
 
 /// A conversion, as the other thread sees it.
 struct Conversions::Work {
-  std::string source, shard;
+  enum class Stage { waiting, running, naming, cancelled };
+
+  std::string source, shard, sha256;
   std::vector<std::string> command;
-  fs::path library, from, to;
+  const LibraryFiles* library = nullptr;
+  fs::path from, to;
+  FileMark mark, made;  ///< of the source; of the shard file once there is one
   std::shared_ptr<std::atomic<bool>> over;
+  std::atomic<Stage> stage = Stage::waiting;
   std::string problem;
 
+  bool advance(Stage before, Stage after) { return stage.compare_exchange_strong(before, after); }
+  bool is_over() const { return *over || stage == Stage::cancelled; }
+
   void run() {
-    if (*over) return;
+    if (*over || !advance(Stage::waiting, Stage::running)) return;
     try {
       convert();
     } catch (const Error& error) {
@@ -64,6 +73,7 @@ struct Conversions::Work {
   }
 
   void convert() {
+    if (const auto no_folder = library->make_folder()) throw Error(ErrorKind::resources, no_folder->text);
     const int output = memfd_create("conversion", MFD_CLOEXEC);
     if (output < 0) throw Error(ErrorKind::resources, std::strerror(errno));
     const struct Closes {
@@ -72,56 +82,76 @@ struct Conversions::Work {
     } at_end{output};
     const pid_t child = start_process(command, output);
     const ProcessHandle process(child);
-    while (!process.ended() && !*over) {
+    while (!process.ended() && !is_over()) {
       pollfd watched{process.descriptor(), POLLIN, 0};
       poll(&watched, 1, kLookMilliseconds);
     }
-    if (*over) process.signal(SIGKILL);
+    if (is_over()) process.signal(SIGKILL);
     const std::string end = reap(child);
-    if (*over) return;
+    if (is_over()) return;
     if (end != "exit code 0") {
-      const std::string said = without(library.string() + "/", first_error(output));
+      const std::string said = without(library->path().string() + "/", first_error(output));
       throw Error(ErrorKind::input, said.empty() ? "shardmat partition ended with " + end : said);
     }
-    const int error = rename_without_replacing(to, library / shard);
+    if (mark_of(from) != mark) throw Error(ErrorKind::input, fmt::format("{} has changed since it was sent", source));
+    made = mark_of(to).value_or(FileMark{});
+    if (!advance(Stage::running, Stage::naming)) return;
+    const int error = rename_without_replacing(to, library->path() / shard);
     if (error == EEXIST) throw Error(ErrorKind::input, fmt::format("the library has a file {}", shard));
     if (error != 0) throw Error(ErrorKind::resources, fmt::format("{}: {}", shard, std::strerror(error)));
   }
 };
 
-Conversions::Conversions(EventLoop& loop, const LibraryFiles& library, std::string program)
-    : library_(library), program_(std::move(program)), loop_(loop), background_(loop) {}
+Conversions::Conversions(EventLoop& loop, const LibraryFiles& library, std::string program, const fs::path& records)
+    : library_(library), program_(std::move(program)), records_(records), background_(loop) {}
 
 Conversions::~Conversions() { *over_ = true; }
 
 const Conversions::State* Conversions::of(const std::string& source) const {
   const auto found = known_.find(source);
-  return found == known_.end() ? nullptr : &found->second;
+  return found == known_.end() ? nullptr : &found->second.state;
 }
 
-void Conversions::add(const std::string& source, std::size_t parts) {
+bool Conversions::cancel(const std::string& source) {
+  using Stage = Work::Stage;
+  const auto found = known_.find(source);
+  if (found == known_.end()) return true;
+  Work& work = *found->second.work;
+  const bool failed = found->second.state.word == std::string_view("failed");
+  if (!failed && !work.advance(Stage::waiting, Stage::cancelled) && !work.advance(Stage::running, Stage::cancelled))
+    return false;
+  known_.erase(found);
+  return true;
+}
+
+void Conversions::add(const std::string& source, const std::string& sha256, const FileMark& mark, std::size_t parts) {
   const auto work = std::make_shared<Work>();
-  work->source = source, work->shard = shard_of(source), work->over = over_;
-  work->library = library_.path(), work->from = library_.path() / source;
+  work->source = source, work->shard = shard_of(source), work->sha256 = sha256, work->mark = mark, work->over = over_;
+  work->library = &library_, work->from = library_.path() / source;
   work->to = library_.path() / library_.own(fmt::format("conversion.{}.h5", ++last_number_));
   // One thread at the lowest priority: products come first.
   work->command = {"nice",           "-n", "19", "env", "OMP_NUM_THREADS=1", program_, "partition", work->from.string(),
                    work->to.string()};
   if (parts > 1) work->command.insert(work->command.end(), {"--parts", std::to_string(parts)});
-  known_[source] = {};
-  if (const auto problem = library_.make_folder()) {
-    known_[source] = {"failed", problem->text};
-    return;
-  }
-  const auto begun = [this, source] {
-    if (const auto found = known_.find(source); found != known_.end()) found->second.word = "running";
-  };
-  const auto ended = [this, work] {
+  known_[source] = {{}, work};
+  records_.erase(source);
+  const auto state = [this, work]() -> State* {  // null if it was cancelled
     const auto found = known_.find(work->source);
-    if (!work->problem.empty()) log_line(fmt::format("{} was not converted: {}", work->source, work->problem));
-    if (found == known_.end()) return;  // it was deleted meanwhile
-    if (work->problem.empty()) known_.erase(found);
-    else found->second = {"failed", work->problem};
+    return found == known_.end() || found->second.work != work ? nullptr : &found->second.state;
+  };
+  const auto begun = [state] {
+    if (State* const known = state()) known->word = "running";
+  };
+  const auto ended = [this, work, state] {
+    State* const known = state();
+    if (known == nullptr) return;
+    if (!work->problem.empty()) {
+      log_line(fmt::format("{} was not converted: {}", work->source, work->problem));
+      *known = {"failed", work->problem};
+      return;
+    }
+    known_.erase(work->source);
+    records_.add(work->source, {work->sha256, work->mark, work->made});
   };
   background_.run([] {}, begun);
   background_.run([work] { work->run(); }, ended);

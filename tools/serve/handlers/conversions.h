@@ -7,28 +7,31 @@
 
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "tools/serve/http/background.h"
 #include "tools/serve/state/library_files.h"
+#include "tools/serve/state/shard_records.h"
 
 namespace shardmat::serve {
 
 class Conversions {
  public:
-  Conversions(EventLoop& loop, const LibraryFiles& library, std::string program);
+  /// `records`: a file of the state directory. Throws Error(input) if it is wrong.
+  Conversions(EventLoop& loop, const LibraryFiles& library, std::string program, const std::filesystem::path& records);
   /// Ends the process under way.
   ~Conversions();
   Conversions(const Conversions&) = delete;
   Conversions& operator=(const Conversions&) = delete;
 
   static std::string shard_of(const std::string& source) { return source + ".h5"; }
-  void add(const std::string& source, std::size_t parts);
-  /// The file is gone.
-  void forget(const std::string& source) { known_.erase(source); }
+  /// `sha256` and `mark` are those of the source.
+  void add(const std::string& source, const std::string& sha256, const FileMark& mark, std::size_t parts);
+  /// The source is about to go: its conversion ends, or does not begin. False if it is just giving the shard file its name.
+  bool cancel(const std::string& source);
 
   struct State {
     const char* word = "waiting";  ///< "waiting", "running", "failed"
@@ -36,16 +39,22 @@ class Conversions {
   };
   /// Null if the file was not sent to this service, or is converted.
   const State* of(const std::string& source) const;
+  /// What has been converted, also by earlier services with this state directory.
+  ShardRecords& records() { return records_; }
 
  private:
   struct Work;
+  struct Known {
+    State state;
+    std::shared_ptr<Work> work;
+  };
 
   const LibraryFiles& library_;
   std::string program_;
   std::uint64_t last_number_ = 0;
-  std::map<std::string, State> known_;
+  ShardRecords records_;
+  std::map<std::string, Known> known_;
   std::shared_ptr<std::atomic<bool>> over_ = std::make_shared<std::atomic<bool>>(false);
-  EventLoop& loop_;
   Background background_;
 };
 

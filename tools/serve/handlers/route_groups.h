@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -28,6 +29,7 @@ struct Parts {
   Gate& gate;
   Live& live;
   const LibraryFiles* library = nullptr;  ///< matrix files
+  std::filesystem::path state = {};       ///< the state directory
   std::string program = {};               ///< shardmat
   std::uint64_t most_upload_bytes = 0;    ///< of a file that a client sends to the library; 0: none is taken
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <span>
 #include <system_error>
@@ -16,7 +17,7 @@ constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20;
 /// The file, as the other thread sees it.
 struct Arriving {
   Arriving(const LibraryFiles& library, std::uint64_t number, std::string source, std::optional<Sha256> hash)
-      : file(library, number), wanted(hash) {
+      : file(library, number), path(library.path() / source), wanted(hash) {
     uploaded.source = std::move(source);
   }
 
@@ -28,21 +29,33 @@ struct Arriving {
   }
 
   void finish() {
+    name_file();
+    if (problem) file.close(false);  // before the client hears of it
+  }
+
+  void close() { file.close(is_kept); }
+
+  std::vector<std::byte> piece;        ///< that arrives
+  std::atomic<bool> is_wanted = true;  ///< its client is there, and may do this
+  bool is_kept = false;                ///< set before `complete` is called
+  std::optional<Problem> problem;
+  Uploaded uploaded;
+
+ private:
+  void name_file() {
+    if (!is_wanted) return;
     write_piece();
     if (problem) return;
     uploaded.hash = sum.finish();
     if (wanted && *wanted != uploaded.hash)
       problem = make_problem(422, "wrong_hash",
                              uploaded.source + " arrived with another SHA-256 than the request names; send it again");
-    else problem = file.finish(uploaded.source);
+    else if (is_wanted) problem = file.finish(uploaded.source);
+    if (!problem) uploaded.mark = mark_of(path).value_or(FileMark{});
   }
 
-  std::vector<std::byte> piece;  ///< that arrives
-  std::optional<Problem> problem;
-  Uploaded uploaded;
-
- private:
   IncomingFile file;
+  std::filesystem::path path;
   Sha256Sum sum;
   std::optional<Sha256> wanted;
 };
@@ -54,6 +67,10 @@ class UploadJob final : public Job {
   UploadJob(std::shared_ptr<Uploads> uploads, std::shared_ptr<Arriving> file, std::uint64_t bytes, Complete complete)
       : uploads_(std::move(uploads)), file_(std::move(file)), rest_(bytes), complete_(std::move(complete)) {
     next_piece();
+  }
+  ~UploadJob() override {
+    file_->is_wanted = false;
+    uploads_->background.run([file = file_] { file->close(); }, [] {});
   }
   std::span<std::byte> body() override { return file_->piece; }
   std::uint64_t rest() const override { return rest_; }
@@ -71,7 +88,9 @@ class UploadJob final : public Job {
     };
     uploads_->background.run([file = file_] { file->finish(); },
                              [file = file_, complete = complete_, here] {
+                               if (!file->is_wanted) return;
                                if (file->problem) return here(problem_reply(*file->problem));
+                               file->is_kept = true;
                                complete(file->uploaded, here);
                              });
   }

@@ -6,6 +6,7 @@
 
 #include "kernels/base/error.h"
 #include "tools/serve/ranks/cores.h"
+#include "tools/serve/state/library_files.h"
 #include "tools/serve/words/utc.h"
 #include "tools/serve/words/value_names.h"
 
@@ -50,11 +51,14 @@ class Limits : public nlohmann::json_sax<json> {
 }  // namespace
 
 json to_json(const Matrix& matrix) {
+  // One that failed stays until another takes its place; whoever waits for that must not give up.
+  const bool is_tried_again =
+      matrix.state == MatrixState::failed && matrix.next && matrix.next->state == MatrixState::loading;
   json one{{"name", matrix.wanted.name},
            {"source", matrix.wanted.source},
            {"type", type_name(matrix.wanted.type)},
-           {"state", state_name(matrix.state)}};
-  if (!matrix.reason.empty()) one["reason"] = matrix.reason;
+           {"state", state_name(is_tried_again ? MatrixState::loading : matrix.state)}};
+  if (!matrix.reason.empty() && !is_tried_again) one["reason"] = matrix.reason;
   one["pinned"] = matrix.wanted.pinned;
   if (matrix.wanted.of_arrays) one["of_arrays"] = true;
   if (!matrix.is_loaded()) return one;
@@ -177,6 +181,8 @@ WantedMatrix parse_load(const std::string& name, std::string_view body) {
   const auto type = parse_type(value.value("type", std::string("f64")));
   if (!type) fail(fmt::format("there is no type \"{}\"; choose f64 or f32", value["type"].get<std::string>()));
   WantedMatrix wanted{.name = name, .source = value["source"], .type = *type};
+  if (LibraryFiles::is_of_service(wanted.source))
+    fail("the source lies in a folder of the service; name a file of the library");
   for (const auto& [key, text] :
        {std::pair("kernel", &wanted.kernel), {"exchange", &wanted.exchange}, {"sort", &wanted.sort}})
     *text = value.value(key, *text);

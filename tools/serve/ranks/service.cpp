@@ -250,13 +250,14 @@ std::optional<Problem> Service::load(const WantedMatrix& wanted, Loaded loaded) 
     return make_problem(409, "loading", fmt::format("{} is being loaded", wanted.name), start_seconds_);
   auto fresh = std::make_unique<Matrix>();
   fresh->id = ++last_matrix_, fresh->wanted = wanted;
-  if (!place || !place->is_loaded()) {
+  const bool stays = place && (place->is_loaded() || place->kept);  // also if it is kept, but could not be loaded again
+  if (!stays) {
     place = std::move(fresh);
     tell(*place);
     send_load(*place, std::move(loaded));
     return std::nullopt;
   }
-  if (is_same(wanted, place->wanted))
+  if (place->is_loaded() && is_same(wanted, place->wanted))
     return make_problem(
         409, "loaded",
         fmt::format("{} is loaded already from this source; unload it first, or take another name", wanted.name));
@@ -347,7 +348,7 @@ Problem Service::no_room(Problem problem, const Matrix& incoming) const {
   problem.text += fmt::format("; rank {} lacks {}, and the {} matrices that are idle and not pinned have {} there", rank,
                               human_bytes(static_cast<double>(*most)), others.size(),
                               human_bytes(static_cast<double>(bytes_on(others, rank))));
-  if (is_next(incoming))
+  if (is_next(incoming) && find(incoming.wanted.name)->is_loaded())
     problem.text += fmt::format("; {} keeps its memory until the new one is ready: unload it first", incoming.wanted.name);
   return problem;
 }
@@ -420,21 +421,23 @@ void Service::fail(Matrix& matrix, const std::string& reason) {
   matrix.state = MatrixState::failed;
   matrix.reason = reason;
   matrix.failed_at = now();
-  if (matrix.wanted.of_arrays && !matrix.kept && on_unused_arrays) on_unused_arrays(matrix.wanted.source);
+  const bool is_unused = matrix.wanted.of_arrays && !matrix.kept && !sources().contains(matrix.wanted.source);
+  if (is_unused && on_unused_arrays) on_unused_arrays(matrix.wanted.source);
 }
 
-bool Service::has_source(const std::string& source) const {
-  return std::any_of(matrices_.begin(), matrices_.end(), [&](const auto& named) {
-    for (const Matrix* matrix = named.second.get(); matrix != nullptr; matrix = matrix->next.get())
-      if (matrix->wanted.source == source && (matrix->kept || matrix->state == MatrixState::loading)) return true;
-    return false;
-  });
+std::set<std::string> Service::sources() const {
+  std::set<std::string> sources;
+  for (const auto& [name, first] : matrices_)
+    for (const Matrix* matrix = first.get(); matrix != nullptr; matrix = matrix->next.get())
+      if (matrix->kept || matrix->state == MatrixState::loading) sources.insert(matrix->wanted.source);
+  return sources;
 }
 
 /// The file of a matrix of arrays that is gone, and that the state file does not have any more. Where that file could not
 /// be written, the next start of the service removes what it does not have.
 void Service::drop_arrays(const WantedMatrix& gone) {
-  if (gone.of_arrays && why_unsaved_.empty() && !has_source(gone.source) && on_unused_arrays) on_unused_arrays(gone.source);
+  if (gone.of_arrays && why_unsaved_.empty() && !sources().contains(gone.source) && on_unused_arrays)
+    on_unused_arrays(gone.source);
 }
 
 /// Forgets loads that failed long ago, and the oldest of too many. Those that the state file has stay.

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -130,8 +131,8 @@ class Service {
   Dispatcher& dispatcher() { return dispatcher_; }
   const Dispatcher& dispatcher() const { return dispatcher_; }
   const Matrices& matrices() const { return matrices_; }
-  /// True if a matrix has been loaded from this file, is being loaded, or is loaded again after a restart.
-  bool has_source(const std::string& source) const;
+  /// Those from which a matrix has been loaded, is being loaded, or is loaded again after a restart.
+  std::set<std::string> sources() const;
   /// Null if there is no such matrix.
   Matrix* find(const std::string& name) const;
   ArenaSpace& space() { return space_; }

@@ -7,8 +7,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <set>
 #include <system_error>
 #include <utility>
+
+#include "tools/serve/words/log.h"
 
 namespace shardmat::serve {
 
@@ -16,14 +20,25 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr const char *kOwn = ".shardmat-", *kArrays = ".csr", *kAside = ".aside";
+
+/// The matrix of a file of arrays, NAME.NUMBER.csr, also of one that was set aside; empty for other files.
+std::string matrix_of(std::string file) {
+  if (file.ends_with(kAside)) file.resize(file.size() - std::strlen(kAside));
+  if (!file.ends_with(kArrays)) return {};
+  file.resize(file.size() - std::strlen(kArrays));
+  const std::size_t number = file.find_last_not_of("0123456789");
+  return number == std::string::npos || file[number] != '.' || number + 1 == file.size() ? std::string()
+                                                                                         : file.substr(0, number);
+}
+
 Problem no_disk(const char* what, int error) {
   return make_problem(507, "no_disk", fmt::format("{}: {}", what, std::strerror(error)));
 }
 
 }  // namespace
 
-LibraryFiles::LibraryFiles(fs::path library, const std::string& id)
-    : library_(std::move(library)), folder_(".shardmat-" + id) {}
+LibraryFiles::LibraryFiles(fs::path library, const std::string& id) : library_(std::move(library)), folder_(kOwn + id) {}
 
 std::optional<Problem> LibraryFiles::make_folder() const {
   std::error_code error;
@@ -32,12 +47,31 @@ std::optional<Problem> LibraryFiles::make_folder() const {
   return std::nullopt;
 }
 
-void LibraryFiles::clean(const std::set<std::string>& sources) const {
+bool LibraryFiles::is_of_service(const std::string& source) {
+  return source.starts_with(kOwn) || source.find(std::string("/") + kOwn) != std::string::npos;
+}
+
+void LibraryFiles::clean(const std::vector<WantedMatrix>& matrices) const {
+  std::set<std::string> sources;
+  std::map<std::string, std::string> lacking;  // the file of each matrix that lacks it, by the name of the matrix
   std::error_code error;
+  for (const WantedMatrix& matrix : matrices) {
+    sources.insert(matrix.source);
+    if (matrix.of_arrays && !fs::exists(library_ / matrix.source, error)) lacking[matrix.name] = matrix.source;
+  }
+  std::vector<fs::path> files;
   for (fs::directory_iterator entry(library_ / folder_, error); !error && entry != fs::directory_iterator();
-       entry.increment(error)) {
+       entry.increment(error))
+    files.push_back(entry->path());
+  for (const fs::path& file : files) {
     std::error_code ignored;
-    if (!sources.contains(own(entry->path().filename().string()))) fs::remove(entry->path(), ignored);
+    const std::string name = file.filename().string();
+    if (sources.contains(own(name))) continue;
+    const auto lacks = lacking.find(matrix_of(name));
+    if (lacks == lacking.end()) fs::remove(file, ignored);
+    else if (!name.ends_with(kAside) && rename_without_replacing(file, file.string() + kAside) == 0)
+      log_line(fmt::format("WARNING: {} lacks {}; {} has other arrays of it, and is kept as {}{}", lacks->first,
+                           lacks->second, own(name), name, kAside));
   }
   fs::remove(library_ / folder_, error);  // if it is empty
 }
@@ -55,9 +89,13 @@ int rename_without_replacing(const fs::path& from, const fs::path& to) {
   return errno;
 }
 
-IncomingFile::~IncomingFile() {
-  if (file_ >= 0) close(file_);
+IncomingFile::~IncomingFile() { close(true); }
+
+void IncomingFile::close(bool kept) {
+  if (!kept && !name_.empty()) unlink(name_.c_str());
   if (!temporary_.empty()) unlink(temporary_.c_str());
+  if (file_ >= 0) ::close(file_);
+  file_ = -1, temporary_.clear(), name_.clear();
 }
 
 std::optional<Problem> IncomingFile::open() {
@@ -87,6 +125,8 @@ std::optional<Problem> IncomingFile::write(std::span<const std::byte> bytes) {
 
 std::optional<Problem> IncomingFile::finish(const std::string& source) {
   if (fsync(file_) != 0) return no_disk("the file cannot be written", errno);
+  if (source.starts_with(library_.own("")))
+    if (auto problem = library_.make_folder()) return problem;
   const fs::path name = library_.path() / source;
   int error = 0;
   if (!temporary_.empty()) error = rename_without_replacing(temporary_, name);
@@ -95,9 +135,9 @@ std::optional<Problem> IncomingFile::finish(const std::string& source) {
   if (error == EEXIST)
     return make_problem(409, "exists", fmt::format("the library has a file {}; take another name", source));
   if (error != 0) return no_disk("the file cannot get its name", error);
-  temporary_.clear();
+  temporary_.clear(), name_ = name;
   const int folder = ::open(name.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder >= 0) fsync(folder), close(folder);  // the name outlives a loss of power
+  if (folder >= 0) fsync(folder), ::close(folder);  // the name outlives a loss of power
   return std::nullopt;
 }
 

@@ -8,10 +8,11 @@
 #include <cstddef>
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "tools/serve/state/state_directory.h"
 #include "tools/serve/words/problem.h"
 
 namespace shardmat::serve {
@@ -23,10 +24,13 @@ class LibraryFiles {
   const std::filesystem::path& path() const { return library_; }
   /// The source of a file in the own folder: a path in the library.
   std::string own(const std::string& name) const { return folder_ + "/" + name; }
+  /// True if a part of the path has the name of such a folder, of this service or another one: clients name nothing there.
+  static bool is_of_service(const std::string& source);
   /// Makes the own folder if it is not there. Nothing, or why that is impossible.
   std::optional<Problem> make_folder() const;
   /// Removes from the own folder what no matrix has as its source: arrays, and what an earlier service did not complete.
-  void clean(const std::set<std::string>& sources) const;
+  /// Arrays of a matrix that lacks its own file are set aside: they may be later ones, of a backup made meanwhile.
+  void clean(const std::vector<WantedMatrix>& matrices) const;
   /// Removes a file of the own folder.
   void remove(const std::string& source) const;
 
@@ -50,6 +54,8 @@ class IncomingFile {
   std::optional<Problem> write(std::span<const std::byte> bytes);
   /// Gives the file its name in the library. 409 if there is a file of this name: none is ever replaced.
   std::optional<Problem> finish(const std::string& source);
+  /// Closes the file, whose bytes then go unless it has its name and is kept.
+  void close(bool kept);
 
  private:
   std::optional<Problem> open();
@@ -57,7 +63,8 @@ class IncomingFile {
   const LibraryFiles& library_;
   std::uint64_t number_;
   int file_ = -1;
-  std::filesystem::path temporary_;  ///< empty: the file has no name
+  std::filesystem::path temporary_;  ///< empty: the file has none
+  std::filesystem::path name_;       ///< empty: the file has none yet
 };
 
 /// Gives a file another name on the same file system. EEXIST if a file has it. Returns errno; 0: done.

@@ -1,0 +1,86 @@
+#include "tools/serve/state/shard_records.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <exception>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "kernels/base/error.h"
+#include "tools/serve/words/log.h"
+
+namespace shardmat::serve {
+
+namespace fs = std::filesystem;
+using json = nlohmann::ordered_json;
+
+namespace {
+
+json json_of(const FileMark& mark) {
+  return {{"bytes", mark.bytes}, {"seconds", mark.seconds}, {"nanoseconds", mark.nanoseconds}};
+}
+
+FileMark mark_in(const json& mark) { return {mark.at("bytes"), mark.at("seconds"), mark.at("nanoseconds")}; }
+
+}  // namespace
+
+std::optional<FileMark> mark_of(const fs::path& file) {
+  struct stat status {};
+  if (lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return FileMark{static_cast<std::uint64_t>(status.st_size), status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+}
+
+bool is_same(const FileMark& now, const FileMark& then) {
+  return now.bytes == then.bytes && now.seconds == then.seconds &&
+         (now.nanoseconds == then.nanoseconds || now.nanoseconds == 0);
+}
+
+ShardRecords::ShardRecords(fs::path file) : file_(std::move(file)) {
+  if (!fs::exists(file_)) return;
+  try {
+    std::ifstream stream(file_);
+    const json all = json::parse(stream);
+    for (const json& one : all.at("shards"))
+      records_[one.at("source")] = {one.at("sha256"), mark_in(one.at("of")), mark_in(one.at("shard"))};
+  } catch (const std::exception& error) {
+    throw Error(ErrorKind::input,
+                fmt::format("{}: this is not what the service wrote ({}); remove the file, and no shard file counts as made "
+                            "of another file",
+                            file_.string(), error.what()));
+  }
+}
+
+void ShardRecords::add(const std::string& source, const ShardRecord& record) {
+  records_[source] = record;
+  write();
+}
+
+void ShardRecords::erase(const std::string& source) {
+  if (records_.erase(source) > 0) write();
+}
+
+const ShardRecord* ShardRecords::of(const std::string& source) const {
+  const auto found = records_.find(source);
+  return found == records_.end() ? nullptr : &found->second;
+}
+
+void ShardRecords::write() const {
+  json list = json::array();
+  for (const auto& [source, record] : records_)
+    list.push_back(
+        {{"source", source}, {"sha256", record.sha256}, {"of", json_of(record.source)}, {"shard", json_of(record.shard)}});
+  const fs::path temporary = file_.string() + ".tmp";
+  std::ofstream stream(temporary, std::ios::trunc);
+  stream << json{{"shards", list}}.dump(2) << "\n";
+  stream.close();  // some disks say only now that they are full
+  std::error_code error;
+  if (stream) fs::rename(temporary, file_, error);
+  if (!stream || error)
+    log_line(
+        fmt::format("{} is not written: {}", file_.string(), error ? error.message() : "the disk is full or read-only"));
+}
+
+}  // namespace shardmat::serve
