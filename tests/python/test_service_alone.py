@@ -1,5 +1,6 @@
 """The client of the service: memory that it shares, lost ranks, requests that are sent again, and the client alone."""
 
+import collections
 import importlib.util
 import json
 import os
@@ -11,7 +12,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
+import unittest.mock
 
 import numpy as np
 from service_client import ServiceClient
@@ -235,6 +238,140 @@ class Retries(unittest.TestCase):
                 shardmat.connect(self.script(nonsense).url, retries=0, timeout=LIMIT).matrices()
         with self.assertRaisesRegex(shardmat.service.ServiceError, "the server answered 502: <html>"):
             shardmat.connect(self.script(answer(502, b"<html>")).url, timeout=LIMIT).matrices()
+
+    def test_a_matrix_whose_answer_does_not_come_is_unloaded(self):
+        a = np.eye(2)
+        cases = (((busy(503, "rank_lost", 1),), shardmat.service.UnavailableError, 1), ((None,), shardmat.service.UnreachableError, 1),
+                 ((answer(422, b'{"error": "nan", "code": "failed"}'), busy(409, "loading", 1), busy(409, "loading", 1)), shardmat.service.RefusedError, 3),
+                 ((None, busy(404, "no_matrix", 1), busy(404, "no_matrix", 1)), shardmat.service.UnreachableError, 3))
+        for answers, kind, asked in cases:
+            script = self.script(*answers, answer(200, b"{}"))
+            with self.assertRaises(kind) as caught:
+                shardmat.connect(script.url, token="t", timeout=LIMIT).matrix_from(a)
+            name = script.requests[0].split("?")[0].removeprefix("PUT /v1/matrices/")
+            self.assertRegex(name, "^arrays-[0-9a-f]{12}$")
+            self.assertEqual(script.requests[1:], [f"POST /v1/matrices/{name}/unload HTTP/1.1"] * asked)
+            self.assertNotIn(name, str(caught.exception))
+        script = self.script(None, answer(500, b"{}"))  # it cannot be unloaded: then the error has its name
+        with self.assertRaisesRegex(shardmat.service.UnreachableError, "may keep the matrix as arrays-[0-9a-f]{12}: unload it"):
+            shardmat.connect(script.url, token="t", timeout=LIMIT).matrix_from(a)
+        for answers, name in (((None,), "mine"), ((answer(403, b'{"error": "no"}'),), None)):  # the caller knows it; nothing was begun
+            script = self.script(*answers, answer(200, b"{}"))
+            with self.assertRaises(shardmat.service.ServiceError):
+                shardmat.connect(script.url, token="t", timeout=LIMIT).matrix_from(a, name)
+            self.assertEqual(len(script.requests), 1, script.requests)
+        script = self.script(answer(200, b"{}"))
+        service, stopped = shardmat.connect(script.url, token="t", timeout=LIMIT), []
+        once = service._once
+
+        def stop(*arguments):
+            if not stopped:
+                stopped.append(arguments[1])
+                raise KeyboardInterrupt
+            return once(*arguments)
+
+        service._once = stop
+        with self.assertRaises(KeyboardInterrupt):
+            service.matrix_from(a)
+        self.assertEqual(script.requests, [f"POST {stopped[0].split('?')[0]}/unload HTTP/1.1"])
+
+    def full(self):
+        """A place where connections are neither taken nor refused."""
+        listener = socket.create_server(("127.0.0.1", 0), backlog=0)
+        self.addCleanup(listener.close)
+        where = listener.getsockname()
+        for _ in range(4):
+            waits = socket.socket()
+            self.addCleanup(waits.close)
+            waits.setblocking(False)
+            waits.connect_ex(where)
+        return where
+
+    def resolve(self, *places):
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", where) for where in places]
+        patch = unittest.mock.patch("socket.getaddrinfo", lambda *_, **__: found)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_the_addresses_of_a_name_share_the_time(self):
+        script = self.script(answer(200, b'{"matrices": []}'))
+        self.resolve(self.full(), self.full(), script.listener.getsockname())
+        with shardmat.connect("http://lab", token="t", timeout=3) as service:
+            self.assertEqual(service.matrices(), [])
+
+    def test_a_handshake_has_the_time_that_is_left(self):
+        silent = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(silent.close)
+        self.resolve(*(self.full() for _ in range(9)), silent.getsockname())
+        begun = time.monotonic()
+        with self.assertRaises(shardmat.service.TimedOut):
+            shardmat.connect("https://lab", timeout=4).matrices()
+        self.assertLess(time.monotonic() - begun, 20)  # each address alone had 4 s
+
+    def test_events_of_a_service_that_does_not_answer(self):
+        silent = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(silent.close)
+        ended = self.script(None)
+        for url, timeout, kind in ((f"http://127.0.0.1:{silent.getsockname()[1]}", 0.2, shardmat.service.TimedOut),
+                                   (ended.url, LIMIT, shardmat.service.UnreachableError)):
+            made = []
+            service = shardmat.connect(url, timeout=timeout)
+            connect = service._connections.connect
+            service._connections.connect = lambda deadline: made.append(connect(deadline)) or made[-1]
+            with self.assertRaises(kind):
+                service.events()
+            self.assertFalse(made[0].is_open())
+
+    def test_events_whose_connection_is_reset(self):
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+
+        def serve():
+            client, _ = listener.accept()
+            client.recv(65536)
+            client.sendall(b"HTTP/1.1 200 OK\r\n\r\nevent: x\ndata: {}\n")
+            first.wait(LIMIT)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            client.close()
+
+        first = threading.Event()
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        events = shardmat.connect(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=LIMIT).events()
+        self.assertEqual(next(events), ("x", {}))
+        first.set()
+        with self.assertRaises(shardmat.service.UnreachableError):
+            next(events)
+
+    def test_what_several_threads_do_at_once(self):
+        script = self.script(answer(200, b"{}"))
+        service = shardmat.connect(script.url, token="t", timeout=LIMIT)
+
+        class Taken(collections.deque):
+            """Another thread takes the path between a look at the length and the taking."""
+
+            def __len__(self):
+                length = super().__len__()
+                self.clear()
+                return length
+
+            def __bool__(self):
+                return len(self) > 0
+
+        service._dropped = Taken(["/v1/vectors/vec-1"])
+        service.delete_dropped()
+
+        class OfOthers:
+            def place_of(self, array):  # meanwhile another thread makes one
+                kept.append(OfOthers())
+                service._memories.add(kept[-1])
+                return None
+
+        kept = [OfOthers(), OfOthers()]
+        for one in kept:
+            service._memories.add(one)
+        self.assertEqual(service.memory_of(np.ones(2)), (None, None))
+        service._memories.clear()
 
     def test_nobody_listens(self):
         with socket.create_server(("127.0.0.1", 0)) as one:

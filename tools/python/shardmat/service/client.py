@@ -5,6 +5,7 @@ import json
 import os
 import random
 import secrets
+import threading
 import time
 import urllib.parse
 import weakref
@@ -13,14 +14,14 @@ from .address import address_of
 from .arrays import csr_parts
 from .batch import multiply_batch
 from .connection import UNSET, Connections, Deadline
-from .errors import BusyError, NotFoundError, RefusedError, ServiceError, UnavailableError, UnreachableError, problem_of
+from .errors import AccessError, BusyError, NotFoundError, RefusedError, ServiceError, UnavailableError, UnreachableError, problem_of
 from .job import Job
 from .matrix import Matrix
 from .memory import Memory
 from .vector import Vector, vector_of
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 30.0  # seconds until a request is sent again
-_LAST_SECONDS = 2.0  # for what close() still asks for
+_LAST_SECONDS = 2.0  # for what close() still asks for, and to take back what failed
 
 
 def connect(where=None, *, token=None, token_file=None, timeout=None, ca=None, retries=5):
@@ -29,7 +30,7 @@ def connect(where=None, *, token=None, token_file=None, timeout=None, ca=None, r
     where: None: what SHARDMAT_REMOTE says (with SHARDMAT_REMOTE_TOKEN_FILE and SHARDMAT_REMOTE_CA), else the socket in the
     state folder of this user. token: that the server asks for at a URL; token_file: a file with it in its first line.
     timeout: the longest time of each request in seconds, from the first connection to the last byte, its retries included;
-    None: no limit. ca: a PEM file with the certificates that are trusted (None: those of this system), or an ssl.SSLContext.
+    None: no limit. To look up the host's name takes as long as the system lets it. ca: a PEM file with the certificates that are trusted (None: those of this system), or an ssl.SSLContext.
     retries: how often a request is sent again.
 
     A request that the server refuses for now (429, 503) is sent again after the time that the server says (Retry-After), at
@@ -73,7 +74,7 @@ class Service:
         self.timeout, self.retries = timeout, retries
         self._fields = {"Authorization": f"Bearer {token}"} if token is not None and self.address.path is None else {}
         self._connections = Connections(self.address, _tls_of(ca) if self.address.tls else None)
-        self._memories = weakref.WeakSet()
+        self._memories, self._lock = weakref.WeakSet(), threading.Lock()
         self._dropped = collections.deque()  # paths of vectors whose objects are gone
 
     # ---- requests ----
@@ -157,8 +158,9 @@ class Service:
 
     def events(self):
         """What happens from now on: an iterator over (event, dict) that ends with the service. Close it to end it before."""
-        connection = self._connections.connect(Deadline(self.timeout))
-        status, fields, body, lines = connection.stream("/v1/events", self._fields, Deadline(self.timeout))
+        deadline = Deadline(self.timeout)
+        connection = self._connections.connect(deadline)
+        status, fields, body, lines = connection.stream("/v1/events", self._fields, deadline)
         if status != 200:
             connection.close()
             raise problem_of(status, fields, body)
@@ -207,16 +209,43 @@ class Service:
         a: a matrix or array of scipy.sparse, or a dense array. name: in the service; a matrix of this name is replaced. None:
         a new name. type: "f64" or "f32" of the products; None: that of the values, if it is one of these. Options as for
         ``load``. The service keeps the arrays on its disk until the matrix is unloaded: it has them after a restart, too. It
-        must take files (--upload-limit), and a token needs the scopes admin and library.
+        must take files (--upload-limit), and a token needs the scopes admin and library. A matrix with a new name is unloaded if
+        its answer does not come in time, or never.
         """
         line, parts, dtype = csr_parts(a)
-        name = f"arrays-{secrets.token_hex(6)}" if name is None else name
+        is_new = name is None
+        name = f"arrays-{secrets.token_hex(6)}" if is_new else name
         query = {"type": type or ("f32" if dtype == "float32" else "f64")}
         query.update({key: int(value) if isinstance(value, bool) else value for key, value in options.items()})
-        # Sent a second time it would replace the first one.
-        reply = self.request("PUT", f"{_matrix_path(name)}?{urllib.parse.urlencode(query)}", (line, *parts),
-                             fields={"Content-Type": "application/octet-stream"}, repeatable=False, timeout=timeout)
-        return Matrix(self, json.loads(bytes(reply.body)))
+        try:
+            # Sent a second time it would replace the first one.
+            reply = self.request("PUT", f"{_matrix_path(name)}?{urllib.parse.urlencode(query)}", (line, *parts),
+                                 fields={"Content-Type": "application/octet-stream"}, repeatable=False, timeout=timeout)
+            return Matrix(self, json.loads(bytes(reply.body)))
+        except BaseException as error:
+            if is_new and not self._take_back(name, error) and isinstance(error, ServiceError):
+                error.args = (f"{error.args[0]}; the service may keep the matrix as {name}: unload it", *error.args[1:])
+            raise
+
+    def _take_back(self, name, error):
+        """Unloads a matrix whose name nobody else knows, after an error of its load. Whether the service is without it now."""
+        if isinstance(error, (AccessError, BusyError)) or (isinstance(error, UnreachableError) and not error.was_sent):
+            return True  # nothing was begun
+        deadline, missing = Deadline(_LAST_SECONDS), 0
+        while True:
+            try:
+                self.post_json(_matrix_path(name) + "/unload", timeout=deadline)
+                return True
+            except NotFoundError:  # perhaps what was sent becomes a matrix in a moment
+                missing += 1
+                if missing == 3:
+                    return True
+            except ServiceError as problem:
+                if problem.code != "loading":
+                    return False
+            if not deadline.allows(_FIRST_PAUSE):
+                return False
+            time.sleep(_FIRST_PAUSE)
 
     def unload(self, name):
         """Frees a matrix of the service."""
@@ -261,12 +290,17 @@ class Service:
     def memory(self, bytes):
         """Memory that this program shares with the ranks, for arrays that no product copies. On the Unix socket only."""
         memory = Memory(self, bytes)
-        self._memories.add(memory)
+        with self._lock:
+            self._memories.add(memory)
         return memory
+
+    def _all_memories(self):
+        with self._lock:
+            return list(self._memories)
 
     def memory_of(self, array):
         """The shared memory in which an array of NumPy lies, and where, in bytes; (None, None) for another."""
-        for memory in self._memories:
+        for memory in self._all_memories():
             at = memory.place_of(array)
             if at is not None:
                 return memory, at
@@ -278,8 +312,11 @@ class Service:
 
     def delete_dropped(self, timeout=UNSET):
         deadline = self.deadline(timeout)
-        while self._dropped:
-            path = self._dropped.popleft()
+        while True:
+            try:
+                path = self._dropped.popleft()
+            except IndexError:  # other threads delete, too
+                return
             try:
                 self.request("DELETE", path, timeout=deadline)
             except NotFoundError:
@@ -299,7 +336,7 @@ class Service:
             self.delete_dropped(Deadline(_LAST_SECONDS))
         except ServiceError:
             self._dropped.clear()
-        for memory in list(self._memories):
+        for memory in self._all_memories():
             memory.close()
         self._connections.close()
 

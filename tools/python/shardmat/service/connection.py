@@ -6,6 +6,7 @@ request. This one has both, and knows no more of HTTP than the service speaks.
 
 import array
 import collections
+import contextlib
 import os
 import select
 import socket
@@ -68,10 +69,11 @@ class Connection:
                 self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
                 self._connect_unix(address.path, deadline)
             else:
-                self._socket = socket.create_connection((address.host, address.port), deadline.left())
+                self._connect_tcp(address, deadline)
                 self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LEAVE)
                 if address.tls:
+                    self._socket.settimeout(deadline.left())
                     self._socket = tls.wrap_socket(self._socket, server_hostname=address.host)
         except TimedOut:
             self.close()
@@ -90,6 +92,20 @@ class Connection:
                 return self._socket.connect(path)
             except BlockingIOError:  # the queue of a server that takes no connections is full
                 time.sleep(0.01)
+
+    def _connect_tcp(self, address, deadline):
+        """To the first address of the host that answers. They share the time that is left."""
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        for number, (family, kind, protocol, _, where) in enumerate(found):
+            left = deadline.left()
+            try:
+                self._socket = socket.socket(family, kind, protocol)
+                self._socket.settimeout(left if left is None else left / (len(found) - number))
+                return self._socket.connect(where)
+            except OSError:
+                self.close()
+                if number == len(found) - 1:
+                    raise
 
     def _why(self, error):
         text = getattr(error, "verify_message", None)
@@ -120,10 +136,15 @@ class Connection:
 
         Raises UnreachableError if the connection ends before the reply, TimedOut after the deadline.
         """
-        try:
+        with self._closed_by_errors():
             parts = [memoryview(part).cast("B") for part in body if memoryview(part).nbytes > 0]
             self._send(method, target, fields, parts, deadline)
             return self._receive(deadline, into, with_descriptor)
+
+    @contextlib.contextmanager
+    def _closed_by_errors(self):
+        try:
+            yield
         except ServiceError:
             self.close()
             raise
@@ -138,14 +159,18 @@ class Connection:
             raise
 
     def stream(self, target, fields, deadline):
-        """Status and fields of the reply to a GET, its body if it is no stream, and an iterator over the lines of a stream."""
-        self._send("GET", target, fields, [], deadline)
-        status, known = self._head(deadline, False)
-        return status, known, self._body(status, known, deadline, None), self._lines()
+        """Status and fields of the reply to a GET, its body if it is no stream, and an iterator over the lines of a stream.
+
+        Raises as request() does, and so does the iterator.
+        """
+        with self._closed_by_errors():
+            self._send("GET", target, fields, [], deadline)
+            status, known = self._head(deadline, False)
+            return status, known, self._body(status, known, deadline, None), self._lines()
 
     def _lines(self):
         """Lines until the connection ends. Waits as long as it takes."""
-        try:
+        with contextlib.closing(self), self._closed_by_errors():
             self._socket.settimeout(None)
             while True:
                 *lines, rest = bytes(self._received).split(b"\n")
@@ -156,8 +181,6 @@ class Connection:
                 if not more:
                     return
                 self._received += more
-        finally:
-            self.close()
 
     def _send(self, method, target, fields, parts, deadline):
         head = [f"{method} {target} HTTP/1.1", f"Host: {self._address.authority}"]
