@@ -128,6 +128,25 @@ class Client(ServiceTest):
         self.assertEqual(watch.wait(LIMIT), 0)
 
 
+    def test_watch_waits_for_the_word_that_the_service_is_there(self):
+        service = self.start()
+        log = self.path("watch.log")
+        with open(log, "w") as output:
+            watch = subprocess.Popen([PROGRAM, "client", "watch", "--state", service.state, "--timeout", "4"], stdout=output, stderr=output,
+                                     env=environment())
+        self.addCleanup(watch.kill)
+        service.wait_for("the state", lambda: "service ready" in log.read_text())
+        with self.assertRaises(subprocess.TimeoutExpired):  # nothing happens for longer than the limit
+            watch.wait(6)
+        self.loaded(service)
+        service.wait_for("a matrix", lambda: "matrix bar ready\n" in log.read_text())
+        os.kill(service.process.pid, signal.SIGSTOP)
+        self.assertEqual(watch.wait(LIMIT), RANK_LOST)
+        os.kill(service.process.pid, signal.SIGCONT)
+        self.assertIn("has not answered in time", log.read_text())
+        self.assertIn("20 s at least", " ".join(self.succeed("client", "watch", "--help").out.split()))
+
+
 class Vectors(ServiceTest):
     def test_made_written_read_and_deleted(self):
         service = self.start("--ranks", 2)

@@ -15,7 +15,7 @@ import unittest
 import numpy as np
 import scipy.sparse
 
-from support import DATA, INPUT, read_vector, write_vector
+from support import DATA, INPUT, RESOURCES, read_vector, write_vector
 from test_serve import ServiceTest
 from test_serve_door import LISTEN
 
@@ -89,6 +89,12 @@ class Library(LibraryTest):
         self.assertEqual(read_vector(self.path("y.npy")).tobytes(), service.multiply("bar", x).body)
         self.fail_with(INPUT, "client", "upload", FILE, "sent.mtx.gz", *at, says="the library has a file sent.mtx.gz")
         self.fail_with(INPUT, "client", "upload", "none.mtx", *at, says="none.mtx")
+
+    def test_a_file_that_takes_longer_to_hash_than_a_header_may_take(self):
+        service = self.start("--ranks", 1, "--upload-limit", "3MB", "--header-timeout", 0.5)
+        with open(self.path("large.h5"), "wb") as file:
+            file.truncate(256 << 20)
+        self.fail_with(RESOURCES, "client", "upload", "large.h5", "--state", service.state, says="--upload-limit")
 
     def test_pieces_and_hashes(self):
         service = self.start("--ranks", 1, "--upload-limit", "3MB")

@@ -1,7 +1,12 @@
 """Unchanged command lines whose work a service does: --remote and SHARDMAT_REMOTE of solve and multiply."""
 
+import contextlib
+import hashlib
+import re
 import signal
+import socket
 import subprocess
+import threading
 import unittest
 
 import numpy as np
@@ -101,6 +106,55 @@ class Remote(SolveTest):
         for name in sent:
             for path in self.library.glob(name + "*"):
                 path.unlink()
+
+    def test_a_file_of_the_library_has_the_name_but_other_bytes(self):
+        service = self.start("--ranks", 1, "--upload-limit", "3MB")
+        remote = ["--remote", service.state, "--x", "ones", "--output", "y.npy", "--force"]
+        head = "%%MatrixMarket matrix coordinate real general\n2 2 2\n"
+        for data, others, expected in (("1 1 3\n2 2 5\n", (16,), [3, 5]), ("1 1 7\n2 2 9\n", (16, 32), None)):
+            digits = hashlib.sha256((head + data).encode()).hexdigest()
+            names = {count: f"{digits[:count]}-local.mtx" for count in (16, 32)}
+            for count in others:
+                (self.library / names[count]).write_text(head + "1 1 1\n2 2 1\n")
+            self.write("local.mtx", head + data)
+            if expected is None:
+                self.fail_with(INPUT, "multiply", "local.mtx", *remote, says=["local.mtx cannot be sent", names[16], f"client delete-file {names[32]}"])
+            else:
+                for _ in range(2):
+                    self.succeed("multiply", "local.mtx", *remote)
+                    self.assertEqual(read_vector(self.path("y.npy")).tolist(), expected)
+                self.assertEqual((self.library / names[32]).read_text(), head + data)
+            for path in [path for name in names.values() for path in self.library.glob(name + "*")]:
+                path.unlink()
+
+    def test_a_service_that_ends_the_connection_while_a_file_is_hashed(self):
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(str(self.path("proxy.sock")))
+        listener.listen()
+        asked, answers = [], [b'{"matrices": []}', b'{"sha256": "another"}', b'{"sha256": "another"}', b'{"error": "none today"}']
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    with connection, contextlib.suppress(OSError):
+                        while data := connection.recv(65536):
+                            head, _, body = data.partition(b"\r\n\r\n")
+                            asked.append(head.split(b" ")[0])
+                            left = int(re.search(rb"Content-Length: (\d+)", head)[1]) - len(body)
+                            while left > 0:
+                                left -= len(connection.recv(65536))
+                            answer, status = answers.pop(0), b"200 OK" if answers else b"403 Forbidden"
+                            connection.sendall(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status, len(answer), answer))
+                            if len(asked) == 1:
+                                break
+
+        threading.Thread(target=serve, daemon=True).start()
+        with open(self.path("large.h5"), "wb") as file:
+            file.truncate(64 << 20)
+        self.fail_with(INPUT, "multiply", "large.h5", "--remote", self.path("proxy.sock"), says="none today")
+        self.assertEqual(asked, [b"GET", b"GET", b"GET", b"PUT"])
 
     def test_a_file_here_that_the_service_does_not_take(self):
         service = self.start("--ranks", 1)

@@ -36,11 +36,15 @@ class Transposes(VectorsTest):
     def of_rows(self, seed, type="f64", columns=1, of_y=False):
         return np.random.default_rng(seed).uniform(-1, 1, (columns, self.a.shape[1 if of_y else 0])).astype(NAMES[type])
 
-    def of_command(self, x, ranks, type, source):
-        """Aᵀ·x by the command."""
+    def of_command(self, x, ranks, type, source, y=None, alpha=1, beta=0):
+        """alpha·Aᵀ·x + beta·y by the command."""
         write_vector(self.path("x.npy"), x)
+        options = ["--alpha", alpha, "--beta", beta]
+        if y is not None:
+            write_vector(self.path("y0.npy"), y)
+            options += ["--y0", "y0.npy"]
         self.succeed("multiply", self.library / source, "--transpose", "--x", "x.npy", "--output", "y.npy", "--force", "--type", type,
-                     "--iterations", 0, "--backend", BACKEND, *ALIKE, ranks=ranks)
+                     "--iterations", 0, "--backend", BACKEND, *options, *ALIKE, ranks=ranks)
         return read_vector(self.path("y.npy"))
 
     def test_values_and_bits(self):
@@ -68,6 +72,33 @@ class Transposes(VectorsTest):
                     plain = self.multiply(service, "transpose=0", y[0].tobytes(), "m")
                     self.assertEqual(plain.body, self.multiply(service, "", y[0].tobytes(), "m").body)
                     self.assertEqual(service.ask("POST", "/v1/matrices/m/unload").status, 200)
+            self.assertEqual(service.terminate(), OK, service.report())
+
+    def test_bits_with_alpha_and_beta(self):
+        for ranks in (1, 2, 3):
+            service = self.start("--ranks", ranks)
+            for type in ("f64", "f32"):
+                self.loaded(service, "m", "wide.bsp.h5", type=type)
+                x, y = self.of_rows(1, type, 3), self.of_rows(2, type, 3, of_y=True)
+                for alpha, beta in ((0.3, 0), (0.3, 0.3), (1, 0.3), (0, 0.3)):
+                    with self.subTest(ranks=ranks, type=type, alpha=alpha, beta=beta):
+                        factors = f"transpose=1&alpha={alpha}&beta={beta}"
+                        expected = [self.of_command(x[j], ranks, type, "wide.bsp.h5", y[j] if beta else None, alpha, beta).tobytes() for j in range(3)]
+                        bodies = [x[j].tobytes() + (y[j].tobytes() if beta else b"") for j in range(3)]
+                        self.assertEqual([self.multiply(service, factors, body, "m").body for body in bodies], expected)
+                        together = x.tobytes() + (y.tobytes() if beta else b"")
+                        self.assertEqual(self.multiply(service, f"k=3&{factors}", together, "m").body, b"".join(expected))
+                        block_x, block_y = self.written(service, x, matrix="m", layout="rows", columns=3), self.written(service, y, matrix="m", columns=3)
+                        self.multiply(service, f"{factors}&x={block_x}&y={block_y}", name="m", status=204)
+                        self.assertEqual(self.get(service, block_y), b"".join(expected))
+                        at_rows, at_columns = self.written(service, x[0], matrix="m", layout="rows"), self.written(service, y[0], matrix="m")
+                        self.multiply(service, f"{factors}&x={at_rows}&y={at_columns}", name="m", status=204)
+                        self.assertEqual(self.get(service, at_columns), expected[0])
+                        for id in (block_x, block_y, at_rows, at_columns):
+                            self.assertEqual(service.ask("DELETE", f"/v1/vectors/{id}").status, 204)
+                nan = np.full_like(x[0], np.nan)
+                self.assertEqual(self.multiply(service, "transpose=1&alpha=0&beta=2", np.concatenate([nan, y[0]]).tobytes(), "m").body, (2 * y[0]).tobytes())
+                self.assertEqual(service.ask("POST", "/v1/matrices/m/unload").status, 200)
             self.assertEqual(service.terminate(), OK, service.report())
 
     def test_vectors_that_stay_and_blocks(self):

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -52,6 +53,14 @@ class SocketChannel final : public ClientChannel {
     }
   }
 
+  bool has_ended() override {
+    char byte;
+    const ssize_t got = recv(socket_, &byte, 1, MSG_PEEK);
+    return got == 0 || (got < 0 && !would_block() && errno != EINTR);
+  }
+
+  void wait_at_least(double seconds) override { patience_.wait_at_least(seconds); }
+
  private:
   int socket_;
   Patience patience_;
@@ -62,19 +71,33 @@ class SocketChannel final : public ClientChannel {
               fmt::format("no service listens on {} ({}); start it with: shardmat serve --library DIR", where, why), option);
 }
 
-/// Connects a socket that does not block. Returns errno, 0 if it is connected.
-int connect_by(int socket, const sockaddr* address, socklen_t size, const Patience& patience) {
-  const Patience::Clock::time_point end = patience.end_of_step();
+/// Whether the socket is ready for `events` of poll() before `end`.
+bool is_ready_by(int socket, short events, Patience::Clock::time_point end) {
+  pollfd one{socket, events, 0};
+  while (true) {
+    int milliseconds = -1;
+    if (end != Patience::Clock::time_point::max()) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Patience::Clock::now()).count();
+      if (left <= 0) return false;
+      milliseconds = static_cast<int>(std::min<long long>(left, INT_MAX));
+    }
+    if (poll(&one, 1, milliseconds) > 0) return true;
+  }
+}
+
+/// Connects a socket that does not block. Returns errno, 0 if it is connected, kLate at `end`.
+constexpr int kLate = -1;
+int connect_by(int socket, const sockaddr* address, socklen_t size, Patience::Clock::time_point end) {
   while (connect(socket, address, size) != 0) {
     if (errno == EINTR) continue;
     if (errno == EAGAIN) {  // a Unix socket whose queue is full, of which poll() says nothing
-      if (Patience::Clock::now() >= end) patience.fail();
+      if (Patience::Clock::now() >= end) return kLate;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       continue;
     }
     if (errno == EISCONN) return 0;
     if (errno != EINPROGRESS && errno != EALREADY) return errno;
-    patience.wait(socket, POLLOUT, end);
+    if (!is_ready_by(socket, POLLOUT, end)) return kLate;
     int error = 0;
     socklen_t bytes = sizeof error;
     getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &bytes);
@@ -83,7 +106,17 @@ int connect_by(int socket, const sockaddr* address, socklen_t size, const Patien
   return 0;
 }
 
+/// When the next of `left` addresses must have answered, so that those behind it have as much time.
+Patience::Clock::time_point share_of(Patience::Clock::time_point end, std::int64_t left) {
+  const auto now = Patience::Clock::now();
+  return end == Patience::Clock::time_point::max() ? end : now + (end - now) / left;
+}
+
 }  // namespace
+
+void Patience::wait_at_least(double seconds) {
+  if (step_seconds_ != 0) step_seconds_ = std::max(step_seconds_, seconds);
+}
 
 Patience::Clock::time_point Patience::end_of_step() const {
   constexpr double kMost = 1e9;  // more than a clock counts
@@ -97,16 +130,7 @@ void Patience::fail() const {
 }
 
 void Patience::wait(int socket, short events, Clock::time_point end) const {
-  pollfd one{socket, events, 0};
-  while (true) {
-    int milliseconds = -1;
-    if (end != Clock::time_point::max()) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
-      if (left <= 0) fail();
-      milliseconds = static_cast<int>(std::min<long long>(left, INT_MAX));
-    }
-    if (poll(&one, 1, milliseconds) > 0) return;
-  }
+  if (!is_ready_by(socket, events, end)) fail();
 }
 
 ServerUrl parse_server_url(const std::string& text) {
@@ -138,8 +162,10 @@ std::unique_ptr<ClientChannel> connect_unix(const std::string& path, const Patie
   std::memcpy(address.sun_path, path.c_str(), path.size());
   const int connected = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   auto channel = std::make_unique<SocketChannel>(connected, patience);
-  if (const int error = connect_by(connected, reinterpret_cast<const sockaddr*>(&address), sizeof address, patience))
-    fail(path, std::strerror(error), "unix");
+  const int error =
+      connect_by(connected, reinterpret_cast<const sockaddr*>(&address), sizeof address, patience.end_of_step());
+  if (error == kLate) patience.fail();
+  if (error != 0) fail(path, std::strerror(error), "unix");
   return channel;
 }
 
@@ -149,11 +175,16 @@ std::unique_ptr<ClientChannel> connect_url(const ServerUrl& url, const std::stri
   if (const int error = getaddrinfo(url.host.c_str(), url.port.c_str(), &hints, &found); error != 0)
     fail(url.authority, gai_strerror(error), "url");
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, freeaddrinfo);
+  std::int64_t left = 0;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) ++left;
+  const Patience::Clock::time_point end = patience.end_of_step();
   int error = 0;
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+  bool is_late = false;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next, --left) {
     const int connected = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     auto channel = std::make_unique<SocketChannel>(connected, patience);
-    error = connect_by(connected, one->ai_addr, one->ai_addrlen, patience);
+    error = connect_by(connected, one->ai_addr, one->ai_addrlen, share_of(end, left));
+    is_late = is_late || error == kLate;
     if (error == 0) {
       const int yes = 1;
       setsockopt(connected, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
@@ -163,6 +194,7 @@ std::unique_ptr<ClientChannel> connect_url(const ServerUrl& url, const std::stri
       return add_tls(std::move(channel), connected, url.host, authorities, patience);
     }
   }
+  if (is_late) patience.fail();
   fail(url.authority, std::strerror(error), "url");
 }
 

@@ -21,6 +21,8 @@ class Patience {
   explicit Patience(double step_seconds, Clock::time_point end = Clock::time_point::max(), const char* setting = "timeout")
       : step_seconds_(step_seconds), end_(end), setting_(setting) {}
 
+  /// From now on a step may take that long, if it has a limit at all.
+  void wait_at_least(double seconds);
   /// When a step that begins now must be over.
   Clock::time_point end_of_step() const;
   /// Waits until the socket is ready for `events` of poll(). Throws Error(rank_lost) at `end`.
@@ -41,6 +43,10 @@ class ClientChannel {
   virtual bool write(std::string_view bytes) = 0;
   /// Waits for bytes and returns how many came; 0: the connection has ended.
   virtual std::size_t read(char* to, std::size_t most) = 0;
+  /// Whether the server has ended the connection, and nothing of it is left to read. Does not wait.
+  virtual bool has_ended() = 0;
+  /// Patience::wait_at_least() of the steps to come.
+  virtual void wait_at_least(double seconds) = 0;
 };
 
 struct ServerUrl {
@@ -53,7 +59,8 @@ struct ServerUrl {
 ServerUrl parse_server_url(const std::string& text);
 
 /// Each throws Error(resources) if nobody listens there, and Error(rank_lost) if the server is slower than `patience`, as do
-/// write() and read(). `authorities`: PEM file with the certificates that are trusted; empty: those of this system.
+/// write() and read(). The addresses of a name share the time of the step; to look it up takes as long as the system lets
+/// it. `authorities`: PEM file with the certificates that are trusted; empty: those of this system.
 std::unique_ptr<ClientChannel> connect_unix(const std::string& path, const Patience& patience);
 std::unique_ptr<ClientChannel> connect_url(const ServerUrl& url, const std::string& authorities, const Patience& patience);
 

@@ -22,10 +22,10 @@ struct Options : ServiceAddress {
 int upload(const Options& o) {
   const MappedFile file(o.file);
   const std::string name = o.name.empty() ? std::filesystem::path(o.file).filename().string() : o.name;
+  const std::string hash = serve::text_of(serve::sha256(file.text()));  // before the service waits for a request
   HttpClient client = connect(o);
-  const HttpReply reply =
-      ask(client, "PUT", fmt::format("/v1/library/{}?sha256={}", name, serve::text_of(serve::sha256(file.text()))),
-          std::as_bytes(std::span(file.text())), "application/octet-stream");
+  const HttpReply reply = ask(client, "PUT", fmt::format("/v1/library/{}?sha256={}", name, hash),
+                              std::as_bytes(std::span(file.text())), "application/octet-stream");
   fmt::print("{}\n", json::parse(reply.text())["name"].get<std::string>());
   return 0;
 }

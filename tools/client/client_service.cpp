@@ -53,12 +53,13 @@ ErrorKind kind_of(int status) {
 
 HttpClient connect(const ServiceAddress& o) {
   const Patience patience(o.timeout, o.end, o.timeout_setting);
-  if (o.url.empty())
-    return {connect_unix(o.unix_socket.empty() ? o.state_file(serve::kDefaultSocket).string() : o.unix_socket, patience),
-            "localhost", ""};
+  if (o.url.empty()) {
+    const std::string path = o.unix_socket.empty() ? o.state_file(serve::kDefaultSocket).string() : o.unix_socket;
+    return {[path, patience] { return connect_unix(path, patience); }, "localhost", ""};
+  }
   const ServerUrl url = parse_server_url(o.url);
-  const std::string token = o.no_token ? "" : read_token(o);
-  return {connect_url(url, o.authorities, patience), url.authority, token};
+  const std::string token = o.no_token ? "" : read_token(o), authorities = o.authorities;
+  return {[url, authorities, patience] { return connect_url(url, authorities, patience); }, url.authority, token};
 }
 
 HttpReply checked(HttpReply reply) {
@@ -95,7 +96,8 @@ void add_address_options(const CommandLine& command, ServiceAddress& o) {
       ->type_name("FILE");
   app.add_option("--timeout", o.timeout,
                  "give up, with exit code 5, if the service neither takes nor sends anything for X seconds. A load can take "
-                 "minutes (default: wait as long as the service does)")
+                 "minutes. To look up the name of a host takes as long as this system lets it (default: wait as long as the "
+                 "service does)")
       ->check(positive_number());
 }
 

@@ -65,6 +65,16 @@ class TlsChannel final : public ClientChannel {
     return got > 0 ? static_cast<std::size_t>(got) : 0;
   }
 
+  bool has_ended() override {  // what came may be no more than tickets of TLS
+    ERR_clear_error();
+    char byte;
+    const int got = SSL_peek(ssl_.get(), &byte, 1);
+    const int why = got > 0 ? SSL_ERROR_NONE : SSL_get_error(ssl_.get(), got);
+    return why != SSL_ERROR_NONE && why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE;
+  }
+
+  void wait_at_least(double seconds) override { patience_.wait_at_least(seconds); }
+
  private:
   /// The result of a call of OpenSSL once it no longer waits for the socket. Throws Error(rank_lost) at `end`.
   template <class Call>

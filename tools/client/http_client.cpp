@@ -40,8 +40,8 @@ void parse_header(std::string_view header, HttpReply& reply) {
 
 }  // namespace
 
-HttpClient::HttpClient(std::unique_ptr<ClientChannel> channel, std::string host, std::string token)
-    : channel_(std::move(channel)), fields_(fmt::format("Host: {}\r\n", host)) {
+HttpClient::HttpClient(Connect connect, std::string host, std::string token)
+    : connect_(std::move(connect)), channel_(connect_()), fields_(fmt::format("Host: {}\r\n", host)) {
   if (!token.empty()) fields_ += fmt::format("Authorization: Bearer {}\r\n", token);
 }
 
@@ -57,6 +57,7 @@ void HttpClient::fill() {
 HttpReply HttpClient::begin(const std::string& method, const std::string& target, std::span<const std::byte> body,
                             const std::string& content_type) {
   if (!std::exchange(is_whole_, false)) fail_ended();
+  if (buffer_.empty() && channel_->has_ended()) channel_ = connect_();
   const std::string header = fmt::format("{} {} HTTP/1.1\r\n{}Content-Type: {}\r\nContent-Length: {}\r\n\r\n", method,
                                          target, fields_, content_type, body.size());
   // If the service has answered early and closed, its answer can still be read.
@@ -92,12 +93,14 @@ HttpReply HttpClient::send(const std::string& method, const std::string& target,
   return reply;
 }
 
-HttpReply HttpClient::follow(const std::string& target, const std::function<void(const std::string&)>& take) {
+HttpReply HttpClient::follow(const std::string& target, double silence,
+                             const std::function<void(const std::string&)>& take) {
   HttpReply reply = begin("GET", target, {}, "application/json");
   if (reply.status != 200 || reply.fields.contains("content-length")) {
     read_body(reply);
     return reply;
   }
+  channel_->wait_at_least(silence);
   while (true) {
     for (std::size_t end = 0; (end = buffer_.find('\n')) != std::string::npos;) {
       const std::string line = buffer_.substr(0, end);

@@ -26,16 +26,18 @@ struct HttpReply {
 
 class HttpClient {
  public:
-  /// `host`: for the Host field. `token`: empty for none.
-  HttpClient(std::unique_ptr<ClientChannel> channel, std::string host, std::string token);
+  using Connect = std::function<std::unique_ptr<ClientChannel>()>;
+  /// Connects, and throws what `connect` throws. `host`: for the Host field. `token`: empty for none.
+  HttpClient(Connect connect, std::string host, std::string token);
 
-  /// Sends a request and returns the reply. Throws Error(rank_lost) if the service ends before, or is too slow; later
-  /// requests then fail at once.
+  /// Sends a request and returns the reply; over a new connection if the service has ended the one before, which was idle.
+  /// Throws Error(rank_lost) if the service ends before it answers, or is too slow; later requests then fail at once.
   HttpReply send(const std::string& method, const std::string& target, std::span<const std::byte> body = {},
                  const std::string& content_type = "application/json");
 
-  /// Asks for a stream and gives it to `take`, line by line, until it ends. A reply that is no stream is returned.
-  HttpReply follow(const std::string& target, const std::function<void(const std::string&)>& take);
+  /// Asks for a stream and gives it to `take`, line by line, until it ends. A reply that is no stream is returned. Once it
+  /// has begun, the service may be silent for `silence` seconds, whatever the limit of a step.
+  HttpReply follow(const std::string& target, double silence, const std::function<void(const std::string&)>& take);
 
  private:
   void fill();
@@ -43,6 +45,7 @@ class HttpClient {
                   const std::string& content_type);
   void read_body(HttpReply& reply);
 
+  Connect connect_;
   std::unique_ptr<ClientChannel> channel_;
   std::string fields_;    ///< of every request
   std::string buffer_;    ///< received and not yet used

@@ -85,13 +85,13 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-/// The name in the library of a file of this machine: the same bytes have the same name.
-std::string name_by_content(const std::string& file, const std::string& hash) {
-  constexpr std::size_t kDigits = 16, kMostRest = 64 - kDigits - 1;  // the suffix, which tells the format, is at the end
+/// The name in the library of a file of this machine, with so many digits of its hash.
+std::string name_by_content(const std::string& file, const std::string& hash, std::size_t digits) {
+  const std::size_t most_rest = 64 - digits - 1;  // the suffix, which tells the format, is at the end
   std::string name = std::filesystem::path(file).filename().string();
   for (char& c : name)
     if (!serve::is_matrix_name("a" + std::string(1, c))) c = '-';
-  return hash.substr(0, kDigits) + "-" + name.substr(name.size() - std::min(name.size(), kMostRest));
+  return hash.substr(0, digits) + "-" + name.substr(name.size() - std::min(name.size(), most_rest));
 }
 
 /// What to load: the library's file of this path, if there is none here; else a file of the library with the bytes of the
@@ -108,20 +108,31 @@ std::string source_of(HttpClient& client, const std::string& matrix) {
     return reply.status == 200 && json::parse(reply.text()).value("sha256", "") == hash;
   };
   if (has(matrix)) return matrix;
-  const std::string name = name_by_content(matrix, hash);
-  if (has(name)) return name;
-  const HttpReply reply = client.send("PUT", fmt::format("/v1/library/{}?sha256={}", name, hash),
-                                      std::as_bytes(std::span(file.text())), "application/octet-stream");
-  if (reply.status == 201 || reply.status == 409) return name;  // another command may have been faster
-  const json answer = json::parse(reply.text(), nullptr, false);
-  const std::string why = answer.is_object() ? answer.value("error", "") : "";
-  if (reply.status == 403)
-    throw Error(ErrorKind::input,
-                fmt::format("{0} is a file here, which the service does not have and cannot get: {1}; a file {0} of its "
-                            "library is library:{0}",
-                            matrix, why));
-  checked(reply);  // throws
-  return name;
+  std::vector<std::string> taken;  // by files with other bytes
+  for (const std::size_t digits : {std::size_t{16}, std::size_t{32}}) {
+    const std::string name = name_by_content(matrix, hash, digits);
+    if (has(name)) return name;
+    const HttpReply reply = client.send("PUT", fmt::format("/v1/library/{}?sha256={}", name, hash),
+                                        std::as_bytes(std::span(file.text())), "application/octet-stream");
+    if (reply.status < 400) return name;
+    if (reply.status == 409) {
+      if (has(name)) return name;  // another command was faster
+      taken.push_back(name);
+      continue;
+    }
+    const json answer = json::parse(reply.text(), nullptr, false);
+    const std::string why = answer.is_object() ? answer.value("error", "") : "";
+    if (reply.status == 403)
+      throw Error(ErrorKind::input,
+                  fmt::format("{0} is a file here, which the service does not have and cannot get: {1}; a file {0} of its "
+                              "library is library:{0}",
+                              matrix, why));
+    checked(reply);  // throws
+  }
+  throw Error(ErrorKind::input,
+              fmt::format("{} cannot be sent: the library of the service has other files with the names {} and {}; take one "
+                          "away: shardmat client delete-file {}",
+                          matrix, taken[0], taken[1], taken[1]));
 }
 
 }  // namespace
@@ -147,7 +158,8 @@ void add_remote_options(const CommandLine& command, RemoteChoice& choice) {
   app.add_option(
          "--remote-timeout", choice.timeout,
          "give up, with exit code 5, if the service neither takes nor sends anything for X seconds. It sends nothing "
-         "while it loads or solves (default: wait as long as the service does)")
+         "while it loads or solves. To look up the name of a host takes as long as this system lets it (default: wait as "
+         "long as the service does)")
       ->check(positive_number());
 }
 

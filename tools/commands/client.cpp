@@ -165,11 +165,14 @@ std::string text_of(const std::string& event, const json& data) {
   return text + "\n";
 }
 
+/// Seconds; the service says every 15 s that it is still there.
+constexpr double kLongestSilence = 20;
+
 int watch(const Options& o) {
   HttpClient client = connect(o);
   for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { _exit(0); });
   std::string event;
-  checked(client.follow("/v1/events", [&](const std::string& line) {
+  checked(client.follow("/v1/events", kLongestSilence, [&](const std::string& line) {
     if (line.rfind("event: ", 0) == 0) event = line.substr(7);
     if (line.rfind("data: ", 0) != 0) return;
     fmt::print("{}", text_of(event, json::parse(line.substr(6))));
@@ -328,7 +331,10 @@ std::function<int()> add_client(const CommandLine& program) {
   const CommandLine status_app = add_one(app, "status", "Show the ranks and the matrices", *o);
   add_json_option(status_app, o->json);
   const CommandLine watch_app =
-      add_one(app, "watch", "Print what happens to ranks and matrices, a line each, until Ctrl-C", *o);
+      add_one(app, "watch",
+              "Print what happens to ranks and matrices, a line each, until Ctrl-C. The service says every 15 s that it is "
+              "there: once it has answered, --timeout is 20 s at least",
+              *o);
   const CommandLine metrics_app = add_one(app, "metrics", "Print the service's figures, as Prometheus reads them", *o);
   std::vector<ClientCommand> others = add_client_vectors(app);
   for (const ClientCommand& one : add_client_jobs(app)) others.push_back(one);

@@ -16,21 +16,22 @@ std::uint64_t bytes_of_column(const RowMap& map, ValueType type) {
 
 }  // namespace
 
-void ColumnPlaces::take(std::span<const Column> columns, const RowMap& map, const Dense& x) {
+void ColumnPlaces::take(std::span<const Column> columns, Place Column::*side, const RowMap& map, const Dense& block) {
   std::vector<const std::byte*> in_memory;
   std::vector<const void*> on_device;
   for (const Column& column : columns) {
-    const bool stays = column.x.vector != 0;
-    in_memory.push_back(stays ? nullptr : memories.at(column.x, bytes_of_column(map, x.type)).data());
-    on_device.push_back(stays ? vectors.view(column.x.vector, map, x.type, 1).data : nullptr);
+    const Place& place = column.*side;
+    const bool stays = place.vector != 0;
+    in_memory.push_back(stays ? nullptr : memories.at(place, bytes_of_column(map, block.type)).data());
+    on_device.push_back(stays ? vectors.view(place.vector, map, block.type, 1).data : nullptr);
   }
   const auto is_null = [](const void* vector) { return vector == nullptr; };
   const bool all_stay = std::all_of(in_memory.begin(), in_memory.end(), is_null);
-  if (!all_stay) transfer.take(in_memory, map, x);
-  else if (std::ssize(columns) < x.columns)
-    fill_bytes(x.data, 0, static_cast<std::size_t>(x.rows * x.leading) * size_of(x.type), stream);
+  if (!all_stay) transfer.take(in_memory, map, block);
+  else if (std::ssize(columns) < block.columns)
+    fill_bytes(block.data, 0, static_cast<std::size_t>(block.rows * block.leading) * size_of(block.type), stream);
   if (!std::all_of(on_device.begin(), on_device.end(), is_null))
-    pack_columns(x.type, x.rows, on_device, x.data, x.leading, stream);
+    pack_columns(block.type, block.rows, on_device, block.data, block.leading, stream);
 }
 
 void ColumnPlaces::give(const Dense& y, const RowMap& map, std::span<const Column> columns) {

@@ -21,9 +21,9 @@ struct ColumnPlaces {
   const ResidentVectors& vectors;
   Stream& stream;
 
-  /// Column j of `x` becomes this rank's entries of columns[j].x, and zero behind the last of them.
-  /// REQUIRES: x is row-major, with a row for each entry of the map.
-  void take(std::span<const Column> columns, const RowMap& map, const Dense& x);
+  /// Column j of `block` becomes this rank's entries of `side` of columns[j], and zero behind the last of them.
+  /// REQUIRES: the block is row-major, with a row for each entry of the map.
+  void take(std::span<const Column> columns, Place Column::*side, const RowMap& map, const Dense& block);
   /// columns[j].y becomes alpha·(column j of `y`) + beta·(itself), in this rank's entries. Waits for it.
   void give(const Dense& y, const RowMap& map, std::span<const Column> columns);
 };

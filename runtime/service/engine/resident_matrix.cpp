@@ -309,7 +309,7 @@ Multiplied ResidentMatrix::multiply(const Product& product, const Multiply& comm
   ConstDense x = product.x();
   if (command.x_block != 0) x = vectors.view(command.x_block, *x_rows_, matrix_.type(), command.width);
   else if (const auto in_place = x_in(product, column, memories, vectors)) x = *in_place;
-  else ColumnPlaces{transfer_, memories, vectors, stream}.take(columns, *x_rows_, product.x());
+  else ColumnPlaces{transfer_, memories, vectors, stream}.take(columns, &Column::x, *x_rows_, product.x());
   times.copy_in = timer.seconds();
   if (rows) {
     product.multiply(column.alpha, x, column.beta, *rows, stream);

@@ -20,6 +20,11 @@ Multiplied ResidentTranspose::multiply(const Multiply& command, Memories& memori
   if (blocks && std::ssize(command.columns) != command.width)
     throw AgreedError(ErrorKind::internal, fmt::format("a block of {} columns is not {} columns wide",
                                                        std::ssize(command.columns), command.width));
+  const auto is_unlike = [&](const Column& one) {
+    return one.alpha != command.columns.front().alpha || one.beta != command.columns.front().beta;
+  };
+  if (std::any_of(command.columns.begin(), command.columns.end(), is_unlike))
+    throw AgreedError(ErrorKind::internal, "a product with the transpose has one alpha and one beta for all its columns");
   const TransposedProduct& made = product(command.width);
   Multiplied times;
   const std::span<const Column> columns = command.columns;
@@ -58,32 +63,34 @@ Multiplied ResidentTranspose::multiply(const TransposedProduct& product, const M
   Stream& stream = matrix_.context().stream();
   const RowMap &of_x = *matrix_.y_rows(), &of_y = *matrix_.x_rows();
   const ValueType type = matrix_.type();
+  const double alpha = columns.front().alpha, beta = columns.front().beta;
   ColumnPlaces places{transfer_, memories, vectors, stream};
-  std::vector<Place> x_places, read_y_places, y_places;  // outside this rank's memory
-  for (const Column& one : columns) {
+  std::vector<Place> x_places, y_places;  // outside this rank's memory
+  std::vector<Column> written(columns.begin(), columns.end());
+  for (Column& one : written) {
     if (command.x_block == 0 && one.x.vector == 0) x_places.push_back(one.x);
-    if (command.y_block != 0 || one.y.vector != 0) continue;
-    y_places.push_back(one.y);
-    if (one.beta != 0) read_y_places.push_back(one.y);
+    if (command.y_block == 0 && one.y.vector == 0) y_places.push_back(one.y);
+    one.alpha = 1, one.beta = 0;  // those are applied by the product, to get its bits
   }
   Multiplied times;
   const Timer timer;
   memories.fetch(x_places, of_x, type);
-  memories.fetch(read_y_places, of_y, type);
+  memories.fetch(beta != 0 ? y_places : std::vector<Place>(), of_y, type);
   ConstDense x = product.x_view(x_.data());
   if (command.x_block != 0) x = vectors.view(command.x_block, of_x, type, command.width);
-  else places.take(columns, of_x, product.x_view(x_.data()));
-  times.copy_in = timer.seconds();
+  else places.take(columns, &Column::x, of_x, product.x_view(x_.data()));
+  Dense y = product.y_view(y_.data());
   if (command.y_block != 0) {
-    product.multiply(columns.front().alpha, x, columns.front().beta,
-                     vectors.view(command.y_block, of_y, type, command.width), stream);
-  } else {
-    const bool reads_x = std::any_of(columns.begin(), columns.end(), [](const Column& one) { return one.alpha != 0; });
-    product.multiply(reads_x ? 1 : 0, x, 0, product.y_view(y_.data()), stream);
+    y = vectors.view(command.y_block, of_y, type, command.width);
+  } else if (beta != 0) {
+    stream.synchronize();  // Memories::at() asks for it
+    places.take(columns, &Column::y, of_y, y);
   }
+  times.copy_in = timer.seconds();
+  product.multiply(alpha, x, beta, y, stream);
   product.wait(stream);
   times.product = timer.seconds() - times.copy_in;
-  if (command.y_block == 0) places.give(product.y_view(y_.data()), of_y, columns);
+  if (command.y_block == 0) places.give(y, of_y, written);
   memories.deliver(y_places, of_y, type);
   times.copy_out = timer.seconds() - times.copy_in - times.product;
   return times;

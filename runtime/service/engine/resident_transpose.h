@@ -25,8 +25,9 @@ class ResidentTranspose {
   ResidentTranspose(DistributedMatrix& matrix, ColumnTransfer& transfer) : matrix_(matrix), transfer_(transfer) {}
 
   /// Of a command with `transpose`, whose x has the rows of A and whose y has its columns. The vectors in the arena are
-  /// complete once all ranks have returned. The same bits each time. Throws on all ranks Error(internal) for a block whose
-  /// width is not that of the command, Error(resources) without memory for the product.
+  /// complete once all ranks have returned. The same bits each time: those of TransposedProduct with this alpha and beta.
+  /// Throws on all ranks Error(internal) for columns with several alphas or betas, and for a block whose width is not that
+  /// of the command; Error(resources) without memory for the product.
   Multiplied multiply(const Multiply& command, Memories& memories, const ResidentVectors& vectors);
 
   /// Of this rank: the products, and X and Y. Not collective.

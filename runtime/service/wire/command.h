@@ -76,7 +76,7 @@ struct Multiply {
   /// Numbers of vectors of `width` columns that are X and Y as they lie, in place of those of `columns`; 0: none. With one
   /// of them there are `width` columns, all with the same alpha and beta.
   std::uint64_t x_block = 0, y_block = 0;
-  bool transpose = false;  ///< y = alpha·Aᵀ·x + beta·y: x has the rows of A, y its columns
+  bool transpose = false;  ///< y = alpha·Aᵀ·x + beta·y, alpha and beta the same for all: x has the rows of A, y its columns
   bool operator==(const Multiply&) const = default;
 };
 
