@@ -80,7 +80,7 @@ class Transposes(VectorsTest):
             for type in ("f64", "f32"):
                 self.loaded(service, "m", "wide.bsp.h5", type=type)
                 x, y = self.of_rows(1, type, 3), self.of_rows(2, type, 3, of_y=True)
-                for alpha, beta in ((0.3, 0), (0.3, 0.3), (1, 0.3), (0, 0.3)):
+                for alpha, beta in ((0.3, 0), (0.3, 0.3)):
                     with self.subTest(ranks=ranks, type=type, alpha=alpha, beta=beta):
                         factors = f"transpose=1&alpha={alpha}&beta={beta}"
                         expected = [self.of_command(x[j], ranks, type, "wide.bsp.h5", y[j] if beta else None, alpha, beta).tobytes() for j in range(3)]
