@@ -92,7 +92,9 @@ void WorkerLog::read() {
     for (std::size_t end; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1)
       take(std::string_view(rest_).substr(begin, end - begin));
     rest_.erase(0, begin);
-    if (rest_.size() > kMostLineBytes) take(std::exchange(rest_, {}));
+    if (rest_.size() <= kMostLineBytes) continue;
+    take(rest_);
+    rest_.clear();
   }
 }
 
