@@ -49,6 +49,33 @@ class Client(ServiceTest):
             self.fail_with(RESOURCES, "client", "status", *at, "--ca", "two.pem", says=["does not prove who it is", "--ca"])
             self.fail_with(RESOURCES, "client", "status", *at, says="does not prove who it is")
 
+    def test_a_connection_that_the_server_will_end(self):
+        """An answer after which the connection ends, though not at once: the next request has a connection of its own."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        matrix = json.dumps({"name": "m", "state": "ready", "rows": 2, "cols": 2, "type": "f64", "widths": [{"columns": 1}]}).encode()
+        y = np.array([3.0, -5.0])
+
+        def serve():
+            first, _ = listener.accept()
+            first.recv(65536)
+            first.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\n"
+                          + f"Content-Length: {len(matrix)}\r\n\r\n".encode() + matrix)
+            listener.settimeout(60)
+            with contextlib.closing(first), contextlib.suppress(TimeoutError):
+                second, _ = listener.accept()  # while the first is open
+                second.recv(65536)
+                second.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\n" + y.tobytes())
+                second.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        self.write("token", "t")
+        write_vector(self.path("x.npy"), np.ones(2))
+        self.succeed("client", "multiply", "m", "x.npy", "y.npy", "--url", f"http://127.0.0.1:{listener.getsockname()[1]}", "--token-file", "token")
+        thread.join()
+        self.assertEqual(read_vector(self.path("y.npy")).tobytes(), y.tobytes())
+
     def test_https_to_a_port_of_http(self):
         if not has_tls():
             self.skipTest("the program was built without OpenSSL")

@@ -178,6 +178,21 @@ class Library(LibraryTest):
     def delete(self, service, name):
         return service.ask("DELETE", f"/v1/library/{name}")
 
+    def test_records_that_cannot_be_read_are_set_aside(self):
+        options = ("--ranks", 1, "--upload-limit", "3MB")
+        service = self.start(*options)
+        self.assertEqual(self.put(service, "c.mtx", b"%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\n").status, 201)
+        self.assertEqual(self.conversion(service, "c.mtx")["state"], "done")
+        records = service.state / "shards.json"
+        for text in ("", '{"shards": [{}]}'):
+            self.assertEqual(service.terminate(), 0, service.report())
+            service.close()
+            records.write_text(text)
+            service = self.start(*options)
+            self.assertIn("shards.json is not what the service wrote", service.report())
+            self.assertEqual(records.with_name("shards.json.aside").read_text(), text)
+            self.assertFalse(records.exists())
+
     def test_whose_shard_file_it_is(self):
         options = ("--ranks", 1, "--upload-limit", "3MB")
         service = self.start(*options)

@@ -15,6 +15,7 @@
 #include "partition/readers/replaceable.h"
 #include "partition/vectors/vector_file.h"
 #include "tools/cli/checks.h"
+#include "tools/cli/print_report.h"
 #include "tools/cli/value_checks.h"
 #include "tools/client/client_service.h"
 
@@ -215,14 +216,14 @@ int eigen(const Options& o) {
   const std::string id = job["id"], x = job["x"];
   if (o.vectors.empty()) {
     fmt::print("the eigenvectors are {}; shardmat client cancel {} forgets them\n", x, id);
-    return 0;
+    return code_of_pairs(job);
   }
   const HttpReply reply = ask(client, "GET", "/v1/jobs/" + id + "/x");
   const std::int64_t columns = job["columns"];
   if (job["type"] == "f32") write<float>(o.vectors, "vectors", reply, n, columns);
   else write<double>(o.vectors, "vectors", reply, n, columns);
   ask(client, "DELETE", "/v1/jobs/" + id);
-  return 0;
+  return code_of_pairs(job);
 }
 
 /// A solve that this command does not wait for; prints the id of its job.
@@ -296,6 +297,14 @@ std::string text_of_pairs(const json& job) {
   std::string text;
   for (const json& pair : job["result"]) text += text_of_pair(pair);
   return text + (job.contains("completeness") ? job["completeness"].get<std::string>() + "\n" : "");
+}
+
+int code_of_pairs(const json& job) {
+  if (job.value("complete", "") != "no") return 0;
+  print_news(
+      "shardmat: eigenvalues among those found are missing; allow a smaller tolerance or more guard vectors, or take the "
+      "method shift_invert\n");
+  return kNotConverged;
 }
 
 std::vector<ClientCommand> add_client_jobs(const CommandLine& client) {

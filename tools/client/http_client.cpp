@@ -57,7 +57,7 @@ void HttpClient::fill() {
 HttpReply HttpClient::begin(const std::string& method, const std::string& target, std::span<const std::byte> body,
                             const std::string& content_type) {
   if (!std::exchange(is_whole_, false)) fail_ended();
-  if (buffer_.empty() && channel_->has_ended()) channel_ = connect_();
+  if (closes_ || (buffer_.empty() && channel_->has_ended())) channel_ = connect_(), buffer_.clear();
   const std::string header = fmt::format("{} {} HTTP/1.1\r\n{}Content-Type: {}\r\nContent-Length: {}\r\n\r\n", method,
                                          target, fields_, content_type, body.size());
   // If the service has answered early and closed, its answer can still be read.
@@ -70,6 +70,8 @@ HttpReply HttpClient::begin(const std::string& method, const std::string& target
   HttpReply reply;
   parse_header(std::string_view(buffer_).substr(0, end), reply);
   buffer_.erase(0, end + 4);
+  const auto connection = reply.fields.find("connection");
+  closes_ = connection != reply.fields.end() && connection->second == "close";
   return reply;
 }
 

@@ -50,6 +50,7 @@ class HttpClient {
   std::string fields_;    ///< of every request
   std::string buffer_;    ///< received and not yet used
   bool is_whole_ = true;  ///< no request is unanswered
+  bool closes_ = false;   ///< the service ends the connection after its last answer
 };
 
 }  // namespace shardmat::tools

@@ -93,7 +93,7 @@ int eigen_remotely(const CommandLine& app, const RemoteChoice& remote, const Eig
                                   human_seconds(job["queued_seconds"].get<double>()),
                                   human_seconds(job["running_seconds"].get<double>())));
   if (!matrix.note.empty()) print_news(matrix.note);
-  if (job["state"] == "done") return 0;
+  if (job["state"] == "done") return code_of_pairs(job);
   print_news(fmt::format("shardmat: not all eigenvalues converged: {}\n", job.value("reason", "")));
   return kNotConverged;
 }

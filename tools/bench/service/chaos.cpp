@@ -28,7 +28,7 @@ using nlohmann::json;
 using Random = std::mt19937_64;
 using Bytes = HostVector<std::byte>;
 
-constexpr double kPatience = 120, kResidual = 2e-8;
+constexpr double kPatience = 1000, kResidual = 2e-8;
 constexpr std::size_t kVectors = 8;
 constexpr double kScales[] = {1, 2, 4, 0.5};  // of values: products scale without rounding
 
@@ -239,7 +239,7 @@ class Chaos {
 
   void solve(Connection& connection, Random& random) {
     const std::size_t i = below(random, kVectors);
-    const Request request = numbers_request("POST", solve_target(random) + "&wait=100", x(i));
+    const Request request = numbers_request("POST", solve_target(random) + "&wait=1000", x(i));
     const Reply reply = connection.ask(request);
     if (reply.status != 200) return not_right(reply, random);
     check_x(x(i), reply.body);
@@ -303,7 +303,7 @@ class Chaos {
   }
 
   void rank(Connection& connection, Random& random) {
-    const Reply reply = connection.ask(make_request("POST", "/v1/matrices/g/pagerank?unweighted=1&wait=100"));
+    const Reply reply = connection.ask(make_request("POST", "/v1/matrices/g/pagerank?unweighted=1&wait=1000"));
     if (reply.status != 200) return not_right(reply, random);
     check(same(reply.body, scores_), "other bits");
     nap(any(random, 0, 0.1));
@@ -368,7 +368,7 @@ class Chaos {
     const std::size_t i = below(random, kVectors);
     const bool solves = below(random, 2) == 0;
     const Request whole =
-        solves ? numbers_request("POST", solve_target(random) + "&wait=100", x(i)) : multiply_request("m", x(i));
+        solves ? numbers_request("POST", solve_target(random) + "&wait=1000", x(i)) : multiply_request("m", x(i));
     Request begin{whole.head, whole.body.first(whole.body.size() / 2), {}},
         rest{"", whole.body.subspan(whole.body.size() / 2), {}};
     connection.begin(begin);
@@ -497,7 +497,7 @@ class Chaos {
     return json::parse(connection.ask(make_request("GET", "/v1/ranks")).text()).at("arena").at("used");
   }
 
-  static constexpr const char* kEigen = "/v1/matrices/m/eigen?count=3&which=largest&tolerance=1e-9&wait=100";
+  static constexpr const char* kEigen = "/v1/matrices/m/eigen?count=3&which=largest&tolerance=1e-9&wait=1000";
 
   Outcome& outcome_;
   std::uint64_t seed_;

@@ -214,6 +214,9 @@ Matrix& Dispatcher::batches(ValueType type, std::int64_t columns, bool merges) {
   constexpr std::uint64_t kNotOfMatrices = std::uint64_t{1} << 63;
   constexpr double kFirstBatchSeconds = 1e-3;  // until one was observed
   const std::uint64_t id = kNotOfMatrices + 2 * static_cast<std::uint64_t>(columns) + (type == ValueType::f32 ? 1 : 0);
+  constexpr std::size_t kMostIdle = 32;  // all of them are looked at for each product
+  if (!batches_.contains(id) && batches_.size() >= kMostIdle)
+    std::erase_if(batches_, [&](const auto& one) { return is_idle(*one.second); });
   auto& there = batches_[id];
   if (there == nullptr) {
     there = std::make_unique<Matrix>();

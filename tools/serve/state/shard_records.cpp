@@ -9,7 +9,6 @@
 #include <system_error>
 #include <utility>
 
-#include "kernels/base/error.h"
 #include "tools/serve/words/log.h"
 
 namespace shardmat::serve {
@@ -46,10 +45,13 @@ ShardRecords::ShardRecords(fs::path file) : file_(std::move(file)) {
     for (const json& one : all.at("shards"))
       records_[one.at("source")] = {one.at("sha256"), mark_in(one.at("of")), mark_in(one.at("shard"))};
   } catch (const std::exception& error) {
-    throw Error(ErrorKind::input,
-                fmt::format("{}: this is not what the service wrote ({}); remove the file, and no shard file counts as made "
-                            "of another file",
-                            file_.string(), error.what()));
+    records_.clear();
+    std::error_code ignored;
+    fs::rename(file_, file_.string() + ".aside", ignored);
+    log_line(
+        fmt::format("WARNING: {} is not what the service wrote ({}) and is set aside; no shard file counts as made of "
+                    "another file",
+                    file_.string(), error.what()));
   }
 }
 

@@ -30,7 +30,7 @@ struct ShardRecord {
 
 class ShardRecords {
  public:
-  /// Throws Error(input) for a file that this class did not write.
+  /// A file that this class did not write is set aside, with a warning: then nothing is known.
   explicit ShardRecords(std::filesystem::path file);
 
   /// Both write the file. If that is impossible, the log says so, and a restart knows less.
