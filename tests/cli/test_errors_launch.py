@@ -86,10 +86,10 @@ class DifferentRanks(CliTest):
         source = (ROOT / "tools" / "cli" / "given_options.cpp").read_text()
         known = set(re.findall(r'"([^"]+)"', re.search(r"kOutputs\[\] = \{(.*?)\}", source, re.DOTALL).group(1)))
         found = set()
-        benches = [f"bench {name}" for name in re.findall(r"^  (\w+)  ", self.succeed("help", "bench").out, re.MULTILINE)]
+        benches = [f"bench {name}" for name in re.findall(r"^  ([\w-]+)  ", self.succeed("help", "bench").out, re.MULTILINE)]
         for command in ["multiply", "solve", "eigen", "pagerank", "batch", "partition", "generate", "convert", "info", "predict",
                         *benches]:
-            text = re.sub(r"\n {10,}", " ", self.succeed("help", *command.split()).out)
+            text = re.sub(r"\n {10,}", " ", self.succeed(*command.split(), "--help-all").out)
             for name, meaning in re.findall(r"^  (?:-\w,)?(--[\w-]+|output)[^\n]*?  (\S[^\n]*)$", text, re.MULTILINE):
                 if re.match(r"(write|draw|save|store|append)\b.* FILE|write the batch|(shard )?file to write", meaning):
                     found.add(name)

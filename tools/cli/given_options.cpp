@@ -15,7 +15,7 @@ namespace {
 
 /// Options and words that name files to write: what lies there before is no input.
 constexpr std::string_view kOutputs[] = {"output", "--output", "--json", "--plot", "--vectors",
-                                         "--spy",  "--csv",    "--html", "--save"};
+                                         "--spy",  "--csv",    "--html", "--save", "--vtk"};
 
 std::string path_of(const CLI::App& app) {
   return app.get_parent() == nullptr ? app.get_name() : path_of(*app.get_parent()) + " " + app.get_name();
