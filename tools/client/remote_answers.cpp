@@ -62,6 +62,17 @@ void write_output(const std::string& output, const char* what, const RemoteMatri
   writer.finish();
 }
 
+void finish_job(HttpClient& client, const std::string& id, const std::function<void()>& write) {
+  try {
+    write();
+  } catch (const Error& error) {
+    throw Error(error.kind(),
+                fmt::format("{}; the service keeps what it has found: shardmat client job {} FILE", error.what(), id),
+                error.setting());
+  }
+  ask(client, "DELETE", "/v1/jobs/" + id);
+}
+
 std::string text_of(const RemoteMatrix& matrix, const std::string& where) {
   return fmt::format("Matrix {} in the service at {}\n  shape          {} × {}, {}, {}, on {}\n", matrix.source, where,
                      human_count(matrix.rows), human_count(matrix.cols), human_count(matrix.nnz, "nonzero"),

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "kernels/base/host_vector.h"
@@ -31,6 +32,10 @@ HostVector<double> rows_of_reply(const HttpReply& reply, const RemoteMatrix& mat
 void check_output(const std::string& output, const char* what, std::int64_t columns, std::int64_t files, bool force);
 void write_output(const std::string& output, const char* what, const RemoteMatrix& matrix, const HostVector<double>& rows,
                   std::int64_t columns, std::int64_t files);
+
+/// Writes what a job has found, and lets the service forget the job. If it cannot be written, the message says how to get
+/// it.
+void finish_job(HttpClient& client, const std::string& id, const std::function<void()>& write);
 
 /// The first lines of a report.
 std::string text_of(const RemoteMatrix& matrix, const std::string& where);

@@ -110,12 +110,13 @@ int solve_remotely(const CommandLine& app, const RemoteChoice& remote, const Sol
     checked(reply);
     throw Error(ErrorKind::internal, "the service answered without the job that it did");
   }
-  const std::string path = "/v1/jobs/" + reply.fields["shardmat-job"];
+  const std::string id = reply.fields["shardmat-job"], path = "/v1/jobs/" + id;
   const json job = ask_json(client, path);
   if (job["state"] != "done" && !job.contains("x")) checked(reply);  // throws
-  if (job["state"] != "done") reply = ask(client, "GET", path + "/x");
-  write_output(o.output, "x", matrix, rows_of_reply(reply, matrix, matrix.rows, columns), columns, o.files);
-  ask(client, "DELETE", path);
+  finish_job(client, id, [&] {
+    if (job["state"] != "done") reply = ask(client, "GET", path + "/x");
+    write_output(o.output, "x", matrix, rows_of_reply(reply, matrix, matrix.rows, columns), columns, o.files);
+  });
   write_text("-", text_of(matrix, remote.where) + text_of_job(job));
   if (!matrix.note.empty()) print_news(matrix.note);
   if (job["state"] == "done") return 0;

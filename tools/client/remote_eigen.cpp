@@ -76,15 +76,15 @@ int eigen_remotely(const CommandLine& app, const RemoteChoice& remote, const Eig
     checked(reply);
     throw Error(ErrorKind::internal, "the service answered without the job that it did");
   }
-  const std::string path = "/v1/jobs/" + reply.fields.at("shardmat-job");
-  const json job = ask_json(client, path);
+  const std::string id = reply.fields.at("shardmat-job");
+  const json job = ask_json(client, "/v1/jobs/" + id);
   if (job["state"] != "done" && !job.contains("x")) checked(reply);  // throws
-  if (!o.vectors.empty()) {
+  finish_job(client, id, [&] {
+    if (o.vectors.empty()) return;
     const std::int64_t columns = job["columns"];
-    write_output(o.vectors, "vectors", matrix, rows_of_reply(ask(client, "GET", path + "/x"), matrix, matrix.rows, columns),
-                 columns, 1);
-  }
-  ask(client, "DELETE", path);
+    const HttpReply x = ask(client, "GET", "/v1/jobs/" + id + "/x");
+    write_output(o.vectors, "vectors", matrix, rows_of_reply(x, matrix, matrix.rows, columns), columns, 1);
+  });
   write_text("-", text_of(matrix, remote.where) +
                       fmt::format("Eigenvalues by {}{}\n", job.value("method", "no method"),
                                   o.mass.empty() ? "" : ": value, frequency, residual") +
