@@ -123,7 +123,7 @@ int run(const ServeOptions& o) {
     metrics.add(request), live.add(request);
     if (access_log) access_log->write(request);
   };
-  Api api(Parts{service, metrics, events, jobs, loop, doors.gate(), live, &library, state.path(), shardmat(),
+  Api api(Parts{service, metrics, events, jobs, loop, doors.gate(), live, library, state.path(), shardmat(),
                 static_cast<std::uint64_t>(o.upload_limit)});
   HttpServer server(
       loop, http_limits(o), [&](RequestHead& head) { return api.route(head); }, Api::check_again, record);

@@ -30,6 +30,7 @@
 #include "tools/serve/observe/metrics.h"
 #include "tools/serve/observe/service_json.h"
 #include "tools/serve/ranks/jobs.h"
+#include "tools/serve/state/library_files.h"
 
 namespace shardmat::serve {
 namespace {
@@ -78,7 +79,7 @@ class RequestFuzzTest : public test::MutationTest {
         metrics_(service_),
         events_(loop_, service_),
         gate_({}, {}),
-        api_({service_, metrics_, events_, jobs_, loop_, gate_, live_}) {}
+        api_({service_, metrics_, events_, jobs_, loop_, gate_, live_, library_, directory_ / "state"}) {}
 
   /// Whatever becomes of the request, it is answered, and the answer can be logged.
   void ask(RequestHead head, const std::string& body) {
@@ -117,6 +118,7 @@ class RequestFuzzTest : public test::MutationTest {
   Jobs jobs_{loop_, service_};
   Live live_{loop_, service_, jobs_};
   Gate gate_;
+  const LibraryFiles library_{directory_, state_.id()};
   Api api_;
 };
 

@@ -36,7 +36,7 @@ Operations of_routes() {
     Gate gate({}, {});
     Live live(loop, service, jobs);
     const LibraryFiles library(directory, state.id());
-    const Api api({service, metrics, events, jobs, loop, gate, live, &library});
+    const Api api({service, metrics, events, jobs, loop, gate, live, library});
     for (const Route& route : api.routes().all()) {
       EXPECT_FALSE(route.op.empty()) << route.path;
       EXPECT_TRUE(operations.emplace(route.method + " " + route.path, scope_name(route.scope)).second) << route.path;

@@ -38,10 +38,10 @@ bool is_file_name(std::string_view name) { return name.size() <= 255 && is_reque
 struct LibraryParts {
   explicit LibraryParts(const Parts& parts)
       : service(parts.service),
-        library(parts.library->path()),
-        uploads(std::make_shared<Uploads>(parts.loop, *parts.library, parts.most_upload_bytes)),
-        conversions(parts.loop, *parts.library, parts.program, parts.state / "shards.json"),
-        hashes(parts.loop, parts.library->path()) {}
+        library(parts.library.path()),
+        uploads(std::make_shared<Uploads>(parts.loop, parts.library, parts.most_upload_bytes)),
+        conversions(parts.loop, parts.library, parts.program, parts.state / "shards.json"),
+        hashes(parts.loop, parts.library.path()) {}
 
   fs::path path_of(const std::string& name) const { return uploads->library.path() / name; }
 

@@ -28,10 +28,10 @@ struct Parts {
   EventLoop& loop;
   Gate& gate;
   Live& live;
-  const LibraryFiles* library = nullptr;  ///< matrix files
-  std::filesystem::path state = {};       ///< the state directory
-  std::string program = {};               ///< shardmat
-  std::uint64_t most_upload_bytes = 0;    ///< of a file that a client sends to the library; 0: none is taken
+  const LibraryFiles& library;          ///< matrix files
+  std::filesystem::path state = {};     ///< the state directory
+  std::string program = {};             ///< shardmat
+  std::uint64_t most_upload_bytes = 0;  ///< of a file that a client sends to the library; 0: none is taken
 };
 
 void add_batch_routes(Routes& routes, const Parts& parts);
