@@ -207,7 +207,9 @@ std::unique_ptr<TransposedProduct> DistributedMatrix::transposed_product(std::in
   return made;
 }
 
-bool DistributedMatrix::can_transpose() const { return rows_->can_transpose(); }
+bool DistributedMatrix::can_transpose() const {
+  return options_.plan.storage == StoredEntries::half || rows_->can_transpose();  // half: it is its own transpose
+}
 
 void DistributedMatrix::update_values(const ConstDense& values, Stream& stream) {
   const ContextScope scope(context_);

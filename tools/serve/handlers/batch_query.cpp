@@ -60,12 +60,7 @@ std::variant<Problem, BatchQuery> read_batch_query(const RequestHead& head, cons
       return make_problem(
           400, "malformed",
           fmt::format("{} is missing: say count, rows, cols and nnz, each of all matrices together", needed));
-  auto deadline = wanted_deadline(head);
-  if (auto* problem = std::get_if<Problem>(&deadline)) return std::move(*problem);
-  query.deadline_seconds = std::get<double>(deadline);
-  auto priority = wanted_priority(head);
-  if (auto* problem = std::get_if<Problem>(&priority)) return std::move(*problem);
-  if (!query.priority) query.priority = std::get<0>(priority);
+  if (auto problem = take_fields(head, query.deadline_seconds, query.priority)) return std::move(*problem);
   if (auto problem = check_content_type(head)) return std::move(*problem);
   const BatchShape& shape = query.shape;
   if (head.content_length == shape.bytes()) return query;

@@ -103,12 +103,7 @@ std::variant<Problem, MultiplyQuery> read_multiply_query(const RequestHead& head
       return make_problem(400, "malformed", std::move(wrong));
   if ((query.x_at && !query.x.empty()) || (query.y_at && !query.y.empty()))
     return make_problem(400, "malformed", "x and x_at are one thing too much, as are y and y_at");
-  auto deadline = wanted_deadline(head);
-  if (auto* problem = std::get_if<Problem>(&deadline)) return std::move(*problem);
-  query.deadline_seconds = std::get<double>(deadline);
-  auto priority = wanted_priority(head);
-  if (auto* problem = std::get_if<Problem>(&priority)) return std::move(*problem);
-  if (!query.priority) query.priority = std::get<0>(priority);
+  if (auto problem = take_fields(head, query.deadline_seconds, query.priority)) return std::move(*problem);
   auto generation = wanted_generation(head);
   if (auto* problem = std::get_if<Problem>(&generation)) return std::move(*problem);
   query.generation = std::get<0>(generation);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "tools/serve/http/names.h"
 #include "tools/serve/words/value_names.h"
@@ -58,12 +57,17 @@ std::variant<std::optional<Priority>, Problem> wanted_priority(const RequestHead
   return priority;
 }
 
-std::variant<double, Problem> wanted_deadline(const RequestHead& head) {
-  const std::string& text = head.field("Shardmat-Deadline-Ms");
-  if (text.empty()) return std::numeric_limits<double>::infinity();
-  const auto milliseconds = parse_number(text);
-  if (milliseconds && *milliseconds > 0) return *milliseconds / 1000;
-  return make_problem(400, "malformed", "Shardmat-Deadline-Ms must be a number above 0");
+std::optional<Problem> take_fields(const RequestHead& head, double& deadline_seconds, std::optional<Priority>& priority) {
+  if (const std::string& text = head.field("Shardmat-Deadline-Ms"); !text.empty()) {
+    const auto milliseconds = parse_number(text);
+    if (!milliseconds || *milliseconds <= 0)
+      return make_problem(400, "malformed", "Shardmat-Deadline-Ms must be a number above 0");
+    deadline_seconds = *milliseconds / 1000;
+  }
+  auto of_field = wanted_priority(head);
+  if (auto* problem = std::get_if<Problem>(&of_field)) return std::move(*problem);
+  if (!priority) priority = std::get<0>(of_field);
+  return std::nullopt;
 }
 
 std::string server_timing(const MultiplyResult& result) {

@@ -18,8 +18,8 @@ std::variant<const Matrix*, Problem> usable_matrix(const Service& service, const
 
 /// What the field Shardmat-Priority says, if it is there; or 400.
 std::variant<std::optional<Priority>, Problem> wanted_priority(const RequestHead& head);
-/// Seconds that the field Shardmat-Deadline-Ms says, or infinity; or 400.
-std::variant<double, Problem> wanted_deadline(const RequestHead& head);
+/// The header fields of a product: Shardmat-Deadline-Ms, and Shardmat-Priority unless the query names one. Or 400.
+std::optional<Problem> take_fields(const RequestHead& head, double& deadline_seconds, std::optional<Priority>& priority);
 /// The field Server-Timing of a product's answer.
 std::string server_timing(const MultiplyResult& result);
 /// Sets whose request it is, and its priority: `wanted`, or normal, or the highest that the client may have. 403 if it wants

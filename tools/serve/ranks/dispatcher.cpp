@@ -78,6 +78,15 @@ WidthTable widths_of_batches(Merging merging, double seconds) {
   return WidthTable(std::move(widths), merging);
 }
 
+/// Of a product for so many columns, of which the request is the first or the only one.
+service::WidthTime width_of(const MultiplyRequest& request, std::int64_t columns, const WidthTable& widths) {
+  if (!request.block && !request.transpose) return widths.for_columns(columns);
+  // Products with the transpose are made for few widths, of which columns without a request are zeros.
+  const std::int64_t width =
+      request.block ? columns : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(columns)));
+  return {width, widths.seconds_for(columns)};
+}
+
 /// Seconds of a product; null in an answer of another kind.
 const service::Multiplied* seconds_of(const Answer& answer) {
   if (const auto* batches = std::get_if<service::BatchesMultiplied>(&answer.what)) return &batches->seconds;
@@ -424,15 +433,6 @@ Dispatcher::UnderWay Dispatcher::next_requests(Matrix& matrix, double time) {
     product.requests.push_back(std::move(request));
   }
   return product;
-}
-
-/// Of a product for so many columns, of which the request is the first or the only one.
-service::WidthTime width_of(const MultiplyRequest& request, std::int64_t columns, const WidthTable& widths) {
-  if (!request.block && !request.transpose) return widths.for_columns(columns);
-  // Products with the transpose are made for few widths, of which columns without a request are zeros.
-  const std::int64_t width =
-      request.block ? columns : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(columns)));
-  return {width, widths.seconds_for(columns)};
 }
 
 void Dispatcher::send_product(Matrix& matrix) {
