@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 
-from support import BACKEND, LIMIT, PROGRAM, environment
+from support import BACKEND, LIMIT, PROGRAM, environment, most_ranks
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -65,6 +65,9 @@ class Service:
         it wait for long, unless the options say so."""
         if "--max-queue-ms" not in options:
             options = ("--max-queue-ms", 600_000, *options)
+        if "--ranks" in options:
+            at = options.index("--ranks") + 1
+            options = (*options[:at], min(int(options[at]), most_ranks()), *options[at + 1:])
         self.state = pathlib.Path(state)
         self.socket = pathlib.Path(options[options.index("--unix") + 1]) if "--unix" in options else self.state / "http.sock"
         self.log = open(f"{state}.log", "a+")

@@ -1,6 +1,8 @@
 """Runs the shardmat program (TEST_PROGRAM; the program refuses SHARDMAT_ variables that it does not know) in a temporary
-directory, alone or under mpirun, always with a time limit. TEST_BACKEND=cuda runs the tests of the service on GPUs."""
+directory, alone or under mpirun, always with a time limit. TEST_BACKEND=cuda runs the tests of the service on GPUs, each with as
+many ranks as it wants and there are GPUs."""
 
+import functools
 import json
 import os
 import pathlib
@@ -33,6 +35,14 @@ LIMIT = 600  # seconds of one command: a hang, however busy the machine is
 UNIT_ROUNDOFF = {"f64": 2.0**-53, "f32": 2.0**-24}
 
 OK, USAGE, INPUT, RESOURCES, RANK_LOST, VERIFICATION = 0, 2, 3, 4, 5, 6
+
+
+@functools.cache
+def most_ranks():
+    """The most ranks that a command or service on TEST_BACKEND may have here: with cuda one for each GPU."""
+    if BACKEND == "host":
+        return sys.maxsize
+    return int(subprocess.run([ROOT / "deploy" / "gpu-count.sh"], capture_output=True, text=True, check=True).stdout)
 
 
 _CACHE = tempfile.TemporaryDirectory(prefix="shardmat_cache_")  # removed when the tests end
@@ -145,6 +155,8 @@ class CliTest(unittest.TestCase):
 
     def call(self, *arguments, ranks=0, **options):
         """shardmat ARGUMENTS, under mpirun if ranks are given."""
+        if "cuda" in arguments:
+            ranks = min(ranks, most_ranks())
         launcher = ["mpirun", "-n", ranks] if ranks else []
         return run([*launcher, PROGRAM, *arguments], self.directory, **options)
 
