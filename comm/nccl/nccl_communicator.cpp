@@ -15,7 +15,7 @@
 namespace shardmat {
 namespace {
 
-constexpr std::chrono::milliseconds kAbortGrace{2000};
+constexpr std::chrono::milliseconds kAbortGrace{2000}, kLeaveGrace{1000};
 constexpr std::uint64_t kCallsPerMark = 64;
 
 ncclDataType_t nccl_type(ValueType type) {
@@ -58,6 +58,20 @@ ncclResult_t settled(ncclResult_t result, ncclComm_t comm) {
     if (status != ncclSuccess) return status;
   }
   return result;
+}
+
+/// Until the device is idle, at most for `grace`. Our kernels were told to leave, and may still use windows that
+/// ncclCommAbort() takes from under them. Those of NCCL that wait for a lost rank end by ncclCommAbort() alone.
+void wait_for_device(int ordinal, std::chrono::milliseconds grace) {
+  const auto idle = std::make_shared<std::atomic<bool>>(false);
+  std::thread([idle, ordinal] {
+    cudaSetDevice(ordinal);
+    cudaDeviceSynchronize();
+    idle->store(true);
+  }).detach();
+  for (const auto start = std::chrono::steady_clock::now();
+       !idle->load() && std::chrono::steady_clock::now() - start < grace;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 }  // namespace
@@ -168,13 +182,14 @@ void NcclCommunicator::Impl::abort() noexcept {
   if (victim == nullptr) return;
   try {
     const auto done = std::make_shared<std::atomic<bool>>(false);
-    std::thread([victim, done, ordinal = device.ordinal] {
+    std::thread([victim, done, ordinal = device.ordinal, told = ended != nullptr] {
       cudaSetDevice(ordinal);
+      if (told) wait_for_device(ordinal, kLeaveGrace);
       nccl().CommAbort(victim);
       done->store(true);
     }).detach();
     for (const auto start = std::chrono::steady_clock::now();
-         !done->load() && std::chrono::steady_clock::now() - start < kAbortGrace;)
+         !done->load() && std::chrono::steady_clock::now() - start < kLeaveGrace + kAbortGrace;)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   } catch (const std::exception&) {  // no thread to be had; the end of the process ends NCCL too
   }

@@ -53,9 +53,37 @@ struct ResidualSums {
   }
 };
 
+/// The square of ‖r‖ where M·r comes later, or never: the last residual of a solve needs none. `share`: r·M·r of the
+/// residual before in the square of its norm. After the sums over the ranks LateNaturalNorm makes r·M·r of it.
+template <class T>
+struct LateResidualSums {
+  const T* r;
+  double *rz, *squares, *share;
+  static constexpr int kSums = 1;
+  using Factors = Works;
+  SHARDMAT_BOTH Factors factors(int) const { return {true}; }
+  SHARDMAT_BOTH Sums<1> entry(const Factors&, const Place& place) const {
+    const double r_at = static_cast<double>(r[place.at]);
+    return {{r_at * r_at}};
+  }
+  SHARDMAT_BOTH void finish(int column, const Sums<1>& sums) const {
+    share[column] = squares[column] > 0 ? rz[column] / squares[column] : 0;
+    rz[column] = 0;
+    squares[column] = sums.of[0];
+  }
+};
+
+struct LateNaturalNorm : NoEntries {
+  double* rz;
+  const double *squares, *share;
+  SHARDMAT_BOTH void finish(int column, const Sums<0>&) const { rz[column] = share[column] * squares[column]; }
+};
+
 }  // namespace shardmat::krylov
 
 #define SHARDMAT_RESIDUAL_STEPS(MAKE, T)   \
   MAKE(ResidualSums<T, Scaling::none>)     \
   MAKE(ResidualSums<T, Scaling::diagonal>) \
-  MAKE(ResidualSums<T, Scaling::separate>)
+  MAKE(ResidualSums<T, Scaling::separate>) \
+  MAKE(LateResidualSums<T>)
+#define SHARDMAT_RESIDUAL_SCALAR_STEPS(MAKE) MAKE(LateNaturalNorm)

@@ -51,6 +51,14 @@ class ServiceTest(CliTest):
         self.assertEqual(answer.status, 200, answer)
         return np.frombuffer(answer.body, NAMES[type])
 
+    def assert_bits(self, got, expected, type="f64", close=1e-12):
+        """Bytes that the command has, too. On GPUs it and the service measure kernels and may choose different ones: there
+        they differ by rounding, at most `close` of the largest number."""
+        if BACKEND == "host":
+            return self.assertEqual(got, expected)
+        got, expected = np.frombuffer(got, NAMES[type]), np.frombuffer(expected, NAMES[type])
+        np.testing.assert_allclose(got, expected, rtol=0, atol=(close if type == "f64" else 1e-5) * abs(expected).max())
+
     def assert_problem(self, answer, status, code, says=""):
         self.assertEqual(answer.status, status, answer)
         self.assertEqual(answer.json["code"], code, answer)

@@ -87,7 +87,8 @@ class Method {
   virtual void start(const void* b, void* x, Guess guess, Stream& stream) = 0;
   /// Squares of the norms that start() found, one f64 a column in device memory.
   virtual const double* squares() const = 0;
-  /// rᵀ·M·r of that start, likewise; null if the method has none.
+  /// rᵀ·M·r of that start, likewise; null if the method has none. A start() that forms no M·r takes the share that rᵀ·M·r
+  /// has in the square of the norm from the last iteration.
   virtual const double* natural_squares() const { return nullptr; }
   /// After a breakdown: the next start() takes other vectors than those before. False if the method has none.
   virtual bool renew([[maybe_unused]] Stream& stream) { return false; }

@@ -1,5 +1,7 @@
 // Conjugate gradients, the classic and the flexible variant. Their passes are in kernels/krylov/cg_steps.h; where kernels
 // can sum over the ranks, one launch does all that follows the product (kernels/krylov/cg_iteration.h).
+#include <utility>
+
 #include "comm/exchange/grid_sums.h"
 #include "comm/exchange/sum_over_ranks.h"
 #include "kernels/krylov/cg_iteration.h"
@@ -20,7 +22,7 @@ class Cg final : public Method {
  public:
   explicit Cg(const MethodInputs& in)
       : in_(in),
-        memory_(in, kScaling == Scaling::separate ? 3 : 2, 6),
+        memory_(in, kScaling == Scaling::separate ? 3 : 2, 7),
         multiply_(in),
         sum_two_(in.context().exchange_context(in.type(), 1), 2 * in.columns()),
         sum_three_(in.context().exchange_context(in.type(), 1), 3 * in.columns()),
@@ -39,15 +41,19 @@ class Cg final : public Method {
   void start(const void* b, void* x, Guess guess, Stream& stream) override {
     v_.x = static_cast<T*>(x);
     in_.residual(b, x, guess, v_.r, stream);
-    precondition(stream);
-    sum_residual(stream);
-    in_.run(CgFirstDirection<T, kScaling>{v_}, stream);
+    lacks_direction_ = kScaling == Scaling::separate && v_.norm == Norm::unpreconditioned;
+    if (!lacks_direction_) return find_direction(stream);
+    const CgScalars& s = v_.scalars;
+    in_.run(LateResidualSums<T>{v_.r, s.rz, s.squares, memory_.scalar(6)}, stream);
+    sum_two_(s.rz, stream);
+    in_.run_scalars(LateNaturalNorm{{}, s.rz, s.squares, memory_.scalar(6)}, stream);
   }
 
   const double* squares() const override { return v_.scalars.squares; }
   const double* natural_squares() const override { return v_.scalars.rz; }
 
   void iterate(std::int64_t, Stream& stream) override {
+    if (std::exchange(lacks_direction_, false)) find_direction(stream);
     if constexpr (kScaling != Scaling::separate)
       if (grid_sums_.blocks() > 0) {
         const double* const parts = multiply_.without_sum(in_, v_.q, stream);
@@ -80,6 +86,11 @@ class Cg final : public Method {
   std::int64_t device_bytes() const override { return memory_.bytes() + multiply_.device_bytes(); }
 
  private:
+  void find_direction(Stream& stream) {
+    precondition(stream);
+    sum_residual(stream);
+    in_.run(CgFirstDirection<T, kScaling>{v_}, stream);
+  }
   void precondition(Stream& stream) {
     if constexpr (kScaling == Scaling::separate) in_.precondition(v_.r, memory_.template vector<T>(2), stream);
   }
@@ -94,6 +105,7 @@ class Cg final : public Method {
   SumOverRanks sum_two_, sum_three_;
   GridSums grid_sums_;  ///< for passes of an iteration in one launch
   CgVectors<T, kScaling> v_{};
+  bool lacks_direction_ = false;  ///< M·r of start() is left to the first iteration, as the last start() needs none
 };
 
 }  // namespace

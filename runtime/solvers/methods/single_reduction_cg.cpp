@@ -18,7 +18,7 @@ class SingleReductionCg final : public Method {
  public:
   explicit SingleReductionCg(const MethodInputs& in)
       : in_(in),
-        memory_(in, kScaling == Scaling::none ? 3 : 4, 6),
+        memory_(in, kScaling == Scaling::none ? 3 : 4, 7),
         multiply_(in),
         sum_two_(in.context().exchange_context(in.type(), 1), 2 * in.columns()),
         sum_three_(in.context().exchange_context(in.type(), 1), 3 * in.columns()) {
@@ -37,9 +37,16 @@ class SingleReductionCg final : public Method {
     v_.x = static_cast<T*>(x);
     in_.residual(b, x, guess, w(), stream);  // its product overwrites what lies in the product's x
     in_.run(SingleReductionStart<T, kScaling>{v_}, stream);
-    precondition(stream);
-    sum_two_(v_.scalars.rz, stream);
+    lacks_z_ = kScaling == Scaling::separate && v_.norm == Norm::unpreconditioned;
     fresh_ = true;
+    const auto& s = v_.scalars;
+    if (!lacks_z_) {
+      precondition(stream);
+      return sum_two_(s.rz, stream);
+    }
+    in_.run(LateResidualSums<T>{v_.r, s.rz, s.squares, memory_.scalar(6)}, stream);
+    sum_two_(s.rz, stream);
+    in_.run_scalars(LateNaturalNorm{{}, s.rz, s.squares, memory_.scalar(6)}, stream);
   }
 
   const double* squares() const override { return v_.scalars.squares; }
@@ -47,6 +54,10 @@ class SingleReductionCg final : public Method {
 
   void iterate(std::int64_t, Stream& stream) override {
     if (fresh_) {  // not in start(), because the last start finds that all columns are done
+      if (lacks_z_) {
+        precondition(stream);
+        sum_two_(v_.scalars.rz, stream);
+      }
       multiply_(in_, w(), v_.scalars.zaz, stream);
       in_.run_scalars(SingleReductionFirst{{}, v_.scalars, v_.monitor}, stream);
       fresh_ = false;
@@ -85,7 +96,8 @@ class SingleReductionCg final : public Method {
   ProductWithDot<T> multiply_;
   SumOverRanks sum_two_, sum_three_;
   SingleReductionVectors<T, kScaling> v_{};
-  bool fresh_ = true;  ///< no iteration since start()
+  bool fresh_ = true;     ///< no iteration since start()
+  bool lacks_z_ = false;  ///< M·r of start() is left to the first iteration
 };
 
 }  // namespace

@@ -215,6 +215,9 @@ blocks::BlockRows uploaded(const NodeRows& m, std::int64_t cols, const Place& pl
   return out;
 }
 
+/// Most slots of stencils share their columns: then fewer bytes than indices alone would take come with the values.
+bool is_stencil(std::int64_t bytes_beside_values, std::int64_t nonzeros) { return bytes_beside_values < nonzeros; }
+
 /// From so many rows on, the packed format streams single entries with shorter indices than rows of blocks.
 constexpr std::int64_t kManyOfSingleRows = 100'000;
 
@@ -231,17 +234,22 @@ std::shared_ptr<CsrStorage> csr_of(const blocks::BlockRows& rows, ValueType type
   return csr;
 }
 
-/// In blocks of `block`, rows as they come, or sorted by their length within windows where they differ.
+/// In blocks of `block`, rows as they come, or sorted by their length within windows where they differ. Single rows of
+/// stencils are sorted by their pattern, so that nearly all slices share their columns: in f32 a product of 7 points 256³
+/// takes 186 µs then, and 301 where each slice at the boundary stands between others (H200).
 std::shared_ptr<Storage> packed(const blocks::BlockRows& rows, int block, ValueType type, Stream& stream) {
   const Format& format = find_format("packed");
   ConversionInput input(csr_of(rows, type, stream), stream);
   const auto layout = [block](int window) {
     return Policy{{"block", block}, {"lanes", block <= 3 ? 1 : block}, {"shift", 0}, {"window", window}};
   };
-  const Policy plain = layout(1), sorted = layout(1024);
-  const std::int64_t padding = input.nnz() * static_cast<std::int64_t>(size_of(type)) / 8;
-  const bool sorts = format.bytes(input, plain) > format.bytes(input, sorted) + padding;
-  const Policy& taken = sorts ? sorted : plain;
+  const Policy plain = layout(1), sorted = layout(1024), alike = layout(16384);
+  const std::int64_t values = input.nnz() * static_cast<std::int64_t>(size_of(type));
+  const auto choice = [&]() -> const Policy& {
+    if (block == 1 && is_stencil(format.bytes(input, alike) - values, input.nnz())) return alike;
+    return format.bytes(input, plain) > format.bytes(input, sorted) + values / 8 ? sorted : plain;
+  };
+  const Policy& taken = choice();
   require_memory(stream.device(), format.bytes(input, taken), "a level of multigrid");
   std::shared_ptr<Storage> storage = format.convert(input, taken);
   storage->format = format.name, storage->layout = taken;
@@ -260,12 +268,11 @@ const auto& kernel_on(const Kernels& list, const Storage& storage) {
   return *found;
 }
 
-/// Most slots of stencils share their columns: then fewer bytes than indices alone would take come with the values.
 const Kernel& packed_kernel(const Storage& storage) {
   const std::int64_t indices = storage.bytes - storage.nnz * static_cast<std::int64_t>(size_of(storage.type));
-  const bool is_stencil = indices < storage.nnz;
+  const char* const name = is_stencil(indices, storage.nnz) ? "packed_stencil" : "packed";
   const auto taken = [&](const Kernel& kernel) {
-    return kernel.name == (is_stencil ? "packed_stencil" : "packed") && kernel.backend == storage.device.backend &&
+    return kernel.name == name && kernel.backend == storage.device.backend &&
            (kernel.supports == nullptr || kernel.supports(storage));
   };
   const auto found = std::find_if(kernels().begin(), kernels().end(), taken);
