@@ -123,7 +123,7 @@ std::variant<Problem, MultiplyShape> shape_of(const MultiplyQuery& query, const 
     return make_problem(
         409, "not_transposable",
         fmt::format("products with the transpose of {} need rows in host memory, which were dropped; load it "
-                    "with \"solvable\": true, which keeps them, or with \"kernel\": \"csr_vector\", which needs none",
+                    "with \"solvable\": true, which keeps them",
                     matrix.wanted.name));
   const std::uint64_t entry = size_of(matrix.wanted.type);
   MultiplyShape shape;

@@ -55,6 +55,8 @@ class JobRun final : public LongWork, public std::enable_shared_from_this<JobRun
   double seconds() const { return now() - began_; }
   /// Of an iteration; 0: there was none.
   double seconds_of_iteration() const { return iterations_ > 0 ? iterating_ / static_cast<double>(iterations_) : 0; }
+  /// It ended as its solver could not be made: not of so many columns, or not at all.
+  bool lacks_solver() const { return lacks_solver_; }
   /// Who is charged for the next slice: one after the other.
   const Client& next_client();
   /// True if the ranks are at another job, too, that somebody wants.
@@ -91,7 +93,7 @@ class JobRun final : public LongWork, public std::enable_shared_from_this<JobRun
   std::vector<Part> parts_;
   Actions actions_;
   std::size_t charged_ = 0;  ///< slices so far
-  bool has_guess_ = false, has_begun_ = false, is_set_up_ = false, has_left_ = false;
+  bool has_guess_ = false, has_begun_ = false, is_set_up_ = false, has_left_ = false, lacks_solver_ = false;
   double began_ = 0, iterating_ = 0;  ///< seconds
   std::int64_t iterations_ = 0;
   double kept_ = 0;     ///< when x was kept last

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -140,7 +142,8 @@ std::vector<std::shared_ptr<RankJob>> Jobs::merged_with(const std::shared_ptr<Ra
 void Jobs::note_pace(const JobRun& run) {
   constexpr std::size_t kMostPaces = 256;
   constexpr int kTryAgain = 50;  // runs after which an old observation is forgotten
-  const double seconds = run.seconds_of_iteration();
+  const bool never_merges = run.jobs() > 1 && run.lacks_solver();
+  const double seconds = never_merges ? std::numeric_limits<double>::infinity() : run.seconds_of_iteration();
   if (!service_.merges() || run.first().alone || run.first().columns != 1 || seconds == 0) return;
   if (paces_.size() >= kMostPaces && !paces_.contains(run.solver())) paces_.clear();
   Pace& pace = paces_[run.solver()];
@@ -154,7 +157,8 @@ void Jobs::note_pace(const JobRun& run) {
 bool Jobs::pays(const JobRun::Solver& solver, std::size_t jobs) const {
   constexpr double kLeastGain = 1.1;
   const auto found = paces_.find(solver);
-  if (jobs < 2 || found == paces_.end() || found->second.merged == 0 || found->second.alone == 0) return true;
+  if (jobs < 2 || found == paces_.end() || found->second.merged == 0) return true;
+  if (found->second.alone == 0) return std::isfinite(found->second.merged);
   return kLeastGain * found->second.merged < static_cast<double>(jobs) * found->second.alone;
 }
 
