@@ -19,8 +19,7 @@ inline std::string complex_vector_refused(const std::string& file) {
 /// In a format that is not read with complex values.
 inline constexpr const char* kComplexElsewhere =
     "write the matrix with scipy.sparse.save_npz or scipy.io.mmwrite, and then its real equivalent: shardmat convert "
-    "--complex "
-    "as-real A.npz A.h5";
+    "--complex as-real A.npz A.h5";
 inline constexpr const char* kNotComplex = "its values are real, so it has no real equivalent; take it as it is";
 
 }  // namespace shardmat

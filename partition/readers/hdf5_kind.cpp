@@ -61,10 +61,8 @@ std::string why_no_matrix(const Hdf5File& file) {
   if (kind == Hdf5Kind::mesh) return fmt::format("is {}, not a matrix; {}", describe(file), mesh_remedy(file));
   return fmt::format(
       "is {} and no matrix: its root has no attribute 'binsparse'. Shard files, Binsparse matrices and groups of AnnData "
-      "and "
-      "10x Genomics are read: `shardmat partition` makes a shard file from .mtx, .mtx.gz or .npz, and partition/README.md "
-      "of "
-      "the sources has the lines of Python that write one",
+      "and 10x Genomics are read: `shardmat partition` makes a shard file from .mtx, .mtx.gz or .npz, and "
+      "partition/shard-file.md of the sources has the lines of Python that write one",
       describe(file));
 }
 
@@ -74,8 +72,8 @@ std::string why_no_batch(const Hdf5File& file) {
     return fmt::format("is {}, not a batch; multiply it with: shardmat multiply {}", describe(file), file.path());
   if (kind == Hdf5Kind::mesh) return fmt::format("is {}, not a batch; {}", describe(file), mesh_remedy(file));
   return fmt::format(
-      "is {} and no batch: its root has no attribute 'shardmat_batch'. `shardmat batch SOURCE --save FILE.h5` "
-      "writes batch files",
+      "is {} and no batch: its root has no attribute 'shardmat_batch'. `shardmat batch SOURCE --save FILE.h5` writes "
+      "batch files",
       describe(file));
 }
 

@@ -1,6 +1,6 @@
 // Sparse matrices in HDF5 files of other programs, as entries.
 //
-//   Binsparse      the root, or groups, with the attribute `binsparse` (../binsparse.h)
+//   Binsparse      the root, or groups, with the attribute `binsparse` (hdf5/binsparse.h)
 //   AnnData        .h5ad: groups with the attributes encoding-type (csr_matrix, csc_matrix) and shape; data, indices, indptr
 //   10x Genomics   groups with data, indices, indptr, shape and barcodes: by columns
 //   others         such groups with a dataset or an attribute `shape`, if it tells rows from columns

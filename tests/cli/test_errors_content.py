@@ -82,7 +82,7 @@ class Content(CliTest):
                 self.fail_with(INPUT, command[0], name, *command[1:], says=[name, *says])
             refused("batch.h5", "a batch of small matrices, not one matrix", "shardmat batch batch.h5")
             refused("mesh.h5", "a mesh of tetrahedra, not a matrix", "shardmat generate elasticity --mesh mesh.h5")
-            refused("vectors.h5", 'an HDF5 file with "/loads" and "/x" and no matrix', "'binsparse'", "partition/README.md")
+            refused("vectors.h5", 'an HDF5 file with "/loads" and "/x" and no matrix', "'binsparse'", "partition/shard-file.md")
             if command[0] != "verify-file":
                 refused("graphs.npz", "a batch of graphs, not one matrix", "shardmat batch graphs.npz")
         self.fail_with(INPUT, "batch", "matrix.h5", says=["a matrix in a shard file, not a batch", "shardmat multiply matrix.h5"])

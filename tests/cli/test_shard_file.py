@@ -65,12 +65,12 @@ class ShardFile(CliTest):
         np.testing.assert_array_equal(read_vector(self.path("y.npy")), np.zeros(3))
 
 
-def readme_python():
-    """The two blocks of Python in partition/README.md: reading a shard file, writing a plain one."""
-    return re.findall(r"(?ms)^```python\n(.*?)^```", (ROOT / "partition" / "README.md").read_text())
+def page_python():
+    """The two blocks of Python in partition/shard-file.md: reading a shard file, writing a plain one."""
+    return re.findall(r"(?ms)^```python\n(.*?)^```", (ROOT / "partition" / "shard-file.md").read_text())
 
 
-class Readme(CliTest):
+class Page(CliTest):
     """Its lines of Python do what it says."""
 
     def run_block(self, number, **names):
@@ -78,7 +78,7 @@ class Readme(CliTest):
         os.chdir(self.directory)
         self.addCleanup(os.chdir, here)
         names |= {"h5py": h5py, "json": json, "numpy": np, "scipy": sys.modules["scipy"]}
-        exec(readme_python()[number], names)
+        exec(page_python()[number], names)
         return names["A"]
 
     def test_permuted_files_are_read(self):
