@@ -9,7 +9,7 @@
 # CalculiX, without which the tests that run them are skipped. slurm: also installs Slurm, and runs the jobs of deploy/slurm.
 # container: also installs buildah and debootstrap, builds the image of deploy/container, and runs in it what
 # deploy/kubernetes says (half an hour). packages: makes packages, and installs, uses and removes them in a fresh Debian.
-# operator: runs each command of deploy/service/README.md there. long: builds the mutation tests with sanitizers in DIR-fuzz
+# operator: runs each command of deploy/service/operations.md there. long: builds the mutation tests with sanitizers in DIR-fuzz
 # and makes a million mutations (TEST_FUZZ_COUNT of each test), which takes about an hour. CI leaves the last five out.
 # --prebuilt DIR runs the GPU tests of the programs found under DIR instead, without compiler or CTest (all, or those of
 # --label gpu or multigpu).

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every command of deploy/service/README.md, on a fresh Debian: the installation with a network, the rest under systemd in namespaces
+"""Every command of deploy/service/operations.md, on a fresh Debian: the installation with a network, the rest under systemd in namespaces
 of its own. TEST_PACKAGES_BASE: see trees.py. TEST_OPERATOR_PACKAGES=DIR takes packages that were made before."""
 
 import json
@@ -19,7 +19,7 @@ why_not = why_not or pods.missing() or ("" if pods.control_groups() else "no con
 if why_not:
     print("skipped:", why_not)
     sys.exit(0)
-PAGE = (ROOT / "deploy" / "service" / "README.md").read_text()
+PAGE = (ROOT / "deploy" / "service" / "operations.md").read_text()
 PACKAGES = os.environ.get("TEST_OPERATOR_PACKAGES")
 
 
