@@ -68,10 +68,10 @@ const char* shardmat_version(void);
  *   triplets, and with b and x of a solve in another type than the matrix's sum_type.
  * - Calls that take a stream wait until it has passed the work given to it so far (a feeder without a stream: until the
  *   default streams have), and return when they are done. A CUDA graph cannot record them.
- * - A matrix of a file is on the owners: its feeders have own_rows = 0. A partitioner (`method`) takes own rows only if
- * those of each group follow each other.
- * - An error of any rank's arguments is returned on all ranks. Monitors of
- *   solves are called on feeders about ten times a second and at the end; those of PageRank on owners only.
+ * - A matrix of a file is on the owners: its feeders have own_rows = 0. A partitioner (`method`) takes own rows only if the
+ *   rows of each group follow each other.
+ * - An error of any rank's arguments is returned on all ranks. Monitors of solves are called on feeders about ten times a
+ *   second and at the end; monitors of PageRank on owners only.
  * - Feeders do not multiply: batches return SHARDMAT_USAGE there.
  */
 
@@ -189,8 +189,8 @@ void shardmat_matrix_destroy(shardmat_matrix* matrix);
 typedef struct {
   size_t size;
   int64_t rows, cols, nnz; /* of the whole matrix */
-  int64_t own_rows;        /* entries of y that this rank gives or takes, and values of other vectors of rows */
-  int64_t own_cols;        /* the same of x */
+  int64_t own_rows;        /* entries of y, b and other vectors of rows that this rank gives and takes */
+  int64_t own_cols;        /* entries of x, or of other vectors of columns, that this rank gives and takes */
   int64_t own_values;      /* values that this rank gives to shardmat_matrix_update_values() */
   int type, sum_type;      /* of x, and of y: SHARDMAT_F64 … */
   int updatable;

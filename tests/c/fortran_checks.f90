@@ -5,6 +5,8 @@ module fortran_checks
   implicit none
   public
   integer :: rank = 0, ranks = 1, failures = 0
+  integer(c_int64_t), parameter :: n = 40
+  type(shardmat_context_options) :: options  ! of the context at hand
 
 contains
 
@@ -87,4 +89,42 @@ contains
     stop = 0
     call expect(iterations == calls .and. x%columns == 1, 'watched')
   end function
+
+  ! The matrix of these tests: a diagonal and two others that wrap around, with another number everywhere.
+  pure function dense_matrix() result(a)
+    real(c_double) :: a(0:n - 1, 0:n - 1)
+    integer(c_int64_t) :: i
+    a = 0
+    do i = 0, n - 1
+      a(i, i) = 20 + i
+      a(i, modulo(i + 1, n)) = 2 + modulo(i, 3_c_int64_t)
+      a(i, modulo(i + 7, n)) = -1 - modulo(i, 5_c_int64_t)
+    end do
+  end function
+
+  pure function dense_x() result(x)
+    real(c_double) :: x(0:n - 1, 3)
+    integer(c_int64_t) :: i
+    x(:, 1) = [(real(modulo(i*i, 7_c_int64_t) - 2, c_double), i=0, n - 1)]
+    x(:, 2) = [(real(i, c_double), i=0, n - 1)]
+    x(:, 3) = 1
+  end function
+
+  ! Compressed rows of rows first, first + 1, … of a dense matrix.
+  subroutine compress(a, first, rows, row_ptr, columns, values)
+    real(c_double), intent(in) :: a(0:, 0:)
+    integer(c_int64_t), intent(in) :: first, rows
+    integer(c_int64_t), allocatable, intent(out) :: row_ptr(:), columns(:)
+    real(c_double), allocatable, intent(out) :: values(:)
+    integer(c_int64_t) :: i, j
+    allocate (row_ptr(0:rows))
+    row_ptr = 0
+    columns = [integer(c_int64_t) ::]
+    values = [real(c_double) ::]
+    do i = 0, rows - 1
+      columns = [columns, pack([(j, j=0, size(a, 2) - 1)], abs(a(first + i, :)) > 0)]
+      values = [values, pack(a(first + i, :), abs(a(first + i, :)) > 0)]
+      row_ptr(i + 1) = size(columns)
+    end do
+  end subroutine
 end module
