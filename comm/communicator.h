@@ -1,8 +1,8 @@
 // Everything between ranks on the host: collectives with a deadline, and agreement on errors.
 //
-// Open MPI with MPI_ERRORS_RETURN waits for ever for a dead peer, so every collective here is non-blocking
-// and polled against a deadline. After a deadline or an MPI error the communicator is *broken*: further calls
-// throw at once, nothing is freed collectively, and the program must end with MpiSession::leave() instead of
+// Open MPI with MPI_ERRORS_RETURN waits for ever for a dead peer. So every collective here is non-blocking, and is polled
+// until a deadline. After a deadline or an MPI error the communicator is *broken*: further calls throw at once, and nothing
+// is freed collectively. The program must then end with MpiSession::leave() instead of
 // MPI_Finalize.
 // Ownership: move-only; it owns its duplicate of the caller's MPI communicator. Collective: everything but the accessors.
 // Threads: one thread at a time uses a communicator; give_up() may be called from any. Two threads may use two communicators
@@ -39,7 +39,7 @@ class AgreedError final : public Error {
   using Error::Error;
   AgreedError(ErrorKind kind, const std::string& message, std::string setting, std::int64_t missing_bytes)
       : Error(kind, message, std::move(setting)), missing_bytes_(missing_bytes) {}
-  /// Memory that this very rank lacked when it failed; 0 if it did not lack any.
+  /// Bytes of memory that this rank itself lacked when it failed; 0 if it did not lack any.
   std::int64_t missing_bytes() const { return missing_bytes_; }
 
  private:

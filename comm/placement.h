@@ -47,11 +47,11 @@ CoreShare share_cores(Communicator& communicator);
 
 /// Picks the device of each rank by its local rank (or the only visible one), and its number of host threads: `threads`, or
 /// if that is 0, OMP_NUM_THREADS, else this rank's share of the cores. The instruction set is the highest that all ranks
-/// have or SHARDMAT_ISA allows them. Collective. Who works for the ranks takes both with ThreadCount
-/// (kernels/base/parallel.h) and IsaScope (kernels/base/isa.h).
-/// Throws the same error on all ranks: Error(resources) with the remedy if CUDA was asked for and there is
-/// none, if two ranks would share a GPU ("4 ranks on host a but 2 GPUs: …"), or if P > 1 on GPUs in a build
-/// without NCCL. `automatic` takes CUDA only if every rank has a device.
+/// have and SHARDMAT_ISA allows. Work for a context takes both by ThreadCount (kernels/base/parallel.h) and IsaScope
+/// (kernels/base/isa.h). `automatic` takes CUDA only if every rank has a device.
+/// Collective. Throws the same error on all ranks: Error(resources), with the remedy, if CUDA was asked for and there is no
+/// GPU; if two ranks would share a GPU ("4 ranks on host a but 2 GPUs: …"); and for several ranks on GPUs in a build without
+/// NCCL.
 Placement place_ranks(Communicator& communicator, BackendChoice choice, int threads = 0);
 
 /// True if this build can make several GPUs work together.

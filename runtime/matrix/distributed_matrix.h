@@ -71,16 +71,16 @@ class DistributedMatrix {
   /// Number of entries of x that this rank's rows read.
   std::int64_t x_entries() const { return x_entries_; }
   const ColumnMap& column_map() const { return *map_; }
-  /// Original index of each entry of Exchange::x(): this rank's entries, and those of other ranks that its rows read. -1 in
-  /// places without an entry. Indices up to 2^53. Collective.
+  /// Original index of each entry of x that this rank holds during a product: its own, and those of other ranks that its
+  /// rows read. -1 in places without an entry. Indices up to 2^53. Collective.
   HostVector<std::int64_t> column_ids() const;
-  /// A value for each entry of Exchange::x(), this rank's and other ranks'; `own`: those of this rank's entries, in the
-  /// order of x_rows(). 0 in places without an entry. Collective.
+  /// A value for each of these entries. `own`: the values of this rank's entries, in the order of x_rows(). 0 in places
+  /// without an entry. Collective.
   HostVector<double> column_values(const HostVector<double>& own) const;
   const ColumnSums& column_sums() const { return *column_sums_; }
-  /// See LoadedPart: above 0 only if the storage is symmetric and the matrix was symmetric within rounding, not exactly.
+  /// Of symmetric storage: the largest relative difference of a_ij and a_ji before both became their mean; else 0.
   double symmetry_difference() const;
-  std::span<const double> averaged() const;
+  std::span<const double> averaged() const;  ///< sum of these changes in each row of this rank; empty: nothing changed
   const LoadTimes& load_times() const;
 
   /// A product for `columns` right-hand sides. Any number of products may exist at a time. They share the stored rows: the

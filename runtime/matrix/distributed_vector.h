@@ -130,7 +130,7 @@ class VectorSums {
   void dot(const DistributedVector& x, const DistributedVector& y, double* result, Stream& stream);
   /// result[j] = ‖x[·, j]‖₂.
   void norm(const DistributedVector& x, double* result, Stream& stream);
-  /// What sums over the ranks: SumOverRanks::name().
+  /// What sums over the ranks: "kernel", "NCCL" or "MPI"; "none" for one rank.
   std::string_view summed_by() const;
 
  private:

@@ -71,7 +71,7 @@ class Product {
   const HeldRows* held() const;
   /// Zeros the held rows of a vector like Y, in stream order. Not collective.
   void clear_held(const Dense& vector, Stream& stream) const;
-  /// As Exchange::wait().
+  /// Blocks until all work on the stream is done. Throws Error(rank_lost), after the deadline, if a rank is lost.
   void wait(Stream& stream) const;
 
   /// How x moves: all right-hand sides, or column_block() of them.
@@ -109,8 +109,8 @@ class Product {
 };
 
 /// Products with the transpose of a matrix that is stored once: Y = alpha·Aᵀ·X + beta·Y. X has the rows of A, and Y has the
-/// entries of its x. What a rank sums for entries of others goes back to them, the exchange of a product the other way
-/// round.
+/// entries of its x. A rank also forms sums for entries of other ranks, and sends them to their owners: the exchange of a
+/// product, the other way round.
 class TransposedProduct {
  public:
   /// Made by DistributedMatrix::transposed_product().
@@ -140,7 +140,7 @@ class TransposedProduct {
   void multiply(double alpha, const ConstDense& x, double beta, const Dense& y, Stream& stream) const;
   /// The same without the exchange, for timing: Y has only what this rank's rows add. Not collective.
   void multiply_local(double alpha, const ConstDense& x, double beta, const Dense& y, Stream& stream) const;
-  /// As Exchange::wait().
+  /// Blocks until all work on the stream is done. Throws Error(rank_lost), after the deadline, if a rank is lost.
   void wait(Stream& stream) const;
 
   /// How rows are multiplied: "slices of packed rows, added to columns".

@@ -1,4 +1,4 @@
-// Least squares: the x that makes ‖b − A·x‖₂ least, for a matrix of any shape. Of many such x, from zeros on, the shortest.
+// Least squares: the x that makes ‖b − A·x‖₂ least, for a matrix of any shape. A start from 0 gives the shortest such x.
 //
 // Ownership: nothing stays after the call.
 // Threads: as DistributedMatrix. solve_least_squares() is collective.
@@ -18,7 +18,7 @@
 namespace shardmat {
 
 struct LeastSquaresOptions {
-  std::string method = "lsqr";  ///< see least_squares_methods()
+  std::string method = "lsqr";  ///< "lsqr" or "cgls"
   /// Ends when ‖r‖ ≤ rtol·(‖b‖ + ‖A‖·‖x‖), or when ‖Aᵀ·r‖ ≤ rtol·‖A‖·‖r‖, for r = b − A·x; none: as default_rtol().
   std::optional<double> rtol;
   std::int64_t max_iterations = 10'000;

@@ -65,7 +65,7 @@ class Solver {
   /// Error(input) if b or x holds NaN or infinity, or if b is so small that its squares underflow. The bits of x and of the
   /// history are the same in every run with the same number of ranks, kernel, exchange and variant. Of a matrix in f32, the
   /// host sums true residuals in f64 as long as it has the rows (DistributedMatrix::drop_host_rows()), in one pass at the
-  /// end of the solve. If a column did not meet its tolerance, the host forms |A|·|x| (attainable.h).
+  /// end of the solve. If a column did not meet its tolerance, the host forms |A|·|x|, for SolvedColumn::floor.
   SolveResult solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control = {});
 
   /// z = M·r: the preconditioner alone, set up by the constructor, as an operator of its own. Vectors as of solve().
@@ -94,7 +94,7 @@ class Solver {
   const std::string& preconditioner_why() const;
   /// Of cg: the variant that was taken, and why. None for other methods.
   const std::optional<CgChoice>& variant() const { return variant_; }
-  /// What sums over the ranks: SumOverRanks::name().
+  /// What sums over the ranks: "kernel", "NCCL" or "MPI"; "none" for one rank.
   std::string_view summed_by() const;
   /// Average costs of an iteration on this rank, in a solve of `iterations`.
   IterationCosts costs(std::int64_t iterations) const;

@@ -24,8 +24,8 @@ struct MatrixSource {
   std::shared_ptr<RowSource> rows;
   const ShardFile* file = nullptr;  ///< points to `rows` if that is a shard file, else null
   std::string access;               ///< who reads or makes the rows, for the report
-  /// True if each rank has only its own part of the rows (make_kept_source()). Then `rows` can be used only on the ranks
-  /// that opened the matrix, with the partition by OpenOptions::method.
+  /// True if each rank has only its own part of the rows, as of a file that was read into memory. Then `rows` can be used
+  /// only on the ranks that opened the matrix, with the partition by OpenOptions::method.
   bool by_part = false;
 };
 
@@ -33,7 +33,7 @@ struct OpenOptions {
   bool allow_nonfinite = false;  ///< accept NaN and infinity among the values
   std::string method = "nnz";    ///< partitioner: which rows each rank keeps of a file that is read into memory
   Progress progress{};           ///< of reading such a file
-  bool transposed = false;       ///< gives Aᵀ instead of A; takes the memory of transposed()
+  bool transposed = false;       ///< gives Aᵀ instead of A, for the memory that runtime/source/transposed.h tells
   InputChoices choices{};        ///< what the user says about the file
   bool keep_unknowns = false;    ///< of a file that is read into memory: rank 0 keeps the list of unknowns
   /// Of a file that is read into memory: each rank keeps whole nodes of so many unknowns; 0: found in the pattern.

@@ -165,15 +165,15 @@ class PowerMethod {
 struct PairOptions {
   std::int64_t count = 6;             ///< wanted eigenpairs
   double tolerance = 1e-8;            ///< of ‖K·x − λ·M·x‖ / (λ·‖M·x‖)
-  std::int64_t max_iterations = 500;  ///< of blocks
+  std::int64_t max_iterations = 500;  ///< steps, each of a block of vectors
   std::int64_t guard = 0;             ///< further vectors that lobpcg iterates with; 0: a third of the wanted ones, and 2
   std::uint64_t seed = 1;             ///< of random vectors
   bool confirm = true;                ///< counts the eigenvalues by the signs of further factors; lobpcg: of small pairs
   bool check_count = false;           ///< lobpcg: of large pairs, too
   bool assume_symmetric = false;
   std::optional<double> shift;  ///< shift_invert: modes nearest to it; none: the smallest ones
-  /// shift_invert, of the systems with K − σ·M: factors, minres, or auto: factors where they are to be had and fit in
-  /// memory.
+  /// shift_invert: what solves systems with K − σ·M. factors, minres, or auto: factors where they are to be had and fit
+  /// in memory.
   std::string inner = "auto";
   double inner_tolerance = 0;  ///< of their residuals by minres; 0: a tenth of the tolerance
   MultigridOptions multigrid;  ///< of lobpcg and minres

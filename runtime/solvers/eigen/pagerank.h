@@ -39,7 +39,7 @@ struct Transition {
 };
 
 /// Pᵀ of the graph whose entry (i, j) is the weight of an edge from vertex i to vertex j: weights over the sum of their row,
-/// formed in f64. Memory: as transposed(), whose requirements `graph` must meet. Collective; the same error on all ranks:
+/// formed in f64. Memory and requirements: as of runtime/source/transposed.h. Collective; the same error on all ranks:
 /// Error(usage) for a matrix that is not square, Error(input) for a weight that is negative or not finite, which names the
 /// edge.
 Transition transition_matrix(const MatrixSource& graph, const TransitionOptions& options, Communicator& ranks);

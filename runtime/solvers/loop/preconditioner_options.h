@@ -55,8 +55,8 @@ struct MultigridOptions {
   std::shared_ptr<const NearNullVectors> near_null_vectors;  ///< null: as near_null_space says; else that must be auto
   std::shared_ptr<const MidEdgeNodes> mid_edges;             ///< null: not known
   std::string near_null_space = "auto";                      ///< auto, rigid, constants or adaptive
-  double strength = 0.05;                                    ///< theta of strong_couplings()
-  /// See multigrid::smoothers(); auto: chebyshev for symmetric matrices, l1_jacobi for others.
+  double strength = 0.05;  ///< θ: nodes i and j are strongly coupled if ‖A_ij‖ ≥ θ·√(‖A_ii‖·‖A_jj‖)
+  /// As `shardmat solve --help` lists them; auto: chebyshev for symmetric matrices, l1_jacobi for others.
   std::string smoother = "auto";
   int smoother_degree = 2;  ///< steps before and after a coarse correction
   /// V (each level once), W (coarse levels twice) or K (twice, with the best combination of both: M is no linear map). auto:
@@ -64,8 +64,8 @@ struct MultigridOptions {
   std::string cycle = "auto";
   bool may_vary = false;           ///< set by the solver: its method takes an M that is no linear map
   std::int64_t coarse_size = 900;  ///< unknowns at which a level is solved exactly
-  /// A rank keeps its part of a coarse level if it has so many unknowns of it, or a quarter as many as of the first level
-  /// and 1000; 0: in any case.
+  /// A rank keeps its part of a coarse level if the part has this many unknowns; or if it has 1000, and a quarter as many as
+  /// the rank's part of the first level. 0: in any case.
   std::int64_t rank_size = 20'000;
   int levels = 20;                   ///< at most
   ValueType inner = ValueType::f32;  ///< type of the hierarchy
@@ -76,9 +76,9 @@ struct MultigridOptions {
 
 /// Of ilu and ic: which entries their factors have, beside those of the matrix.
 struct FactorOptions {
-  int levels = 0;              ///< entries that come of others by at most so many eliminations
-  double drop_tolerance = 0;   ///< above 0: in place of levels, entries that are larger than this share of their row
-  double fill = 2;             ///< then the factors have at most so many entries for each of the matrix
+  int levels = 0;              ///< k of ILU(k) and IC(k): the highest level of fill that is kept
+  double drop_tolerance = 0;   ///< above 0, in place of levels: keeps entries above this share of the norm of their row
+  double fill = 2;             ///< with drop_tolerance: most entries of the factors, as a multiple of those of the matrix
   std::string order = "auto";  ///< of the rows of a rank: natural, rcm, colours, or auto
   int overlap = 0;             ///< 1: a rank also takes the rows next to its own
   int sweeps = 0;              ///< on a GPU, above 0: Jacobi sweeps of each factor in place of exact solves
@@ -118,8 +118,8 @@ struct OwnPreconditioner {
   /// memory of the matrix's device, row-major, of this rank's rows in the order of DistributedMatrix::y_rows(), with a
   /// column for each right-hand side, of the matrix's sum_type(). They do not overlap; z holds anything before. Required.
   /// On a GPU it is called some more times after the last iteration: the host sees the end late. May multiply by products of
-  /// its own, not by the solver's. If it throws on some ranks only, where no other rank waits
-  /// for them, all ranks throw that error; the solver stays usable.
+  /// its own, not by the solver's. May throw on some ranks only, where no other rank waits for them: then all ranks throw
+  /// that error, and the solver stays usable.
   std::function<void(const ConstDense& r, const Dense& z, Stream& stream)> apply;
   /// M is the same linear map in every application: any method takes it.
   bool linear = false;

@@ -93,7 +93,7 @@ struct SolveAttempt {
 struct SolveResult {
   std::vector<SolvedColumn> columns;
   int null_vectors = 0;    ///< dimension of the null space that was removed
-  std::string null_space;  ///< NullVectors::describe()
+  std::string null_space;  ///< what was removed: "6 motions of a body that nothing holds …"
   double seconds = 0;
   std::int64_t iterations = 0;  ///< of the column that took most
   bool graph = false;           ///< iterations were replayed from a CUDA graph
@@ -112,8 +112,8 @@ struct SolveResult {
   /// What was taken in place of a method or preconditioner that failed, and why; a line each.
   std::vector<std::string> fall_backs;
   std::int64_t penalty_rows = 0;  ///< rows whose values were taken as known; residuals leave them out
-  double penalty_ratio = 0;       ///< PenaltyFindings::largest_ratio
-  std::string penalty_note;       ///< PenaltyFindings::note
+  double penalty_ratio = 0;       ///< the largest one of such a diagonal to all else; 0 without such rows
+  std::string penalty_note;       ///< why rows that look like penalty rows are not taken; else empty
   bool converged() const;
   /// explain() of a column's reason.
   std::string_view explanation(const SolvedColumn& column) const;

@@ -23,7 +23,7 @@ class DistributedVector;
 
 /// Which form of conjugate gradients.
 enum class CgVariant {
-  automatic,         ///< the faster one, see choose_cg_variant()
+  automatic,         ///< the faster one of classic and single_reduction; flexible where it is needed
   classic,           ///< two sums over the ranks an iteration
   single_reduction,  ///< one sum; its passes read and write a vector more (two with a preconditioner of passes of its own)
   flexible,          ///< as classic, and a preconditioner may be a little unsymmetric, or change
@@ -84,15 +84,15 @@ std::string_view name(PenaltyRows choice);
 PenaltyRows parse_penalty_rows(std::string_view text);
 
 struct SolverOptions {
-  std::string solver = "auto";          ///< see methods(); "auto": see choose_method()
-  std::string preconditioner = "auto";  ///< see preconditioners(); "auto": see choose_solvers()
+  std::string solver = "auto";          ///< as `shardmat solve --help` lists them; "auto": chosen by the matrix
+  std::string preconditioner = "auto";  ///< the same
   PreconditionerOptions preconditioning;
   /// Replaces `preconditioner`, which must be "none" or "auto". For cg, fgmres, and any method if it is linear.
   std::optional<OwnPreconditioner> own_preconditioner;
   std::optional<double> rtol;  ///< of ‖b‖; none: default_rtol() of the matrix's type
   double atol = 0;             ///< of the residual itself
-  double divergence_tolerance =
-      1e5;  ///< ends when the residual is above this times the larger of ‖b‖ and the first residual
+  /// Ends when the residual is above this times the larger of ‖b‖ and the first residual.
+  double divergence_tolerance = 1e5;
   std::int64_t max_iterations = 10'000;  ///< of a solve, whatever "auto" chooses one after the other
   std::int64_t restart = 30;             ///< of gmres and fgmres
   GramSchmidt gram_schmidt = GramSchmidt::classical;
