@@ -10,7 +10,8 @@
 # container: also installs buildah and debootstrap, builds the image of deploy/container, and runs in it what
 # deploy/kubernetes says (half an hour). packages: makes packages, and installs, uses and removes them in a fresh Debian.
 # operator: runs each command of deploy/service/operations.md there. long: builds the mutation tests with sanitizers in DIR-fuzz
-# and makes a million mutations (TEST_FUZZ_COUNT of each test), which takes about an hour. CI leaves the last five out.
+# and makes a million mutations (TEST_FUZZ_COUNT of each test), which takes about an hour. Without a label, as in CI, browser and
+# the last five are left out.
 # --prebuilt DIR runs the GPU tests of the programs found under DIR instead, without compiler or CTest (all, or those of
 # --label gpu or multigpu).
 set -euo pipefail
@@ -28,7 +29,7 @@ while [ $# -gt 0 ]; do
     --prefix) prefix=$(realpath "${2:?--prefix wants a directory}"); shift 2 ;;
     --build) dir=$(realpath -m "${2:?--build wants a directory}"); shift 2 ;;
     --prebuilt) prebuilt=$(realpath "${2:?--prebuilt wants a directory}"); shift 2 ;;
-    -h | --help) sed -n '2,14p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,15p' "$0"; exit 0 ;;
     *) echo "run.sh: unknown option $1; see tests/run.sh --help" >&2; exit 2 ;;
   esac
 done
@@ -125,7 +126,7 @@ dir=$(realpath -m "$dir") chosen=(${only:+-R "$only"} ${label:+-L "^$label\$"})
 if [ ${#chosen[@]} -eq 0 ]; then
   echo "   (some minutes on two cores, more with CUDA)"
   deploy/build.sh --build "$dir" --tests ${prefix:+--prefix "$prefix"}
-  chosen=(-LE '^(smoke|slurm|container|packages|operator)$')  # other tests repeat smoke; the others take long
+  chosen=(-LE '^(smoke|browser|slurm|container|packages|operator)$')  # other tests repeat smoke; the others take long
 else
   if [ -e "$dir/tests/CTestTestfile.cmake" ] && [ -e "$dir/build.ninja" ]; then
     ninja -C "$dir" build.ninja > "$dir/build.log" 2>&1 || { cat "$dir/build.log" >&2; exit 1; }

@@ -1,6 +1,7 @@
 // A build without CUDA.
 #include "kernels/base/error.h"
 #include "kernels/blocks/block_product.h"
+#include "kernels/blocks/columns_product.h"
 #include "kernels/blocks/parts.h"
 #include "kernels/blocks/setup.h"
 #include "kernels/random_entries.h"
@@ -20,6 +21,15 @@ void BlockProduct::update(const BlockRows&, Stream&) { refuse(); }
 void BlockProduct::multiply(double, const void*, double, void*, Stream&) const { refuse(); }
 void BlockProduct::multiply(const void*, const SmootherStep&, Stream&) const { refuse(); }
 std::int64_t BlockProduct::bytes() const { return 0; }
+
+bool ColumnsProduct::takes(int, int, int, std::int64_t) { return false; }
+ColumnsProduct::ColumnsProduct(const BlockRows&, ValueType type, int columns, Stream&)
+    : type_(type), row_size_(1), col_size_(1), columns_(columns), wide_(false), count_(0) {
+  refuse();
+}
+void ColumnsProduct::update(const BlockRows&, Stream&) { refuse(); }
+void ColumnsProduct::multiply(double, const void*, double, void*, Stream&) const { refuse(); }
+std::int64_t ColumnsProduct::bytes() const { return 0; }
 
 HalfProduct::HalfProduct(const BlockRows&, const Buffer*, bool lanes, int team, Stream&)
     : size_(0), team_(team), lanes_(lanes), count_(0) {

@@ -66,7 +66,7 @@ std::vector<ExchangeCost> measured_exchanges(const PerformanceModel& model, int 
 
 /// The halo of ranks on several hosts, as it costs: some bytes move within a host, others between hosts.
 ExchangeCost halo_between_hosts(const PerformanceModel& model, const PartitionQuality& quality, int ranks,
-                                const BetweenHosts& between, const ExchangeEntry& halo) {
+                                const HostTraffic& between, const ExchangeEntry& halo) {
   ExchangeCost cost{ranks, std::string(halo.name)};
   const double all = bytes_moved(model, quality, halo);
   const double outside = static_cast<double>(between.entries * model.entry_bytes);
@@ -84,7 +84,7 @@ ExchangeCost halo_between_hosts(const PerformanceModel& model, const PartitionQu
 
 /// What may bring each rank what its rows need.
 std::vector<ExchangeCost> exchanges_between(const PerformanceModel& model, const PartitionQuality& quality, int ranks,
-                                            const BetweenHosts& between) {
+                                            const HostTraffic& between) {
   if (inside(model, ranks)) return measured_exchanges(model, ranks);
   std::vector<ExchangeCost> found;
   if (!model.network) return found;
@@ -158,7 +158,7 @@ void require_links(const PerformanceModel& model, int ranks) {
               "ranks_per_host");
 }
 
-Forecast forecast(const PerformanceModel& model, const PartitionQuality& quality, int ranks, const BetweenHosts& between) {
+Forecast forecast(const PerformanceModel& model, const PartitionQuality& quality, int ranks, const HostTraffic& between) {
   Forecast alone;
   alone.product = alone.iteration = model.product(quality.nnz_max);
   alone.moved_by = "none";

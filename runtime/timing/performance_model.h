@@ -64,7 +64,7 @@ class ProductCost {
 };
 
 /// What the rank that needs most needs of ranks of other hosts.
-struct BetweenHosts {
+struct HostTraffic {
   std::int64_t entries = 0;   ///< most entries of x that a rank receives from other hosts, or sends to them
   std::int64_t messages = 0;  ///< most ranks of other hosts that a rank receives from
 };
@@ -109,6 +109,6 @@ struct Forecast {
 void require_links(const PerformanceModel& model, int ranks);
 /// Predicts the time of an iteration. Throws as require_links(). `between`: looked at if the ranks are on several hosts.
 Forecast forecast(const PerformanceModel& model, const PartitionQuality& quality, int ranks,
-                  const BetweenHosts& between = {});
+                  const HostTraffic& between = {});
 
 }  // namespace shardmat

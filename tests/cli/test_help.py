@@ -21,7 +21,7 @@ GENERATORS = ("elasticity", "rmat")
 WITH_TOPICS = (*((c,) for c in (*COMMANDS, "batch")), *(("client", c) for c in CLIENT), *(("token", c) for c in ("add", "list", "remove")), *(("generate", g) for g in GENERATORS), *(("bench", b) for b in BENCHMARKS))
 ALL = ((), ("bench",), ("help",), *WITH_TOPICS)
 TOPICS = ["Input", "Computation", "Output", "Machine"]
-MOST_COMMON, FEW = 14, 15  # options of --help, and of a command of which --help shows all
+MOST_COMMON, FEW = 12, 13  # options of --help, and of a command of which --help shows all
 TOOLS = pathlib.Path(__file__).parents[2] / "tools"
 
 

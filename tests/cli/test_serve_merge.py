@@ -8,7 +8,7 @@ import unittest
 
 import numpy as np
 
-from support import BACKEND, OK
+from support import OK
 from test_serve import NAMES
 from test_serve_solve import SolveTest
 
@@ -113,16 +113,6 @@ class Answers(MergeTest):
         again = self.at_once(service, [b[0], b[1]], [f"{QUERY}&x0={ids[0]}", f"{QUERY}&x0={ids[5]}"])
         self.assertEqual([(job := self.ended(service, id))["merged"] for id in again], [2, 2])
         self.assertEqual(job["iteration"], 0)  # it was solved already
-        self.assertEqual(service.terminate(), OK, service.report())
-
-    @unittest.skipUnless(BACKEND == "cuda", "multigrid in f16 runs on GPUs")
-    def test_settings_that_take_one_column(self):
-        service = self.start("--ranks", 1)
-        self.solvable(service)
-        query = "method=cg&preconditioner=multigrid&inner=f16&near_null_space=constant"
-        for turn in range(2):
-            jobs = [self.ended(service, id) for id in self.at_once(service, self.b(turn, columns=4), query)]
-            self.assertEqual([(job["state"], job["merged"]) for job in jobs], [("done", 1)] * 4, jobs)
         self.assertEqual(service.terminate(), OK, service.report())
 
     def test_no_merge(self):

@@ -225,7 +225,7 @@ class Serve(SlurmTest):
 
 class SeveralNodes(SlurmTest):
     def test_what_slurm_would_start(self):
-        for script, nodes, processors in (("solve.slurm", 2, 64), ("scaling.slurm", 2, 64), ("serve.slurm", 1, 32)):
+        for script, nodes, processors in (("solve.slurm", 2, 64), ("scaling.slurm", 2, 64), ("serve.slurm", 2, 64)):
             with self.subTest(script):
                 said = self.cluster.call("sbatch", "--test-only", "--partition=gpus", f"--nodes={nodes}", SCRIPTS / script, "bar.h5")
                 self.assertRegex(said, rf"Job \d+ to start at .* using {processors} processors on nodes g(1|\[1-2\]) in partition gpus")

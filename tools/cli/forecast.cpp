@@ -234,7 +234,7 @@ class HostMeter {
     rest.row_ptr = row_ptr_, rest.col_idx = columns_;
     meter_.add(rest);
   }
-  BetweenHosts result() {
+  HostTraffic result() {
     const PartitionQuality quality = meter_.result();
     return {std::max(quality.halo_max, quality.sent_max), quality.neighbours_max};
   }

@@ -40,7 +40,7 @@ struct RanksForecast {
   std::string method;
   int ranks = 1;
   PartitionQuality quality;
-  BetweenHosts between;  ///< of ranks on several hosts
+  HostTraffic between;  ///< of ranks on several hosts
   Forecast forecast;
 };
 

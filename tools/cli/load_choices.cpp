@@ -17,8 +17,7 @@ void add_kernel_options(const CommandLine& command, LoadChoices& o) {
   app.add_option("--kernel", plan.kernel,
                  "name of the kernel, or auto. Products with --rhs have kernels of their own" + kernel_choices(kernels()) +
                      kernel_choices(spmm_kernels(), ", with --rhs"))
-      ->capture_default_str()
-      ->common();
+      ->capture_default_str();
   app.add_option("--policy", plan.policy, "tunables of the kernel that --kernel names, e.g. threads_per_row=16");
   app.add_flag(
       "--tune,--measure", plan.tune,

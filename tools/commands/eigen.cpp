@@ -117,8 +117,7 @@ void add_result_options(const CommandLine& command, Options& o) {
   add_json_option(app, o.json);
   app.add_flag("--monitor", o.monitor,
                "print values and residuals to standard error. power prints them after every product, lanczos when the basis "
-               "is full")
-      ->common();
+               "is full");
 }
 
 void add_options(const CommandLine& app, Options& o) {

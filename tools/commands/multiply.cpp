@@ -110,8 +110,7 @@ void add_product_options(const CommandLine& app, Options& o) {
           "what an iteration is. repeat: the same product. dots: the product, then x'y and y'y, summed over all ranks as in "
           "conjugate gradients. power: the product, then x = y / |y|. dots and power need a square matrix")
       ->check(one_of({"repeat", "dots", "power"}))
-      ->capture_default_str()
-      ->common();
+      ->capture_default_str();
   app.in(Topic::computation)
       .add_flag("--verify{auto}", o.verify,
                 "compare the result with a sequential f64 product. full: every row. sampled: some rows and the column sums. "

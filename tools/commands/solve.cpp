@@ -62,8 +62,7 @@ void add_vector_options(const CommandLine& app, Options& o) {
   app.in(Topic::input)
       .add_option("--initial-guess", s.initial_guess,
                   "x before the first iteration: the words and files that --b takes (dataset /x)")
-      ->capture_default_str()
-      ->common();
+      ->capture_default_str();
   add_node_options(app, s.nodes);
   add_seed_option(app, s.seed);
   const Option output =

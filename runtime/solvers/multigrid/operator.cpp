@@ -349,6 +349,10 @@ Operator::Operator(const blocks::BlockRows& rows, const Nodes& cols, bool square
     x_bytes_ = cols.own() * rows.col_size * columns * static_cast<std::int64_t>(size_of(type_));
     with_places(rows, stream, [&](const blocks::BlockRows& placed) {
       if (columns == 1) return keep(placed, square, context, square ? type : type_, modes);
+      if (blocks::ColumnsProduct::takes(placed.row_size, placed.col_size, columns, placed.count)) {
+        columns_on_gpu_.emplace(placed, type_, columns, stream);
+        return;
+      }
       // The packed format has no blocks of 5, and none that are wider than the matrix.
       const int block = placed.cols == 0 ? 1 : stored_block(placed);
       storage_ = packed(placed, block == 5 ? 1 : block, type_, stream);
@@ -388,6 +392,7 @@ void Operator::keep(const blocks::BlockRows& rows, bool square, Context& context
 
 void Operator::update(const blocks::BlockRows& rows, Stream& stream) {
   if (on_gpu_) return on_gpu_->update(rows, stream);
+  if (columns_on_gpu_) return columns_on_gpu_->update(rows, stream);
   with_places(rows, stream, [&](const blocks::BlockRows& placed) {
     ConversionInput input(csr_of(placed, storage_->type, stream), stream);
     update_packed(*storage_, input);
@@ -423,11 +428,14 @@ void Operator::multiply(blocks::SmootherStep step, Stream& stream) const {
 
 void Operator::run(double alpha, const void* x, double beta, void* y, Stream& stream) const {
   if (on_gpu_) on_gpu_->multiply(alpha, x, beta, y, stream);
+  else if (columns_on_gpu_) columns_on_gpu_->multiply(alpha, x, beta, y, stream);
   else if (one_) one_->multiply(alpha, x, beta, y, stream);
   else several_->multiply(alpha, x, columns_, beta, y, columns_, stream);
 }
 
-std::int64_t Operator::matrix_bytes() const { return on_gpu_ ? on_gpu_->bytes() : storage_->bytes; }
+std::int64_t Operator::matrix_bytes() const {
+  return on_gpu_ ? on_gpu_->bytes() : columns_on_gpu_ ? columns_on_gpu_->bytes() : storage_->bytes;
+}
 
 std::int64_t Operator::device_bytes() const {
   return matrix_bytes() + exchange_->device_bytes() + static_cast<std::int64_t>(other_x_.bytes()) +

@@ -10,6 +10,7 @@
 
 #include "comm/exchange/exchange.h"
 #include "kernels/blocks/block_product.h"
+#include "kernels/blocks/columns_product.h"
 #include "kernels/plan.h"
 #include "kernels/spmm_plan.h"
 #include "runtime/context/context.h"
@@ -80,6 +81,7 @@ class Operator {
   std::unique_ptr<Plan> one_;
   std::unique_ptr<SpmmPlan> several_;
   std::optional<blocks::BlockProduct> on_gpu_;
+  std::optional<blocks::ColumnsProduct> columns_on_gpu_;
   Buffer other_x_;  ///< steps read x() and write the next one: they take turns
   mutable bool x_is_other_ = false;
 };

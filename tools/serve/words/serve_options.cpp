@@ -69,8 +69,7 @@ void add_door_options(const CommandLine& app, ServeOptions& o) {
   app.in(Topic::output)
       .add_option("--access-log", o.access_log,
                   "file for a line of JSON about each request; - is standard output. SIGHUP opens the file anew")
-      ->type_name("FILE")
-      ->common();
+      ->type_name("FILE");
 }
 
 /// The ranks, their memory, and what happens when they are lost.
