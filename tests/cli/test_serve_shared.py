@@ -329,7 +329,7 @@ class Ends(SharedTest):
 
 
 class Solves(SharedTest):
-    """b and the first x of jobs in the memory of their connection."""
+    """b, the first x and the last one of jobs in the memory of their connection."""
 
     @classmethod
     def setUpClass(cls):
@@ -337,6 +337,7 @@ class Solves(SharedTest):
         size = 500
         cls.line = sp.diags([-1, 2.1, -1], [-1, 0, 1], (size, size)).tocsr()
         write_binsparse(cls.library / "line.h5", cls.line)
+        write_binsparse(cls.library / "links.h5", abs(cls.line))
 
     QUERY = "/v1/matrices/line/solve?method=cg&preconditioner=jacobi&alone=1&keep=1&wait=60"
 
@@ -373,14 +374,113 @@ class Solves(SharedTest):
         plain = service.connection()
         self.assert_problem(service.ask("POST", self.QUERY + "&b_at=0", connection=plain), 409, "no_shared_memory")
         for query, status, code in (("b_at=4", 422, "misaligned"), ("b_at=104", 422, "outside_memory"), ("b_at=0&x0_at=4096", 422, "outside_memory"),
-                                    ("b_at=0&k=2", 422, "outside_memory"), ("b_at=-1", 400, "malformed"), ("b_at=0&b=vec-1", 400, "malformed"),
+                                    ("b_at=0&k=2", 422, "outside_memory"), ("b_at=0&x_at=104", 422, "outside_memory"), ("b_at=0&x_at=4", 422, "misaligned"),
+                                    ("b_at=0&x_at=-8", 400, "malformed"), ("b_at=-1", 400, "malformed"), ("b_at=0&b=vec-1", 400, "malformed"),
                                     ("x0_at=x", 400, "malformed")):
             with self.subTest(query):
                 self.assert_problem(service.ask("POST", f"{self.QUERY}&{query}", connection=own.connection), status, code)
+        self.assert_problem(service.ask("POST", self.QUERY + "&x_at=0", connection=plain), 409, "no_shared_memory")
+        for wait in ("", "&wait=0"):
+            asked = service.ask("POST", self.QUERY.replace("&wait=60", wait) + "&b_at=0&x_at=0", connection=own.connection)
+            self.assert_problem(asked, 400, "malformed", "x_at needs a wait above 0")
         answer = service.ask("POST", self.QUERY + "&b_at=0", b"body", own.connection)
         self.assert_problem(answer, 422, "wrong_length", "in the client's memory")
         own.put(0, np.ones(500))
         self.assertEqual(service.ask("POST", self.QUERY + "&b_at=0&x0_at=0", connection=own.connection).status, 200)
+
+    def solve(self, own, query, body=None):
+        return own.service.ask("POST", self.QUERY + query, body, own.connection, Content_Type="application/octet-stream")
+
+    def test_x_comes_into_the_memory(self):
+        for ranks in (1, 2, 3):
+            service = self.start("--ranks", ranks, state=f"state{ranks}")
+            for type in ("f64", "f32"):
+                self.loaded(service, "line", "line.h5", type=type, solvable=True)
+                self.loaded(service, "links", "links.h5", type=type, solvable=True)
+                own = self.shared(service)
+                b = np.random.default_rng(ranks).uniform(0.5, 1, (2, 500)).astype(NAMES[type])
+                for k in (1, 2):
+                    rest = own.get(65536, 1 << 16)
+                    expected = self.solve(own, f"&k={k}", b[:k].tobytes())
+                    answer = self.solve(own, f"&k={k}&x_at=65536", b[:k].tobytes())
+                    self.written(answer)
+                    self.assertEqual(own.get(65536, 1 << 16), expected.body + rest[len(expected.body):])
+                    for field in ("Shardmat-Shape", "Shardmat-Type", "Shardmat-Iterations", "Shardmat-Residual"):
+                        self.assertEqual(answer.headers[field], expected.headers[field])
+                    own.put(4096, b[:k])
+                    self.written(self.solve(own, f"&k={k}&b_at=4096&x_at=4096"))  # in place
+                    self.assertEqual(own.get(4096, len(expected.body)), expected.body)
+                    walk = f"/v1/matrices/links/pagerank?k={k}&wait=60"
+                    scores = service.ask("POST", walk, b[:k].tobytes(), Content_Type="application/octet-stream")
+                    own.put(4096, b[:k])
+                    self.written(service.ask("POST", walk + "&b_at=4096&x_at=65536", connection=own.connection))
+                    self.assertEqual(own.get(65536, len(scores.body)), scores.body)
+                job = service.ask("POST", "/v1/matrices/line/eigen?count=3&wait=60&x_at=131072", connection=own.connection)
+                self.assertEqual((job.status, job.json["state"]), (200, "done"), job)
+                pairs = service.get(f"/v1/jobs/{job.json['id']}/x").body
+                self.assertEqual(len(pairs), 3 * 500 * b.itemsize)
+                self.assertEqual(own.get(131072, len(pairs)), pairs)
+                own.close()
+                for name in ("line", "links"):
+                    self.assertEqual(service.ask("POST", f"/v1/matrices/{name}/unload").status, 200)
+                for job in service.get("/v1/jobs").json["jobs"]:
+                    self.assertEqual(service.ask("DELETE", f"/v1/jobs/{job['id']}").status, 204)
+            self.assertEqual(service.get("/v1/vectors").json["vectors"], [])  # the jobs without keep left none
+            self.assertEqual(service.get("/v1/ranks").json["arena"]["used"], 0)
+            self.assertEqual(service.terminate(), OK, service.report())
+
+    def test_merged_solves_go_where_each_wants(self):
+        service = self.start("--ranks", 2)
+        self.loaded(service, "line", "line.h5", solvable=True)
+        query = "/v1/matrices/line/solve?method=cg&preconditioner=jacobi&alone=0&wait=60&b_at=0"
+        shared = [self.shared(service, 1 << 16) for _ in range(4)]
+        merged = []
+
+        def client(number):
+            own = shared[number]
+            own.put(0, np.full(500, number + 1.0))
+            in_memory = number % 2 == 0
+            answer = service.ask("POST", query + "&keep=1" + ("&x_at=8192" if in_memory else ""), connection=own.connection)
+            self.assertEqual(answer.status, 204 if in_memory else 200, answer)
+            x = np.frombuffer(own.get(8192, 4000) if in_memory else answer.body)
+            self.assertLessEqual(np.linalg.norm(number + 1 - self.line @ x), 1.01e-8 * (number + 1) * np.sqrt(500))
+            merged.append(service.get(f"/v1/jobs/{answer.headers['Shardmat-Job']}").json["merged"])
+
+        workers = service.workers()
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
+        threads = [threading.Thread(target=client, args=(number,)) for number in range(4)]
+        for one in threads:
+            one.start()
+        service.wait_for("all jobs", lambda: len(service.get("/v1/jobs").json["jobs"]) == 4)
+        for pid in workers:
+            os.kill(pid, signal.SIGCONT)
+        for one in threads:
+            one.join()
+        self.assertEqual(len(merged), 4)
+        self.assertGreater(max(merged), 1)
+        self.assertEqual(service.terminate(), OK, service.report())
+
+    def test_nothing_is_written_after_the_wait(self):
+        service = self.start("--ranks", 2)
+        self.loaded(service, "line", "line.h5", solvable=True)
+        own = self.shared(service)
+        own.put(0, np.ones(500))
+        before = own.get(0, 1 << 20)
+        workers = service.workers()
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
+        answer = service.ask("POST", self.QUERY.replace("wait=60", "wait=0.05") + "&b_at=0&x_at=8192", connection=own.connection)
+        self.assertEqual(answer.status, 202, answer)
+        for pid in workers:
+            os.kill(pid, signal.SIGCONT)
+        path = f"/v1/jobs/{answer.json['id']}"
+        service.wait_for("its end", lambda: service.get(path).json["state"] == "done")
+        x = np.frombuffer(service.get(path + "/x").body)
+        self.assertLessEqual(np.linalg.norm(1 - self.line @ x), 1.01e-8 * np.sqrt(500))
+        self.assert_problem(self.solve(own, "&b_at=0&x_at=8192&max_iterations=1"), 422, "not_converged")
+        self.assertEqual(own.get(0, 1 << 20), before)
+        self.assertEqual(service.terminate(), OK, service.report())
 
     def test_the_memory_lasts_until_its_job_has_ended(self):
         service = self.start("--ranks", 2)

@@ -17,7 +17,7 @@ import unittest
 import unittest.mock
 
 import numpy as np
-from service_client import ServiceClient
+from service_client import CG, ServiceClient
 
 import shardmat
 from service import at_once
@@ -31,10 +31,15 @@ class SharedMemory(ServiceClient):
     def options(cls):
         return ("--access-log", cls.folder / "access.log")
 
-    def bytes_of_products(self):
-        """Bytes of the bodies of all products so far with x and y in memory, in and out, as the server counts them."""
-        lines = [json.loads(line) for line in (self.folder / "access.log").read_text().splitlines()]
-        return [(line["bytes_in"], line["bytes_out"]) for line in lines if "x_at=" in line["path"] and "y_at=" in line["path"]]
+    def bytes_in_memory(self, place, count):
+        """Bytes of the bodies, in and out, of the requests with x and something else in memory, as the server counts them."""
+        def found():
+            lines = [json.loads(line) for line in (self.folder / "access.log").read_text().splitlines()]
+            return [(line["bytes_in"], line["bytes_out"]) for line in lines
+                    if place in line["path"] and "x_at=" in line["path"]]
+
+        self.server.wait_for("the log", lambda: len(found()) >= count)
+        return found()
 
     def test_nothing_goes_through_the_socket(self):
         with self.service.memory(1 << 20) as memory:
@@ -49,8 +54,7 @@ class SharedMemory(ServiceClient):
                 before = y.copy()
                 self.A.multiply(x, out=y, alpha=2.0, beta=3.0)
                 np.testing.assert_allclose(y, 2 * self.matrix @ x + 3 * before, rtol=1e-12, atol=1e-9)
-            self.server.wait_for("the log", lambda: len(self.bytes_of_products()) >= 6)
-            self.assertEqual(self.bytes_of_products(), [(0, 0)] * 6)
+            self.assertEqual(self.bytes_in_memory("y_at=", 6), [(0, 0)] * 6)
             part = memory.empty((975, 4))
             part[...] = self.columns(4)
             self.assertEqual((self.A @ part[:, 1:3]).tobytes(order="F"), self.expected(part[:, 1:3].copy()))
@@ -61,6 +65,41 @@ class SharedMemory(ServiceClient):
                 self.A.multiply(x, out=x)
         x[...] = 1  # stays valid, and is an array as any other now
         self.assertEqual((self.A @ x).tobytes(order="F"), self.expected(x))
+
+    def test_nothing_of_solves_goes_through_the_socket(self):
+        G = self.service.load("grid", "grid.h5", solvable=True)
+        links = self.service.load("links", "links.h5", solvable=True)
+        n = G.shape[0]
+        with self.service.memory(1 << 20) as memory, self.service.memory(1 << 20) as other:
+            for k in (None, 3):
+                shape = (n,) if k is None else (n, k)
+                b, x, weights = (memory.empty(shape) for _ in range(3))
+                b[...] = self.columns(k, n=n)
+                weights[...] = abs(b)
+                expected = G.solve(b.copy(), alone=1, **CG)
+                self.assertIs(G.solve(b, out=x, alone=1, **CG), x)
+                self.assertEqual(x.tobytes(order="F"), expected.tobytes(order="F"))
+                self.assertIs(G.solve(b, x, out=x, alone=1, **CG), x)  # from the solution
+                self.assertEqual(x.tobytes(order="F"), expected.tobytes(order="F"))
+                scores = links.pagerank(weights.copy())
+                self.assertIs(links.pagerank(weights, out=x), x)
+                self.assertEqual(x.tobytes(order="F"), scores.tobytes(order="F"))
+                self.assertIs(G.solve(b, out=b, alone=1, **CG), b)
+                self.assertEqual(b.tobytes(order="F"), expected.tobytes(order="F"))
+            self.assertEqual(self.bytes_in_memory("b_at=", 8), [(0, 0)] * 8)
+            b, apart = memory.empty(n), other.empty(n)
+            b[...] = self.columns(n=n)
+            expected = G.solve(b.copy(), alone=1, **CG).tobytes()
+            self.assertEqual(G.solve(b, out=apart, alone=1, **CG).tobytes(), expected)
+            plain = np.empty(n, "float32")
+            np.testing.assert_array_equal(G.solve(b, out=plain, alone=1, **CG), np.frombuffer(expected).astype("float32"))
+            with self.assertRaises(shardmat.NotConvergedError) as caught:
+                G.solve(b, out=apart, max_iterations=1, **CG)
+            self.assertEqual(caught.exception.x.shape, (n,))
+            self.assertEqual(apart.tobytes(), expected)  # what has failed is not written
+            for wrong in (np.empty(n + 1), [0.0] * n):
+                with self.assertRaisesRegex(ValueError, "out must be"):
+                    G.solve(b, out=wrong, **CG)
 
     def test_threads(self):
         memory = self.service.memory(1 << 20)

@@ -16,11 +16,11 @@ std::uint64_t column_bytes(const RowMap& map, const Dense& block) {
   return static_cast<std::uint64_t>(map.size()) * size_of(block.type);
 }
 
-/// Columns in the arena, one after another.
-std::vector<Place> places_from(std::uint64_t offset, const RowMap& map, const Dense& block) {
+/// Columns in the arena or a memory, one after another.
+std::vector<Place> places_from(std::uint64_t offset, std::uint64_t memory, const RowMap& map, const Dense& block) {
   std::vector<Place> places;
   for (std::int64_t j = 0; j < block.columns; ++j)
-    places.push_back({0, offset + static_cast<std::uint64_t>(j) * column_bytes(map, block), 0});
+    places.push_back({0, offset + static_cast<std::uint64_t>(j) * column_bytes(map, block), memory});
   return places;
 }
 
@@ -82,12 +82,12 @@ void ResidentVectors::give(const Dense& block, const RowMap& map, std::span<cons
 
 void ResidentVectors::write(const WriteVector& command, Memories& memories) {
   const Vector& vector = at(command.vector);
-  take(places_from(command.offset, *vector.map, block(vector)), *vector.map, block(vector), memories);
+  take(places_from(command.offset, 0, *vector.map, block(vector)), *vector.map, block(vector), memories);
 }
 
 void ResidentVectors::read(const ReadVector& command, Memories& memories) {
   const Vector& vector = at(command.vector);
-  give(block(vector), *vector.map, places_from(command.offset, *vector.map, block(vector)), memories);
+  give(block(vector), *vector.map, places_from(command.offset, command.memory, *vector.map, block(vector)), memories);
 }
 
 }  // namespace shardmat::service

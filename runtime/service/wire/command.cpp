@@ -106,7 +106,7 @@ void fields(OneOf<PutValues> auto& m, auto& f) { f(m.matrix), f(m.first), f(m.co
 void fields(OneOf<DropValues> auto& m, auto& f) { f(m.matrix); }
 void fields(OneOf<MakeVector> auto& m, auto& f) { f(m.vector), f(m.matrix), f(m.as_y), f(m.size), f(m.columns), f(m.type); }
 void fields(OneOf<WriteVector> auto& m, auto& f) { f(m.vector), f(m.offset); }
-void fields(OneOf<ReadVector> auto& m, auto& f) { f(m.vector), f(m.offset); }
+void fields(OneOf<ReadVector> auto& m, auto& f) { f(m.vector), f(m.offset), f(m.memory); }
 void fields(OneOf<DropVector> auto& m, auto& f) { f(m.vector); }
 void fields(OneOf<JobPart> auto& m, auto& f) { f(m.vector), f(m.columns), fields(m.b, f), fields(m.guess, f); }
 void fields(OneOf<Begin> auto& m, auto& f) {

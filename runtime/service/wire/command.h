@@ -22,7 +22,7 @@
 namespace shardmat::service {
 
 /// Front end and ranks come from one build; this catches a mix of two.
-constexpr std::uint32_t kProtocolVersion = 10;
+constexpr std::uint32_t kProtocolVersion = 11;
 
 /// Loads a matrix from the library. `matrix` is the number by which later commands name it. The answer is Loaded; of a Load
 /// in the background it is Done, and Adopt has to follow.
@@ -120,13 +120,15 @@ struct MakeVector {
   bool operator==(const MakeVector&) const = default;
 };
 
-/// Between a vector and the arena, where its columns lie one after another, in original order.
+/// Between a vector and the arena, where its columns lie one after another, in original order. A client's memory may take
+/// the arena's place when one is read.
 struct WriteVector {
   std::uint64_t vector = 0, offset = 0;
   bool operator==(const WriteVector&) const = default;
 };
 struct ReadVector {
   std::uint64_t vector = 0, offset = 0;
+  std::uint64_t memory = 0;  ///< as in Place
   bool operator==(const ReadVector&) const = default;
 };
 struct DropVector {

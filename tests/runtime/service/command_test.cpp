@@ -20,7 +20,7 @@ std::vector<Command> all_commands() {
       {7, DropValues{7}},
       {8, MakeVector{9, 7, true, 12, 3, ValueType::f32}},
       {9, WriteVector{9, 64}},
-      {10, ReadVector{9, 128}},
+      {10, ReadVector{9, 128, 4}},
       {11, DropVector{9}},
       {12, Attach{3, 1 << 20}},
       {13, Detach{3}},

@@ -204,7 +204,7 @@ TEST_F(RequestFuzzTest, QueriesOfJobs) {
   const std::vector<std::string> seeds{
       "/v1/matrices/m/"
       "solve?method=cg&preconditioner=multigrid&rtol=1e-10&k=4&b=vec-1&x0=job-2&wait=2.5&limit=1e3&keep=1&alone=0",
-      "/v1/matrices/m/solve?b_at=64&x0_at=4096&type=f32&priority=low&max_iterations=100",
+      "/v1/matrices/m/solve?b_at=64&x0_at=4096&x_at=128&wait=1&type=f32&priority=low&max_iterations=100",
       "/v1/matrices/m/eigen?count=6&which=both&mass=M&method=lanczos&tolerance=1e-8&wait=60",
       "/v1/matrices/m/pagerank?damping=0.9&unweighted=1&tolerance=1e-12&k=2&b=vec-3&keep=1"};
   mutate_text(

@@ -30,10 +30,10 @@ std::string read_parameter(const std::string& key, const std::string& value, Job
       return key == "b" ? "b must be the id of a vector, as POST /v1/vectors gives it"
                         : "x0 must be the id of a vector or of a job";
     (key == "b" ? query.b : query.x0) = value;
-  } else if (key == "b_at" || key == "x0_at") {
+  } else if (key == "b_at" || key == "x0_at" || key == "x_at") {
     const auto place = parse_place(value);
     if (!place) return key + " must be a whole number from 0 on: bytes from the start of the memory";
-    (key == "b_at" ? query.b_at : query.x0_at) = place;
+    (key == "b_at" ? query.b_at : key == "x_at" ? query.x_at : query.x0_at) = place;
   } else if (key == "wait" || key == "limit") {
     const auto seconds = parse_number(value);
     if (!seconds || *seconds < 0 || *seconds > kMostSeconds || (key == "limit" && *seconds == 0))
@@ -86,6 +86,8 @@ std::variant<Problem, JobQuery> read_job_query(const JobKind& kind, const std::m
     query.settings += fmt::format("{}{}={}", query.settings.empty() ? "" : " ", name, value);
   if ((query.b_at && !query.b.empty()) || (query.x0_at && !query.x0.empty()))
     return wrong("b and b_at are one thing too much, as are x0 and x0_at");
+  if (query.x_at && query.wait_seconds == 0)
+    return wrong("x_at needs a wait above 0: x is written while the request waits for the job, and never later");
   return query;
 }
 

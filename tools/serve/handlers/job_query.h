@@ -25,6 +25,7 @@ struct JobQuery {
   std::string type;                          ///< empty: the matrix's
   std::string b, x0;                         ///< ids of vectors; x0 may be that of a job. Without x0, x begins with zeros
   std::optional<std::uint64_t> b_at, x0_at;  ///< or where they are in the client's memory, in bytes
+  std::optional<std::uint64_t> x_at;         ///< where x is written there before the answer
   bool b_is_body = false;
   double wait_seconds = 0;
   double limit_seconds = std::numeric_limits<double>::infinity();

@@ -28,6 +28,7 @@ struct Prepared {
   std::shared_ptr<RankJob> job;
   JobQuery query;
   Room b_room, x_room;
+  std::shared_ptr<ClientMemory> x_memory;  ///< where x is written at query.x_at; null: it is the answer, or stays
 };
 
 /// The vector with this id, which may be that of a job, if it fits.
@@ -120,11 +121,11 @@ std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const JobK
   if (auto* problem = std::get_if<Problem>(&fits)) return std::move(*problem);
   auto made = jobs.make(rights);
   if (auto* problem = std::get_if<Problem>(&made)) return std::move(*problem);
-  Prepared prepared{&kind, std::get<1>(std::move(made)), std::move(query), nullptr, nullptr};
+  Prepared prepared{&kind, std::get<1>(std::move(made)), std::move(query), nullptr, nullptr, nullptr};
   RankJob& job = *prepared.job;
   job.kind = kind.name, job.matrix = name, job.mass = prepared.query.mass, job.settings = prepared.query.settings;
   job.limit_seconds = prepared.query.limit_seconds;
-  job.has_b = prepared.query.has_b(), job.answers_x = kind.b != Takes::none;
+  job.has_b = prepared.query.has_b(), job.answers_x = kind.b != Takes::none && !prepared.query.x_at;
   job.keeps_iterates = kind.keeps_iterates;
   job.alone = !kind.merges || prepared.query.alone.value_or(false);
   job.always_merges = !prepared.query.alone.value_or(true);
@@ -135,17 +136,19 @@ std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const JobK
     return std::move(*problem);
   job.client = client.client, job.priority = client.priority;
   job.b_at = prepared.query.b_at, job.x0_at = prepared.query.x0_at;
-  if (job.b_at || job.x0_at) {
-    auto memory = shared_memory(head);
-    if (auto* problem = std::get_if<Problem>(&memory)) return std::move(*problem);
-    job.memory = std::get<1>(std::move(memory));
-    for (const auto& [key, at] : {std::pair("b_at", job.b_at), {"x0_at", job.x0_at}})
+  if (job.b_at || job.x0_at || prepared.query.x_at) {
+    auto found = shared_memory(head);
+    if (auto* problem = std::get_if<Problem>(&found)) return std::move(*problem);
+    const auto& memory = std::get<1>(found);
+    for (const auto& [key, at] : {std::pair("b_at", job.b_at), {"x0_at", job.x0_at}, {"x_at", prepared.query.x_at}})
       if (at)
-        if (auto problem = check_place(key, *at, job.bytes(), size_of(job.type), job.memory->bytes()))
+        if (auto problem = check_place(key, *at, job.bytes(), size_of(job.type), memory->bytes()))
           return std::move(*problem);
+    if (job.b_at || job.x0_at) job.memory = memory;
+    if (prepared.query.x_at) prepared.x_memory = memory;
   }
-  const bool b_in_arena = job.has_b && !job.b_at;
-  const std::uint64_t in_arena = (job.answers_x ? job.bytes() : 0) + (b_in_arena ? job.bytes() : 0);
+  const bool b_in_arena = job.has_b && !job.b_at, x_in_arena = job.answers_x || job.keeps_iterates;
+  const std::uint64_t in_arena = (x_in_arena ? job.bytes() : 0) + (b_in_arena ? job.bytes() : 0);
   if (auto problem = check_arena(service, in_arena, "b and x need")) return std::move(*problem);
   if (auto problem = check_token_memory(*rights, in_arena + job.bytes())) return std::move(*problem);
   job.result.charge = std::make_shared<TokenMemory::Charge>(service.token_memory(), rights, TokenMemory::Kind::vectors);
@@ -154,7 +157,7 @@ std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const JobK
                         fmt::format("x has {} bytes, and the vectors and requests of this token hold as many as it may have "
                                     "(memory_bytes in the token file); delete vectors or jobs",
                                     job.bytes()));
-  for (const auto& [room, wanted] : {std::pair(&prepared.b_room, b_in_arena), {&prepared.x_room, job.answers_x}}) {
+  for (const auto& [room, wanted] : {std::pair(&prepared.b_room, b_in_arena), {&prepared.x_room, x_in_arena}}) {
     if (!wanted) continue;
     auto reserved = reserve_room(service, rights, job.bytes());
     if (auto* problem = std::get_if<Problem>(&reserved)) return std::move(*problem);
@@ -169,15 +172,25 @@ double largest_share(const RankJob& job) {
   return share;
 }
 
-/// Of a job that has ended; `x` is where the ranks have written it.
-Reply answer_of(Service& service, const RankJob& job, const std::shared_ptr<ArenaSpace::Lease>& x) {
+Reply about_job(Reply reply, const RankJob& job) {
+  reply.fields.push_back(generation_field(job.generation));
+  reply.fields.emplace_back("Shardmat-Job", job.id);
+  return reply;
+}
+
+/// Of a job that has ended; `x` is where the ranks have written it: null if that is elsewhere.
+Reply answer_of(Service& service, const JobKind& kind, const RankJob& job, const std::shared_ptr<ArenaSpace::Lease>& x) {
   Reply reply;
-  if (job.state() == JobState::done && !job.answers_x) {
+  if (job.state() == JobState::done && kind.b == Takes::none) {
     reply = json_reply(200, to_json(job, false));
   } else if (job.state() == JobState::done) {
-    reply.content_type = "application/octet-stream";
-    reply.bytes = service.arena().at(x->offset(), job.bytes());
-    reply.owner = x;
+    if (x) {
+      reply.content_type = "application/octet-stream";
+      reply.bytes = service.arena().at(x->offset(), job.bytes());
+      reply.owner = x;
+    } else {
+      reply.status = 204;
+    }
     reply.fields = {
         {"Shardmat-Shape", job.columns == 1 ? std::to_string(job.rows) : fmt::format("{},{}", job.columns, job.rows)},
         {"Shardmat-Type", std::string(type_name(job.type))},
@@ -186,9 +199,7 @@ Reply answer_of(Service& service, const RankJob& job, const std::shared_ptr<Aren
   } else {
     reply = problem_reply(job.problem().value_or(make_problem(409, "cancelled", "the job was cancelled")));
   }
-  reply.fields.push_back(generation_field(job.generation));
-  reply.fields.emplace_back("Shardmat-Job", job.id);
-  return reply;
+  return about_job(std::move(reply), job);
 }
 
 /// Puts the job in line, and answers when it has ended or the wait is over. If the client leaves before, the job ends, too.
@@ -216,20 +227,29 @@ class Submission {
       if (*room)
         if (auto problem = hold_room(service_, *room, job->bytes(), job->bytes(), (*room)->held()))
           return done(problem_reply(std::move(*problem)));
-    if (job->memory && job->memory->lost) return done(problem_reply(memory_lost()));
+    for (const auto& memory : {job->memory, prepared.x_memory})
+      if (memory && memory->lost) return done(problem_reply(memory_lost()));
     job->b = std::move(prepared.b_room), job->x = std::move(prepared.x_room);
-    const std::shared_ptr<ArenaSpace::Lease> x = job->x;
+    const std::shared_ptr<ArenaSpace::Lease> x = job->answers_x ? job->x : nullptr;
     jobs_.add(job, std::get<Fit>(fits).b, std::get<Fit>(fits).x0);
     if (prepared.query.wait_seconds == 0) return done(accepted(*job));
     waits_ = job;
     done_ = std::move(done);
-    job->when_ended([this, weak = std::weak_ptr(alive_), job, x, keeps = prepared.query.keeps || !job->answers_x] {
+    const bool keeps = prepared.query.keeps || prepared.kind->b == Takes::none;
+    const auto answer = [this, weak = std::weak_ptr(alive_), kind = prepared.kind, job, x,
+                         keeps](const std::optional<Problem>& problem) {
       if (weak.expired()) return;
-      waits_.reset(), alarm_.cancel();
-      Reply reply = answer_of(service_, *job, x);
-      if (job->state() == JobState::done && !keeps) loop_.post([&jobs = jobs_, job] { jobs.erase(*job); });
+      Reply reply = problem ? about_job(problem_reply(*problem), *job) : answer_of(service_, *kind, *job, x);
+      if (job->state() == JobState::done && !problem && !keeps) loop_.post([&jobs = jobs_, job] { jobs.erase(*job); });
       if (done_) std::exchange(done_, nullptr)(std::move(reply));
-    });
+    };
+    job->when_ended(
+        [this, weak = std::weak_ptr(alive_), job, answer, memory = prepared.x_memory, at = prepared.query.x_at.value_or(0)] {
+          if (weak.expired()) return;
+          waits_.reset(), alarm_.cancel();
+          if (memory && job->state() == JobState::done) jobs_.give_x(job, memory, at, answer);
+          else answer(std::nullopt);
+        });
     if (!waits_) return;
     alarm_.start(prepared.query.wait_seconds, [this] {
       const auto goes_on = std::exchange(waits_, nullptr);

@@ -56,7 +56,7 @@ class VectorJob final : public Job {
  private:
   decltype(service::Command::what) command() const {
     if (writes_) return service::WriteVector{vector_.number, (*room_)->offset()};
-    return service::ReadVector{vector_.number, (*room_)->offset()};
+    return service::ReadVector{vector_.number, (*room_)->offset(), 0};
   }
 
   std::span<std::byte> numbers() const { return service_.arena().at((*room_)->offset(), vector_.bytes()); }

@@ -65,9 +65,10 @@ decltype(service::Command::what) JobRun::next_command() {
   };
   if (!some(&RankJob::is_wanted)) return service::Cancel{number_};
   service::Slice slice{number_, length_.pauses(), some(&RankJob::is_late), false, {}};
-  for (const Part& part : parts_)
-    if (part.x) slice.x.push_back(part.x->offset());
   keeps_ = slice.keeps = is_set_up_ && first().keeps_iterates && now() - kept_ >= kKeepSeconds;
+  if (keeps_ || some(&RankJob::gives_x))
+    for (const Part& part : parts_)
+      if (part.x) slice.x.push_back(part.x->offset());
   if (keeps_)
     for (const Part& part : parts_) part.job->has_guess = false;  // until the ranks have written all of it
   return slice;

@@ -86,7 +86,24 @@ void Jobs::read(const std::shared_ptr<RankJob>& job, const Vector& vector, std::
     start_next();
   };
   service_.dispatcher().add(
-      {service::ReadVector{vector.number, offset}, {{Claim::Kind::vector, vector.number, false}}, check, finished});
+      {service::ReadVector{vector.number, offset, 0}, {{Claim::Kind::vector, vector.number, false}}, check, finished});
+}
+
+void Jobs::give_x(const std::shared_ptr<RankJob>& job, const std::shared_ptr<ClientMemory>& memory, std::uint64_t at,
+                  std::function<void(const std::optional<Problem>&)> done) {
+  const std::uint64_t number = job->result.number;
+  const auto check = [this, job, memory, number]() -> std::optional<Problem> {
+    if (auto problem = service_.why_not_running()) return problem;
+    if (memory->lost) return make_problem(410, "memory_lost", "the new ranks could not map the memory for x");
+    const auto& all = service_.vectors().all();
+    if (const auto found = all.find(number); found != all.end() && !found->second.lost) return std::nullopt;
+    return make_problem(410, "vector_lost", fmt::format("x of {} was lost with the ranks", job->id));
+  };
+  const auto finished = [memory, done = std::move(done)](const auto&, const std::optional<Problem>& problem) {
+    done(problem);
+  };
+  service_.dispatcher().add(
+      {service::ReadVector{number, at, memory->number()}, {{Claim::Kind::vector, number, false}}, check, finished});
 }
 
 std::variant<Problem, std::shared_ptr<RankJob>> Jobs::find(const std::string& id, const Rights& rights) const {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -28,6 +29,9 @@ class Jobs {
   std::variant<Problem, std::shared_ptr<RankJob>> make(const std::shared_ptr<const Rights>& rights);
   /// Puts it in line. `b` and `guess`: vectors that are read first; null: the numbers are there, or there is no guess.
   void add(const std::shared_ptr<RankJob>& job, const Vector* b, const Vector* guess);
+  /// Writes x of a job that is done into a client's memory, from this byte on. `done` is called in any case.
+  void give_x(const std::shared_ptr<RankJob>& job, const std::shared_ptr<ClientMemory>& memory, std::uint64_t at,
+              std::function<void(const std::optional<Problem>&)> done);
   /// 404 if there is no such job for these rights.
   std::variant<Problem, std::shared_ptr<RankJob>> find(const std::string& id, const Rights& rights) const;
   /// In the order of arrival.

@@ -88,6 +88,8 @@ class RankJob : public std::enable_shared_from_this<RankJob> {
   bool is_due() const { return state_ == JobState::queued && inputs == 0; }
   /// It runs, and nobody has asked for its end.
   bool is_wanted() const { return state_ == JobState::running && !cancels_; }
+  /// Its X is wanted in the arena at its end.
+  bool gives_x() const { return answers_x; }
   /// Its next slice is its last one.
   bool is_late() const { return late_; }
   const std::optional<Problem>& problem() const { return problem_; }

@@ -181,34 +181,35 @@ class Matrix:
 
     # ---- solves ----
 
-    def solve(self, b, x0=None, *, solver="auto", preconditioner="auto", limit=None, priority=None, timeout=UNSET, **settings):
+    def solve(self, b, x0=None, *, out=None, solver="auto", preconditioner="auto", limit=None, priority=None, timeout=UNSET, **settings):
         """x with A·x = b, of a matrix that was loaded with solvable=True.
 
-        b: an array of shape (n,) or (n, k), or a vector of the service. x0: the same, or a job whose x it is. settings: names of
-        the options of ``shardmat solve``: rtol, atol, max_iterations, restart … alone=1: not merged with solves of others, so
+        b: an array of shape (n,) or (n, k), or a vector of the service. x0: the same, or a job whose x it is. out: an array
+        that x is written to, b or x0 for example. Arrays in memory of ``service.memory`` are not copied, as of multiply().
+        settings: names of the options of ``shardmat solve``: rtol, atol, max_iterations, restart … alone=1: not merged with solves of others, so
         that x has the bits of that command. limit: seconds after which the solve ends on the server. The solve also ends when the timeout passes, or with Ctrl-C. Raises NotConvergedError, which has the last x.
         """
         settings.update(solver=solver, preconditioner=preconditioner, limit=limit, priority=priority)
         b = b if isinstance(b, Vector) else as_columns(b, self.dtype, self.shape[0], "b")
-        return self._wait_for_x("solve", b, x0, b.shape, settings, timeout)
+        return self._wait_for_x("solve", b, x0, b.shape, settings, timeout, out)
 
-    def _wait_for_x(self, kind, b, x0, shape, settings, timeout):
-        import numpy
-
+    def _wait_for_x(self, kind, b, x0, shape, settings, timeout, out):
         timeout = self._service.deadline(timeout)
-        x = numpy.empty(shape, self.dtype, order="F")
-        view = as_bytes(x)
+        out = self._out_for(out, shape)
+        x = out if is_plain(out, self.dtype) else self._out_for(None, shape)
         try:
-            reply = self._ask_for_x(kind, b, x0, settings, timeout, wait=_ALWAYS, into=view)
+            reply = self._ask_for_x(kind, b, x0, settings, timeout, wait=_ALWAYS, into=x)
         except ServiceError as error:
             if "shardmat-job" not in error.fields:
                 raise
             job = Job(self._service, {"id": error.fields["shardmat-job"], "state": "failed"})  # result() forgets it
             failure = job.exception(timeout)
             raise (failure if isinstance(failure, NotConvergedError) else error) from None
-        if reply.body is not view:
-            raise ServiceError(f"the answer has {reply.body.nbytes} bytes, not {view.nbytes}; the matrix may have been replaced")
-        return x
+        if reply.status != 204 and reply.body.nbytes != x.nbytes:
+            raise ServiceError(f"the answer has {reply.body.nbytes} bytes, not {x.nbytes}; the matrix may have been replaced")
+        if x is not out:
+            out[...] = x
+        return out
 
     def solve_async(self, b, x0=None, *, solver="auto", preconditioner="auto", limit=None, priority=None, keep=False,
                     timeout=UNSET, **settings):
@@ -218,17 +219,18 @@ class Matrix:
         reply = self._ask_for_x("solve", b, x0, settings, self._service.deadline(timeout))
         return Job(self._service, json.loads(bytes(reply.body)), keep=keep)
 
-    def pagerank(self, restarts=None, *, limit=None, priority=None, timeout=UNSET, **settings):
+    def pagerank(self, restarts=None, *, out=None, limit=None, priority=None, timeout=UNSET, **settings):
         """The scores of the vertices of a graph, of a matrix that was loaded with solvable=True.
 
         Entry (i, j) is the weight of an edge from i to j. restarts: where the walk begins anew, a weight for each vertex or
         several columns of them, or a vector of the service; None: anywhere. settings: damping, tolerance, max_iterations and
-        unweighted=1, as of ``shardmat pagerank``. limit and timeout: as of solve(). Raises NotConvergedError, which has the
+        unweighted=1, as of ``shardmat pagerank``. out, limit and timeout: as of solve(). Raises NotConvergedError, which has the
         last scores.
         """
         settings.update(limit=limit, priority=priority)
         restarts = self._restarts(restarts)
-        return self._wait_for_x("pagerank", restarts, None, self.shape[:1] if restarts is None else restarts.shape, settings, timeout)
+        return self._wait_for_x("pagerank", restarts, None, self.shape[:1] if restarts is None else restarts.shape, settings, timeout,
+                                out)
 
     def pagerank_async(self, restarts=None, *, limit=None, priority=None, keep=False, timeout=UNSET, **settings):
         """A job that ranks the vertices, as ``pagerank`` does. With `keep`, the service has the job and its x until job.delete()."""
@@ -240,22 +242,39 @@ class Matrix:
         return given if given is None or isinstance(given, Vector) else as_columns(given, self.dtype, self.shape[0], "restarts")
 
     def _ask_for_x(self, kind, b, x0, settings, timeout, wait=None, into=None):
-        query = {name: _word(name, value) for name, value in settings.items() if value is not None}
+        """One request. Arrays stay in the memory of a service if the request waits until the job has ended."""
+        query = {name: word_of(name, value) for name, value in settings.items() if value is not None}
         query["type"] = self._type
-        if b is None:
-            body = ()
-        elif isinstance(b, Vector):
-            query["b"], body = b.id, ()
-        else:
-            query["k"], body = 1 if b.ndim == 1 else b.shape[1], (as_bytes(b),)
+        memory, body, view, made = None, (), None, None
+
+        def lies_in_memory(array, name):
+            nonlocal memory
+            lies_in, at = self._service.memory_of(array) if wait is not None else (None, None)
+            if lies_in is None or memory not in (None, lies_in):
+                return False
+            memory, query[name] = lies_in, at
+            return True
+
+        if isinstance(b, Vector):
+            query["b"] = b.id
+        elif b is not None:
+            query["k"] = 1 if b.ndim == 1 else b.shape[1]
+            if not lies_in_memory(b, "b_at"):
+                body = (as_bytes(b),)
         if wait is not None:
             query["wait"] = wait
-        made = self.vector(x0, timeout=timeout) if x0 is not None and not isinstance(x0, (Vector, Job)) else None
-        if x0 is not None:
-            query["x0"] = (made or x0).id
+            if not lies_in_memory(into, "x_at"):
+                view = as_bytes(into)
+        if isinstance(x0, (Vector, Job)):
+            query["x0"] = x0.id
+        elif x0 is not None:
+            x0 = as_columns(x0, self.dtype, self.shape[0], "x0")
+            if b is None or x0.shape != b.shape or not lies_in_memory(x0, "x0_at"):
+                made = self.vector(x0, timeout=timeout)
+                query["x0"] = made.id
         try:
             return self._service.request("POST", f"{self._path}/{kind}?{_query(query)}", body, fields=_BINARY, timeout=timeout,
-                                         repeatable=False, into=into)
+                                         repeatable=False, into=view, through=None if memory is None else memory.request)
         finally:
             if made is not None:
                 made.discard(timeout)  # the job has read it
@@ -325,7 +344,7 @@ def _query(parameters):
     return urllib.parse.urlencode({name: value for name, value in parameters.items() if value is not None})
 
 
-def _word(name, value):
+def word_of(name, value):
     """A setting of a solver as the service takes it."""
     if isinstance(value, str):
         return value
