@@ -52,7 +52,7 @@ def eigsh(A, k=6, M=None, sigma=None, which="LM", v0=None, ncv=None, maxiter=Non
     from .context import native
 
     name = "both" if both else "largest" if which == "LA" else "smallest"
-    w, v, info = native().eigen(a._native, None if m is None else m._native, method, name, wanted,
+    w, v, info = native().eigen(a._open(), None if m is None else m._open(), method, name, wanted,
                                 None if method != "shift_invert" or sigma is None else float(sigma), float(tol),
                                 0 if maxiter is None else int(maxiter), None if method == "lanczos" else begin, coordinates,
                                 bool(return_eigenvectors), bool(confirm), str(inner), bool(check_count))

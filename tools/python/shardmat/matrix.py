@@ -2,12 +2,22 @@
 
 import html
 import operator
+import os
 
 from .arrays import (csr_arrays, csr_of, in_library_of, indices_of, on_gpu, places_of_duplicates,
                      real, type_name, values_of)
 from .context import context_for, empty, native
 from .handle import Handle
 from .solver import Solver, lists_options
+
+
+def _remote():
+    """The module for matrices on a service, if SHARDMAT_REMOTE names one; as of the commands, "here" means none."""
+    if os.environ.get("SHARDMAT_REMOTE", "") in ("", "here"):
+        return None
+    from . import remote
+
+    return remote
 
 
 class LinearMap:
@@ -46,6 +56,9 @@ class Matrix(LinearMap, Handle):
     and block_jacobi takes as a block; None: as the file says, else found in the pattern.
 
     One rank has all of x and y. With several, each has the entries of its own rows, ``own_shape``.
+
+    While the environment variable SHARDMAT_REMOTE names a service, from_scipy and from_file make matrices there: products, also
+    of A.T, and solve() work; what a service cannot do is refused.
     """
 
     _REMEDY = "Save the matrix with SciPy (scipy.sparse.save_npz), and make it anew with from_scipy or from_file"
@@ -65,6 +78,8 @@ class Matrix(LinearMap, Handle):
     @classmethod
     def from_scipy(cls, matrix, *, context=None, **options):
         """A matrix of SciPy in any format, on a context of one rank. Entries of the same place are summed. Copied."""
+        if remote := _remote():
+            return remote.from_scipy(matrix, context, options)
         csr = csr_of(matrix)
         context = context_for(context, None)
         if context.info()["ranks"] > 1:
@@ -80,6 +95,8 @@ class Matrix(LinearMap, Handle):
 
         first_row: the number of its first row; None: after the rows of the ranks before.
         """
+        if remote := _remote():
+            remote.refuse("a matrix was asked for by its rows on each rank")
         csr = csr_of(rows)
         context = context_for(context, comm)
         if first_row is None:
@@ -100,6 +117,8 @@ class Matrix(LinearMap, Handle):
 
         shape: of the whole matrix. This rank will own the rows first_row … first_row + own_rows - 1; None: all from first_row.
         """
+        if remote := _remote():
+            remote.refuse("a matrix was asked for by its triplets")
         context = context_for(context, comm)
         own_rows = shape[0] - first_row if own_rows is None else own_rows
         row, column, values = indices_of(row), indices_of(column), values_of(values)
@@ -112,8 +131,8 @@ class Matrix(LinearMap, Handle):
     @classmethod
     def from_file(cls, file, *, context=None, comm=None, dtype=None, **options):
         """A matrix file or generator, as ``shardmat multiply`` takes it. Collective; each rank reads its own rows."""
-        import os
-
+        if remote := _remote():
+            return remote.from_file(file, context, comm, dtype, options)
         context = context_for(context, comm)
         options["type"] = type_name(dtype)
         file = os.fspath(file)
@@ -337,7 +356,7 @@ class Product(Handle):
     def __init__(self, matrix, columns, kernel=None, exchange=None, transposed=False):
         self._matrix = matrix
         self._columns = operator.index(columns)
-        self._sum_type = matrix.info()["sum_type"]
+        self._sum_type = matrix._open().info()["sum_type"]
         self._own_rows = matrix.own_shape[1 if transposed else 0]  # of the result
         self._native = native().Product(matrix._open(), self._columns, kernel, exchange, transposed)
 
