@@ -89,6 +89,11 @@ BatchView BatchView::slice(std::int64_t begin, std::int64_t end) const {
           row_ptr.subspan(row, last_row - row + 1), col_idx.subspan(entry, entries), values.subspan(entry, entries)};
 }
 
+void HostBatch::reserve(std::int64_t count, std::int64_t rows, std::int64_t nnz) {
+  first_row.reserve(at(count) + 1), first_col.reserve(at(count) + 1), row_ptr.reserve(at(rows) + 1);
+  col_idx.reserve(at(nnz)), values.reserve(at(nnz));
+}
+
 void HostBatch::append(const BatchView& more) {
   if (more.count() == 0) return;
   append_offsets(first_row, more.first_row);

@@ -46,6 +46,8 @@ struct HostBatch {
   HostVector<double> values;
 
   BatchView view() const { return {first_row, first_col, row_ptr, col_idx, values}; }
+  /// Makes room for so much in all, so that append() allocates nothing.
+  void reserve(std::int64_t count, std::int64_t rows, std::int64_t nnz);
   /// Appends all matrices of `more`.
   void append(const BatchView& more);
 };

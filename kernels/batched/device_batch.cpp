@@ -41,11 +41,15 @@ void fill(std::byte* place, std::int64_t count, const Entry& entry) {
 
 std::shared_ptr<StoredBatch> store(const PackedBatch& packed, Stream& stream) {
   require_memory(stream.device(), static_cast<std::int64_t>(packed.bytes()), "the batch");
-  HostBuffer block;
-  block.reserve(packed.bytes(), stream.device(), false);
-  packed.write(block.as<std::byte>());
   Buffer memory(stream.device(), packed.bytes());
-  copy_to_device(memory.data(), block.data(), packed.bytes(), stream);
+  if (stream.device().backend == Backend::host) {
+    packed.write(memory.as<std::byte>());
+  } else {
+    HostBuffer block;
+    block.reserve(packed.bytes(), stream.device(), false);
+    packed.write(block.as<std::byte>());
+    copy_to_device(memory.data(), block.data(), packed.bytes(), stream);
+  }
   auto stored = std::make_shared<StoredBatch>();
   static_cast<DeviceBatch&>(*stored) = packed.at(stream.device(), memory.data());
   stored->memory = std::move(memory);
@@ -76,6 +80,12 @@ std::int64_t DeviceBatch::bytes() const {
 std::int64_t DeviceBatch::compulsory_bytes(std::int64_t columns) const {
   return bytes() + columns * (at.cols() * static_cast<std::int64_t>(size_of(type)) +
                               at.rows() * static_cast<std::int64_t>(size_of(sum_type(type))));
+}
+
+std::size_t csr_block_bytes(std::int64_t rows, std::int64_t nnz, ValueType type) {
+  const auto entries = static_cast<std::size_t>(nnz);
+  return aligned(sizeof(std::int32_t) * static_cast<std::size_t>(rows + 1)) + aligned(sizeof(std::int32_t) * entries) +
+         size_of(type) * entries;
 }
 
 PackedBatch::PackedBatch(const BatchView& batch, ValueType type)

@@ -60,6 +60,9 @@ struct StoredBatch : DeviceBatch {
   Buffer memory;
 };
 
+/// Bytes of such a block for a batch in CSR.
+std::size_t csr_block_bytes(std::int64_t rows, std::int64_t nnz, ValueType type);
+
 /// The layout of a batch in one block of memory, which one copy brings to a device. The batch it was made from must stay
 /// valid.
 class PackedBatch {

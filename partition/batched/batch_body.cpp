@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "kernels/base/error.h"
-#include "kernels/base/memory_limits.h"
 
 namespace shardmat {
 namespace {
@@ -57,10 +56,15 @@ std::int64_t BatchBody::weight(std::int64_t matrix) const {
   return row_ptr_[place(end)] - row_ptr_[place(first)] + end - first;
 }
 
+BatchBody::Sizes BatchBody::sizes(std::int64_t begin, std::int64_t end) const {
+  const std::int64_t first_row = first_row_[place(begin)], end_row = first_row_[place(end)];
+  return {end - begin, end_row - first_row, first_col_[place(end)] - first_col_[place(begin)],
+          row_ptr_[place(end_row)] - row_ptr_[place(first_row)]};
+}
+
 BatchView BatchBody::view(std::int64_t begin, std::int64_t end, HostVector<double>& values) const {
   const std::int64_t first_row = first_row_[place(begin)], end_row = first_row_[place(end)];
   const std::int64_t first = row_ptr_[place(first_row)], last = row_ptr_[place(end_row)];
-  require_host_memory(8 * (last - first), "the values of a batch");
   values.resize(place(last - first));
   dispatch(shape_.type, [&]<class T>(TypeTag<T>) {
     const T* from = reinterpret_cast<const T*>(bytes_ + shape_.values()) + first;

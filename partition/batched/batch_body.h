@@ -30,7 +30,12 @@ class BatchBody {
   /// Entries and rows of one matrix, as the time of its product; of all.
   std::int64_t weight(std::int64_t matrix) const;
   std::int64_t weight() const { return shape_.nnz + shape_.rows; }
-  /// Matrices [begin, end), to be validated. Takes memory for their values.
+  /// Of matrices [begin, end).
+  struct Sizes {
+    std::int64_t count = 0, rows = 0, cols = 0, nnz = 0;
+  };
+  Sizes sizes(std::int64_t begin, std::int64_t end) const;
+  /// Matrices [begin, end), to be validated. Takes memory for their values, 8 bytes each.
   BatchView view(std::int64_t begin, std::int64_t end, HostVector<double>& values) const;
 
  private:

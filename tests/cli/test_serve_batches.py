@@ -1,6 +1,9 @@
 """Batches of many small matrices: POST /v1/batches."""
 
 import os
+import pathlib
+import re
+import resource
 import signal
 import threading
 import unittest
@@ -11,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from service import at_once
-from support import INPUT, OK, read_vector, write_vector
+from support import BACKEND, INPUT, OK, read_vector, write_vector
 from test_serve import NAMES, ServiceTest
 from test_serve_door import LISTEN, DoorTest
 
@@ -195,6 +198,36 @@ class Rights(DoorTest):
         answer = self.ask(service, "POST", target, batch.body(), "lll")
         self.assertEqual(answer.status, 200, answer)
         self.assertIn('shardmat_token_seconds_total{token="low"}', service.get("/metrics").body.decode())  # it is charged
+        self.assertEqual(service.terminate(), OK, service.report())
+
+
+class Memory(BatchTest):
+    def status(self, pid, field):
+        return int(re.search(rf"{field}:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text())[1]) << 10
+
+    @unittest.skipIf(BACKEND == "cuda", "a limit of the address space leaves CUDA no room")
+    def test_a_rank_without_memory_refuses_before_it_takes_any(self):
+        service = self.start("--ranks", 1, "--arena", 1 << 28)
+        small = Batch(80)
+        expected = self.ask(service, small).body
+        large = Batch(81, 1)
+        matrix = sp.random(1000, 3000, density=1, random_state=1, format="csr")
+        large.matrices, large.x = [matrix], np.ones((3000, 1))
+        body = large.body()
+        self.assertGreater(len(body), 35e6)
+        worker = service.workers()[0]
+        # Values and their block, twice the body, have no room. Those of the first step have.
+        before = resource.prlimit(worker, resource.RLIMIT_AS)
+        resource.prlimit(worker, resource.RLIMIT_AS, (self.status(worker, "VmSize") + len(body), before[1]))
+        pathlib.Path(f"/proc/{worker}/clear_refs").write_text("5")  # the peak begins anew
+        peak = self.status(worker, "VmHWM")
+        answer = self.ask(service, large, 507, body)
+        self.assert_problem(answer, 507, "no_memory", "the batch on this rank needs")
+        self.assertLess(self.status(worker, "VmHWM") - peak, 4 << 20)
+        self.assertEqual(self.ask(service, small).body, expected)  # it lives
+        resource.prlimit(worker, resource.RLIMIT_AS, before)
+        y = np.frombuffer(self.ask(service, large, body=body).body)
+        np.testing.assert_allclose(y, matrix @ np.ones(3000), rtol=1e-12)
         self.assertEqual(service.terminate(), OK, service.report())
 
 

@@ -18,12 +18,16 @@ class Batches {
   Batches(Context& context, Memories& memories, bool at_home);
 
   /// What is wrong with a request is said of it alone; the others are multiplied. Collective; the same error on all ranks:
-  /// Error(resources) without memory.
+  /// Error(resources) without memory, before any is taken.
   BatchesMultiplied multiply(const MultiplyBatches& command);
 
  private:
+  struct Range;
   struct Piece;
-  std::vector<Piece> own_pieces(const MultiplyBatches& command, std::vector<std::string>& wrong);
+  std::vector<Range> own_ranges(const MultiplyBatches& command, std::vector<std::string>& wrong);
+  void require_room(const std::vector<Range>& ranges) const;
+  std::vector<Piece> make_pieces(const MultiplyBatches& command, const std::vector<Range>& ranges,
+                                 std::vector<std::string>& wrong);
   Multiplied multiply(const std::vector<Piece>& pieces, const BatchShape& like);
 
   Context& context_;
