@@ -31,7 +31,7 @@ class Upload : public testing::TestWithParam<const char*> {
     const std::string source = GetParam();
     head_.content_length = 5;
     auto accepted = take_file(uploads_, {head_, target_, {}, ""}, source, source, std::nullopt,
-                              [this](const Uploaded& file, const std::function<void(Reply)>& done) {
+                              [this, uploads = uploads_](const Uploaded& file, const std::function<void(Reply)>& done) {
                                 completed_ = file.source;
                                 done(Reply{});
                               });
@@ -90,6 +90,16 @@ TEST_P(Upload, GoesIfItsClientLeavesBeforeItIsUsed) {
   EXPECT_FALSE(fs::exists(file_));
   EXPECT_EQ(completed_, "");
   EXPECT_FALSE(answered_);
+}
+
+TEST_P(Upload, GoesWithAllThatItKeepsIfTheServiceEndsBefore) {
+  send();
+  while (!fs::exists(file_)) std::this_thread::yield();
+  const std::weak_ptr<Uploads> uploads = uploads_;
+  job_.reset(), uploads_.reset();  // the event loop runs no more
+  EXPECT_TRUE(uploads.expired());
+  EXPECT_FALSE(fs::exists(file_));
+  EXPECT_EQ(completed_, "");
 }
 
 INSTANTIATE_TEST_SUITE_P(FilesAndArrays, Upload, testing::Values("a.bin", ".shardmat-1/b.csr"));

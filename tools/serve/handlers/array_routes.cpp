@@ -29,6 +29,10 @@ WantedMatrix wanted_of(const std::string& name, const std::string& source, const
   return wanted;
 }
 
+void remove_file(Uploads& uploads, const std::string& source) {
+  uploads.background.run([&library = uploads.library, source] { library.remove(source); }, [] {});
+}
+
 Accepted put(Service& service, const std::shared_ptr<Uploads>& uploads, const Call& call) {
   if (auto problem = service.why_no_new_work()) return problem_reply(std::move(*problem));
   if (!call.rights().may(Scope::library))
@@ -54,7 +58,7 @@ Accepted put(Service& service, const std::shared_ptr<Uploads>& uploads, const Ca
                        done(json_reply(201, answer));
                      };
                      if (const auto problem = service.load(wanted, loaded)) {
-                       uploads->background.run([uploads, wanted] { uploads->library.remove(wanted.source); }, [] {});
+                       remove_file(*uploads, wanted.source);
                        done(problem_reply(*problem));
                      }
                    });
@@ -64,9 +68,7 @@ Accepted put(Service& service, const std::shared_ptr<Uploads>& uploads, const Ca
 
 void add_array_routes(Routes& routes, const Parts& parts, const std::shared_ptr<Uploads>& uploads) {
   Service& service = parts.service;
-  service.on_unused_arrays = [uploads](const std::string& source) {
-    uploads->background.run([uploads, source] { uploads->library.remove(source); }, [] {});
-  };
+  service.on_unused_arrays = [uploads](const std::string& source) { remove_file(*uploads, source); };
   routes.add({"PUT", "/v1/matrices/{matrix}", Scope::admin, "load_arrays",
               [&service, uploads](const Call& call) { return put(service, uploads, call); }, true});
 }

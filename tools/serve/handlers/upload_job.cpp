@@ -20,6 +20,9 @@ struct Arriving {
       : file(library, number), path(library.path() / source), wanted(hash) {
     uploaded.source = std::move(source);
   }
+  ~Arriving() { close(); }  // where the service has ended before the other thread could
+  Arriving(const Arriving&) = delete;
+  Arriving& operator=(const Arriving&) = delete;
 
   void write_piece() {
     if (problem) return;
@@ -86,11 +89,13 @@ class UploadJob final : public Job {
     const auto here = [weak = std::weak_ptr(alive_), done = std::move(done)](Reply reply) {
       if (!weak.expired()) done(std::move(reply));  // else the client has left
     };
+    // What waits for the other thread must not keep what `complete` keeps, which has that thread.
     uploads_->background.run([file = file_] { file->finish(); },
-                             [file = file_, complete = complete_, here] {
-                               if (!file->is_wanted) return;
+                             [this, weak = std::weak_ptr(alive_), file = file_, here] {
+                               if (weak.expired()) return;
                                if (file->problem) return here(problem_reply(*file->problem));
                                file->is_kept = true;
+                               const Complete complete = complete_;  // the job may end meanwhile
                                complete(file->uploaded, here);
                              });
   }
