@@ -29,7 +29,7 @@ class State(ObserveTest):
         obstacle.mkdir()
         loaded = self.loaded(service)
         self.assertEqual((loaded["state"], loaded["saved"]), ("ready", False))
-        self.assertRegex(loaded["warning"], "restart of the service would forget it: .*matrices.json.tmp")
+        self.assertRegex(loaded["warning"], "restart of the service would forget it: .*matrices.json: ")
         self.assertIs(service.get("/v1/matrices").json["matrices"][0]["saved"], False)
         found = self.figures(service)
         self.assertEqual(found["shardmat_state_saved", ()], 0)

@@ -3,12 +3,10 @@
 #include <fmt/ranges.h>
 #include <sys/file.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -27,6 +25,7 @@
 #include "tools/cli/write_text.h"
 #include "tools/serve/gate/sha256.h"
 #include "tools/serve/gate/tokens.h"
+#include "tools/serve/state/replace_file.h"
 #include "tools/serve/words/utc.h"
 
 namespace shardmat::tools {
@@ -41,7 +40,7 @@ struct Options {
   std::uint64_t memory = 0;
 };
 
-[[noreturn]] void fail(const std::string& file, const char* why) {
+[[noreturn]] void fail(const std::string& file, const std::string& why) {
   throw Error(ErrorKind::resources, fmt::format("{}: {}", file, why), "tokens");
 }
 
@@ -77,20 +76,9 @@ class TokenFile {
 
   /// Takes the place of the old file at once, or leaves it as it was.
   void save() const {
-    const std::string text = content.dump(2) + "\n", fresh = file_ + ".new";
+    const std::string text = content.dump(2) + "\n";
     serve::TokenTable::parse(text);
-    const int descriptor = open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (descriptor < 0) fail(fresh, std::strerror(errno));
-    struct stat old {};  // whoever reads the file now must be able to read the new one
-    const bool keeps = stat(file_.c_str(), &old) != 0 ||
-                       (fchown(descriptor, old.st_uid, old.st_gid) == 0 && fchmod(descriptor, old.st_mode & 07777) == 0);
-    const bool written = keeps && write(descriptor, text.data(), text.size()) == std::ssize(text) && fsync(descriptor) == 0;
-    const int why_not = errno;
-    close(descriptor);
-    if (written && std::rename(fresh.c_str(), file_.c_str()) == 0) return;
-    const int why = written ? errno : why_not;
-    unlink(fresh.c_str());
-    fail(file_, std::strerror(why));
+    if (const auto error = serve::replace_file(file_, text)) fail(file_, error.message());
   }
 
   json content;

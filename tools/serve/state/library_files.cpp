@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "tools/serve/state/replace_file.h"
 #include "tools/serve/words/log.h"
 
 namespace shardmat::serve {
@@ -136,8 +137,7 @@ std::optional<Problem> IncomingFile::finish(const std::string& source) {
     return make_problem(409, "exists", fmt::format("the library has a file {}; take another name", source));
   if (error != 0) return no_disk("the file cannot get its name", error);
   temporary_.clear(), name_ = name;
-  const int folder = ::open(name.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder >= 0) fsync(folder), ::close(folder);  // the name outlives a loss of power
+  flush_folder(name.parent_path());  // the name outlives a loss of power
   return std::nullopt;
 }
 

@@ -1,15 +1,12 @@
 #include "tools/serve/state/numbers.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <fstream>
-#include <system_error>
+#include <string>
 
 #include "kernels/base/error.h"
+#include "tools/serve/state/replace_file.h"
 
 namespace shardmat::serve {
 namespace {
@@ -35,15 +32,7 @@ std::uint64_t Numbers::next() {
 }
 
 void Numbers::reserve() {
-  const std::filesystem::path temporary = file_.string() + ".tmp";
-  const std::string text = std::to_string(reserved_ + kAtATime) + "\n";
-  const int descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  const bool written = descriptor >= 0 && write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                       fsync(descriptor) == 0;
-  std::error_code error(written ? 0 : errno, std::generic_category());
-  if (descriptor >= 0) close(descriptor);
-  if (written) std::filesystem::rename(temporary, file_, error);
-  if (error)
+  if (const auto error = replace_file(file_, std::to_string(reserved_ + kAtATime) + "\n"))
     throw Error(ErrorKind::resources,
                 fmt::format("{}: {}; make room on the disk of the state directory", file_.string(), error.message()),
                 "state");

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "tools/serve/state/replace_file.h"
 #include "tools/serve/words/log.h"
 
 namespace shardmat::serve {
@@ -74,15 +75,8 @@ void ShardRecords::write() const {
   for (const auto& [source, record] : records_)
     list.push_back(
         {{"source", source}, {"sha256", record.sha256}, {"of", json_of(record.source)}, {"shard", json_of(record.shard)}});
-  const fs::path temporary = file_.string() + ".tmp";
-  std::ofstream stream(temporary, std::ios::trunc);
-  stream << json{{"shards", list}}.dump(2) << "\n";
-  stream.close();  // some disks say only now that they are full
-  std::error_code error;
-  if (stream) fs::rename(temporary, file_, error);
-  if (!stream || error)
-    log_line(
-        fmt::format("{} is not written: {}", file_.string(), error ? error.message() : "the disk is full or read-only"));
+  if (const auto error = replace_file(file_, json{{"shards", list}}.dump(2) + "\n"))
+    log_line(fmt::format("{} is not written: {}", file_.string(), error.message()));
 }
 
 }  // namespace shardmat::serve

@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "kernels/base/error.h"
+#include "tools/serve/state/replace_file.h"
 #include "tools/serve/words/old_logs.h"
 #include "tools/serve/words/value_names.h"
 
@@ -87,10 +88,7 @@ std::string StateDirectory::id() const {
   std::uint64_t bits = 0;
   if (getrandom(&bits, sizeof bits, 0) != sizeof bits) fail(file, std::strerror(errno));
   id = fmt::format("{:016x}", bits);
-  std::ofstream stream(file, std::ios::trunc);
-  stream << id << "\n";
-  stream.close();
-  if (!stream) fail(file, "the disk is full or read-only");
+  if (const auto error = replace_file(file, id + "\n")) fail(file, error.message());
   return id;
 }
 
@@ -137,14 +135,9 @@ void StateDirectory::write_matrices(const std::vector<WantedMatrix>& matrices) c
                     {"has_new_values", one.has_new_values},
                     {"pinned", one.pinned},
                     {"of_arrays", one.of_arrays}});
-  const fs::path file = path_ / kMatrices, temporary = path_ / ".matrices.json.tmp";
-  std::ofstream stream(temporary, std::ios::trunc);
-  stream << nlohmann::ordered_json{{"matrices", list}}.dump(2) << "\n";
-  stream.close();  // some disks say only now that they are full
-  if (!stream) fail(temporary, "the disk is full or read-only");
-  std::error_code error;
-  fs::rename(temporary, file, error);
-  if (error) fail(file, error.message());
+  const fs::path file = path_ / kMatrices;
+  if (const auto error = replace_file(file, nlohmann::ordered_json{{"matrices", list}}.dump(2) + "\n"))
+    fail(file, error.message());
 }
 
 }  // namespace shardmat::serve
