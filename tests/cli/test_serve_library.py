@@ -226,6 +226,24 @@ class Library(LibraryTest):
         self.assertEqual(self.names(service), ["c.mtx.h5"])  # somebody else's
         self.assert_problem(self.put(service, "c.mtx", first), 409, "exists", "c.mtx.h5")
 
+    def test_a_failure_counts_for_the_bytes_that_failed_alone(self):
+        service = self.start("--ranks", 1, "--upload-limit", "1GB")
+        good = b"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 5\n"
+        bad = good.replace(b"1 1 5", b"1 9 5")
+        for name in ("a.mtx", "b.mtx"):
+            self.assertEqual(self.put(service, name, bad).status, 201)
+            self.assertEqual(self.conversion(service, name)["state"], "failed")
+        path = self.library / "a.mtx"
+        times = path.stat()
+        path.write_bytes(good)  # by hand, as many bytes
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        self.assertEqual(self.conversion(service, "a.mtx"), {})
+        self.assertEqual(self.conversion(service, "b.mtx")["state"], "failed")
+        path.write_bytes(bad)
+        self.assertEqual(self.conversion(service, "a.mtx"), {})  # nobody has tried since
+        for name in ("a.mtx", "b.mtx"):
+            self.assertEqual(service.ask("DELETE", f"/v1/library/{name}").status, 204)
+
     def test_conversions_end_when_their_files_are_deleted(self):
         bin = self.path("bin")
         bin.mkdir()

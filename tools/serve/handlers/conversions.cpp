@@ -53,7 +53,8 @@ struct Conversions::Work {
   std::vector<std::string> command;
   const LibraryFiles* library = nullptr;
   fs::path from, to;
-  FileMark mark, made;  ///< of the source; of the shard file once there is one
+  FileMark mark, made;         ///< of the source; of the shard file once there is one
+  std::optional<FileKey> key;  ///< of the source
   std::shared_ptr<std::atomic<bool>> over;
   std::atomic<Stage> stage = Stage::waiting;
   std::string problem;
@@ -107,9 +108,13 @@ Conversions::Conversions(EventLoop& loop, const LibraryFiles& library, std::stri
 
 Conversions::~Conversions() { *over_ = true; }
 
-const Conversions::State* Conversions::of(const std::string& source) const {
+const Conversions::State* Conversions::of(const std::string& source) {
   const auto found = known_.find(source);
-  return found == known_.end() ? nullptr : &found->second.state;
+  if (found == known_.end()) return nullptr;
+  const auto& [state, work] = found->second;
+  if (!state.has_failed() || key_of(work->from) == work->key) return &state;
+  known_.erase(found);
+  return nullptr;
 }
 
 bool Conversions::cancel(const std::string& source) {
@@ -117,8 +122,8 @@ bool Conversions::cancel(const std::string& source) {
   const auto found = known_.find(source);
   if (found == known_.end()) return true;
   Work& work = *found->second.work;
-  const bool failed = found->second.state.word == std::string_view("failed");
-  if (!failed && !work.advance(Stage::waiting, Stage::cancelled) && !work.advance(Stage::running, Stage::cancelled))
+  if (!found->second.state.has_failed() && !work.advance(Stage::waiting, Stage::cancelled) &&
+      !work.advance(Stage::running, Stage::cancelled))
     return false;
   known_.erase(found);
   return true;
@@ -128,6 +133,7 @@ void Conversions::add(const std::string& source, const std::string& sha256, cons
   const auto work = std::make_shared<Work>();
   work->source = source, work->shard = shard_of(source), work->sha256 = sha256, work->mark = mark, work->over = over_;
   work->library = &library_, work->from = library_.path() / source;
+  work->key = key_of(work->from);
   work->to = library_.path() / library_.own(fmt::format("conversion.{}.h5", ++last_number_));
   // One thread at the lowest priority: products come first.
   work->command = {"nice",           "-n", "19", "env", "OMP_NUM_THREADS=1", program_, "partition", work->from.string(),

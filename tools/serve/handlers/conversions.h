@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "tools/serve/http/background.h"
 #include "tools/serve/state/library_files.h"
@@ -36,9 +37,12 @@ class Conversions {
   struct State {
     const char* word = "waiting";  ///< "waiting", "running", "failed"
     std::string reason;
+
+    bool has_failed() const { return word == std::string_view("failed"); }
   };
-  /// Null if the file was not sent to this service, or is converted.
-  const State* of(const std::string& source) const;
+  /// Null if the file was not sent to this service, or is converted, or has other bytes than those of which a conversion
+  /// failed.
+  const State* of(const std::string& source);
   /// What has been converted, also by earlier services with this state directory.
   ShardRecords& records() { return records_; }
 

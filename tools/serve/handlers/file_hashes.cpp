@@ -39,11 +39,10 @@ struct FileHashes::File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  Key key_now() const {
+  FileKey key_now() const {
     struct stat now {};
     fstat(descriptor, &now);
-    return {now.st_dev,          now.st_ino,         now.st_size,        now.st_mtim.tv_sec,
-            now.st_mtim.tv_nsec, now.st_ctim.tv_sec, now.st_ctim.tv_nsec};
+    return key_of(now);
   }
 
   void open(const service::Library& library) {
@@ -83,7 +82,7 @@ struct FileHashes::File {
   const std::string source;
   std::vector<Waiting> waiting;
   int descriptor = -1;
-  Key key;
+  FileKey key;
   std::string slice, hash;
   Sha256Sum sum;
   std::optional<Problem> problem;

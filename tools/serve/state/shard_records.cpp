@@ -33,6 +33,17 @@ std::optional<FileMark> mark_of(const fs::path& file) {
   return FileMark{static_cast<std::uint64_t>(status.st_size), status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
 }
 
+FileKey key_of(const struct stat& status) {
+  return {status.st_dev,          status.st_ino,         status.st_size,        status.st_mtim.tv_sec,
+          status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec};
+}
+
+std::optional<FileKey> key_of(const fs::path& file) {
+  struct stat status {};
+  if (lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return key_of(status);
+}
+
 bool is_same(const FileMark& now, const FileMark& then) {
   return now.bytes == then.bytes && now.seconds == then.seconds &&
          (now.nanoseconds == then.nanoseconds || now.nanoseconds == 0);

@@ -4,11 +4,14 @@
 // Threads: one at a time.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 
 namespace shardmat::serve {
 
@@ -22,6 +25,13 @@ struct FileMark {
 std::optional<FileMark> mark_of(const std::filesystem::path& file);
 /// True if the file is the one that had the mark. Archives keep whole seconds.
 bool is_same(const FileMark& now, const FileMark& then);
+
+/// By what the bytes of a file are known as long as this process runs: device, inode, bytes, and when contents and inode
+/// were last changed: the latter cannot be set back.
+using FileKey = std::tuple<dev_t, ino_t, off_t, time_t, long, time_t, long>;
+FileKey key_of(const struct stat& status);
+/// Nothing if it is no regular file.
+std::optional<FileKey> key_of(const std::filesystem::path& file);
 
 struct ShardRecord {
   std::string sha256;  ///< of the source
