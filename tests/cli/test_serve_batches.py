@@ -259,6 +259,51 @@ class Life(BatchTest):
         self.assertEqual(service.get("/v1/ranks").json["arena"]["used"], 0)
         self.assertEqual(service.terminate(), OK, service.report())
 
+    def wide(self, nnz, columns=1):
+        """A batch of one full matrix."""
+        batch = Batch(90, 1, columns)
+        batch.matrices = [sp.csr_matrix(np.ones((nnz // 1000, 1000)))]
+        batch.x = np.ones((1000, columns))
+        return batch
+
+    def code_behind(self, service, waiting, batch, seconds):
+        """The answer to a batch with this deadline behind others, while the ranks stand still: "busy" at once, or "deadline"."""
+        bodies = {id(one): one.body() for one in (*waiting, batch)}
+        threads = [threading.Thread(target=service.ask, args=("POST", "/v1/batches?" + one.query(), bodies[id(one)])) for one in waiting]
+        for pid in service.workers():
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            expected = 0
+            for thread, one in zip(threads, waiting):
+                thread.start()
+                expected += len(bodies[id(one)]) + one.y().nbytes
+                service.wait_for("a batch in the arena", lambda: service.get("/v1/ranks").json["arena"]["used"] >= expected)
+            answer = service.ask("POST", "/v1/batches?" + batch.query(), bodies[id(batch)], Shardmat_Deadline_Ms=str(1000 * seconds))
+        finally:
+            for pid in service.workers():
+                os.kill(pid, signal.SIGCONT)
+            for thread in threads:
+                thread.join()
+        return answer.json["code"]
+
+    def test_waits_are_estimated_by_size(self):
+        service = self.start("--ranks", 1, "--arena", 1 << 30, "--timeout", 60)
+        large, small = self.wide(2_000_000, 8), self.wide(1000, 8)
+        body = large.body()
+
+        def seconds():
+            parts = dict(part.strip().split(";dur=") for part in self.ask(service, large, body=body).headers["Server-Timing"].split(","))
+            return sum(float(parts[name]) for name in ("copy-in", "product", "copy-out")) / 1000
+
+        took = [seconds() for _ in range(3)][-1]
+        for _ in range(30):  # which say nothing of large ones
+            self.ask(service, small)
+        self.assertEqual(self.code_behind(service, [large] * 4, small, took), "busy")
+        for _ in range(10):  # nor these of small ones
+            seconds()
+        self.assertEqual(self.code_behind(service, [small] * 4, small, took / 4), "deadline")
+        self.assertEqual(service.terminate(), OK, service.report())
+
     def test_a_deadline_passes_while_it_waits(self):
         service = self.start()
         batch = Batch(70)

@@ -52,5 +52,21 @@ TEST(Backlog, MergedColumnsTakeLess) {
   EXPECT_DOUBLE_EQ(backlog.wait(work("a", 4), wide), 2);
 }
 
+TEST(Backlog, UnitsOfWorkTakeTheirTimeBesideTheColumns) {
+  Backlog backlog;
+  Backlog::Work batch = work("a", 1);
+  batch.units = 1000;
+  {
+    const auto first = backlog.add(batch), second = backlog.add(batch), other = backlog.add(work("b", 5));
+    EXPECT_DOUBLE_EQ(backlog.wait(work("a", 1), seconds, 0.5), 2 + 1000 + 5);
+    EXPECT_DOUBLE_EQ(backlog.wait(work("b", 1), seconds, 0.5), 5 + 6);  // a has as much as b in the meantime
+    EXPECT_DOUBLE_EQ(backlog.wait(batch, seconds, 0.001), 2 + 2 + 5);
+    Backlog::Work of_b = batch;
+    of_b.client.name = "b";
+    EXPECT_DOUBLE_EQ(backlog.wait(of_b, seconds, 0.001), 5 + 2 + 2);
+  }
+  EXPECT_EQ(backlog.wait(batch, seconds, 0.5), 0);
+}
+
 }  // namespace
 }  // namespace shardmat::serve

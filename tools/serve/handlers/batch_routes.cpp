@@ -83,6 +83,7 @@ Accepted accept_batch(Service& service, const Call& call) {
   Matrix& batches = service.dispatcher().batches(shape.type, shape.columns, service.merges());
   request->matrix = batches.id;
   request->x_bytes = shape.bytes(), request->y_bytes = shape.y_bytes();
+  request->units = work_of(shape);
   request->block = query.alone || bytes > kMostMergedBytes;
   request->deadline = now() + query.deadline_seconds;
   if (auto problem = set_client(*request, *head.rights, query.priority)) return problem_reply(std::move(*problem));

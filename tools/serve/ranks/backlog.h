@@ -27,6 +27,7 @@ class Backlog {
     std::int64_t columns = 1;
     Client client;
     Priority priority = Priority::normal;
+    std::int64_t units = 0;  ///< of work that takes its time beside the columns: of batches (batch_pace.h)
   };
   /// The columns of one request. They count as long as the object lives. REQUIRES: the backlog outlives it.
   class Entry {
@@ -49,7 +50,7 @@ class Backlog {
   /// Seconds until the product of one more request would begin, if none is under way: what is more urgent comes before it,
   /// and what its client asked for earlier; other clients have their shares meanwhile. Priorities that rise with time are
   /// left out.
-  double wait(const Work& work, const Seconds& seconds) const;
+  double wait(const Work& work, const Seconds& seconds, double seconds_of_unit = 0) const;
 
  private:
   using Owner = std::pair<Priority, std::string>;         ///< name of the client
@@ -57,6 +58,7 @@ class Backlog {
   struct Waiting {
     double weight = 1;
     Columns columns;
+    std::int64_t units = 0;
   };
   static void add(Columns& columns, std::uint64_t matrix, std::int64_t more);
 

@@ -69,13 +69,19 @@ void append_columns(const MultiplyRequest& request, std::vector<service::Column>
   }
 }
 
-/// Of a product of batches, which takes so many seconds: all that wait are multiplied together.
+/// Of a product of batches, which costs so many seconds beside their work: all that wait are multiplied together.
 WidthTable widths_of_batches(Merging merging, double seconds) {
   constexpr double kMore = 1e-3;  // so that of equal widths the narrowest is taken
   std::vector<service::WidthTime> widths;
   for (std::int64_t width = 1; width <= service::kMostColumns; width *= 2)
     widths.push_back({width, seconds * (1 + kMore * static_cast<double>(width))});
   return WidthTable(std::move(widths), merging);
+}
+
+std::int64_t units_of(const std::vector<std::shared_ptr<MultiplyRequest>>& batches) {
+  std::int64_t units = 0;
+  for (const auto& request : batches) units += request->units;
+  return units;
 }
 
 /// Of a product for so many columns, of which the request is the first or the only one.
@@ -140,17 +146,20 @@ double Dispatcher::seconds_left() const {
 }
 
 double Dispatcher::waiting_seconds(const Backlog::Work& work) const {
-  return seconds_left() + backlog_.wait(work, [&](std::uint64_t id, std::int64_t columns) {
+  const auto seconds = [&](std::uint64_t id, std::int64_t columns) {
     const Matrix* matrix = find(id);
     return matrix != nullptr ? matrix->widths.seconds_for(columns) : 0;  // those of an unloaded one will be refused
-  });
+  };
+  return seconds_left() + backlog_.wait(work, seconds, batch_pace_.seconds_of(1));
 }
 
 std::optional<Problem> Dispatcher::admit(const Matrix& matrix, MultiplyRequest& request) {
   const double time = now();
   request.waits.reset();
   if (request.deadline <= time) return late();
-  const Backlog::Work work{matrix.id, request.columns, request.client, request.priority};
+  // A batch that is not merged is a product of its own.
+  const std::int64_t columns = request.units > 0 && request.block ? service::kMostColumns : request.columns;
+  const Backlog::Work work{matrix.id, columns, request.client, request.priority, request.units};
   const double wait = waiting_seconds(work);
   if (wait <= std::min(max_queue_seconds_, request.deadline - time)) {
     request.waits = backlog_.add(work);
@@ -221,7 +230,6 @@ std::vector<Matrix*> Dispatcher::all_matrices() const {
 
 Matrix& Dispatcher::batches(ValueType type, std::int64_t columns, bool merges) {
   constexpr std::uint64_t kNotOfMatrices = std::uint64_t{1} << 63;
-  constexpr double kFirstBatchSeconds = 1e-3;  // until one was observed
   const std::uint64_t id = kNotOfMatrices + 2 * static_cast<std::uint64_t>(columns) + (type == ValueType::f32 ? 1 : 0);
   constexpr std::size_t kMostIdle = 32;  // all of them are looked at for each product
   if (!batches_.contains(id) && batches_.size() >= kMostIdle)
@@ -230,7 +238,7 @@ Matrix& Dispatcher::batches(ValueType type, std::int64_t columns, bool merges) {
   if (there == nullptr) {
     there = std::make_unique<Matrix>();
     there->id = id, there->state = MatrixState::ready,
-    there->widths = widths_of_batches(merges ? Merging::on : Merging::off, kFirstBatchSeconds);
+    there->widths = widths_of_batches(merges ? Merging::on : Merging::off, batch_pace_.overhead());
   }
   return *there;
 }
@@ -462,7 +470,7 @@ void Dispatcher::send_batches(Matrix& batches, UnderWay product) {
   service::MultiplyBatches multiply;
   for (const auto& request : product.requests) multiply.parts.push_back(*request->batch);
   const service::WidthTime merged = batches.widths.for_columns(product.columns);
-  product.width = merged.width, product.expected = merged.seconds;
+  product.width = merged.width, product.expected = merged.seconds + batch_pace_.seconds_of(units_of(product.requests));
   product_ = std::move(product);
   lone_ = false;
   set_busy(true);
@@ -514,9 +522,8 @@ void Dispatcher::finish_product(const std::vector<Answer>& answers) {
   const double seconds = now() - done.started;
   const bool is_measured = !done.requests.front()->transpose && done.columns <= done.width;
   if (matrix != nullptr && !result.problem && done.requests.front()->batch) {
-    constexpr double kShare = 0.25;
-    const double before = matrix->widths.for_columns(1).seconds;
-    matrix->widths = widths_of_batches(matrix->widths.merging(), before + kShare * (seconds - before));
+    batch_pace_.observe(units_of(done.requests), seconds);
+    matrix->widths = widths_of_batches(matrix->widths.merging(), batch_pace_.overhead());
   } else if (matrix != nullptr && !result.problem && is_measured)
     matrix->widths.observe(done.width, result.seconds.copy_in + result.seconds.product + result.seconds.copy_out, seconds);
   schedule_.settle(done.charges, seconds);

@@ -20,6 +20,7 @@
 
 #include "tools/serve/http/http_message.h"
 #include "tools/serve/ranks/backlog.h"
+#include "tools/serve/ranks/batch_pace.h"
 #include "tools/serve/ranks/claims.h"
 #include "tools/serve/ranks/fair_schedule.h"
 #include "tools/serve/ranks/matrix.h"
@@ -81,6 +82,7 @@ struct MultiplyRequest {
   bool block = false;                            ///< one of them has several columns: a product of its own
   bool transpose = false;                        ///< with the transpose: a product of its own
   std::optional<service::BatchPart> batch = {};  ///< in place of a matrix: x is the body, y the result
+  std::int64_t units = 0;                        ///< of a batch: its work (batch_pace.h)
   std::optional<std::uint64_t> generation = {};  ///< that the values must have
   /// All columns, one after another. The y that beta is for follows x, and becomes the result; then `y` is null.
   std::unique_ptr<ArenaSpace::Lease> x, y;
@@ -199,6 +201,7 @@ class Dispatcher {
   std::vector<std::unique_ptr<Matrix>> retired_;
   std::map<std::uint64_t, std::unique_ptr<Matrix>> batches_;  ///< batches(), by id
   double max_queue_seconds_;
+  BatchPace batch_pace_;
   Backlog backlog_;  ///< before the requests, which have its entries
   std::deque<Line> commands_;
   std::deque<Line> loads_;                  ///< that the ranks will carry out in the background
