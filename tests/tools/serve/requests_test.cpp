@@ -36,6 +36,16 @@ TEST(Target, MalformedOnesAreRefused) {
     EXPECT_FALSE(parse_target(bad)) << bad;
 }
 
+TEST(Flag, IsZeroOrOne) {
+  bool flag = false;
+  EXPECT_EQ(read_flag("alone", "1", flag), "");
+  EXPECT_TRUE(flag);
+  EXPECT_EQ(read_flag("alone", "0", flag), "");
+  EXPECT_FALSE(flag);
+  for (const char* wrong : {"", "yes", "true", "01", "2", " 1"})
+    EXPECT_EQ(read_flag("alone", wrong, flag), "alone must be 0 or 1");
+}
+
 TEST(Load, TakesItsFieldsAndNothingElse) {
   const WantedMatrix wanted = parse_load("m", R"({"source": "a.h5", "type": "f32"})");
   EXPECT_EQ(wanted.name, "m");

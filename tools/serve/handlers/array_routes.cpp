@@ -9,6 +9,7 @@
 #include "kernels/base/error.h"
 #include "tools/serve/handlers/route_groups.h"
 #include "tools/serve/handlers/upload_job.h"
+#include "tools/serve/http/names.h"
 #include "tools/serve/observe/service_json.h"
 
 namespace shardmat::serve {
@@ -20,9 +21,11 @@ WantedMatrix wanted_of(const std::string& name, const std::string& source, const
   for (const auto& [key, value] : target.query) {
     if (key == "source")
       throw Error(ErrorKind::input, "the arrays are the body; to load a file of the library: POST …/load");
-    const bool is_flag = key == "updatable" || key == "solvable" || key == "pinned";
-    if (is_flag && value != "0" && value != "1") throw Error(ErrorKind::input, key + " must be 0 or 1");
-    fields[key] = is_flag ? nlohmann::ordered_json(value == "1") : nlohmann::ordered_json(value);
+    fields[key] = value;
+    if (key != "updatable" && key != "solvable" && key != "pinned") continue;
+    bool flag = false;
+    if (const std::string wrong = read_flag(key, value, flag); !wrong.empty()) throw Error(ErrorKind::input, wrong);
+    fields[key] = flag;
   }
   WantedMatrix wanted = parse_load(name, fields.dump());
   wanted.source = source, wanted.of_arrays = true;

@@ -36,8 +36,7 @@ std::string read_batch_parameter(const std::string& key, const std::string& valu
     if (!type) return "type must be f64 or f32";
     query.shape.type = *type;
   } else if (key == "alone") {
-    if (value != "0" && value != "1") return "alone must be 0 or 1";
-    query.alone = value == "1";
+    return read_flag(key, value, query.alone);
   } else if (key == "priority") {
     query.priority = parse_priority(value);
     if (!query.priority) return "priority must be high, normal or low";

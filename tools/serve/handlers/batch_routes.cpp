@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "tools/serve/handlers/arriving_body.h"
 #include "tools/serve/handlers/batch_query.h"
+#include "tools/serve/handlers/product_job.h"
 #include "tools/serve/handlers/request_space.h"
 #include "tools/serve/handlers/route_groups.h"
 #include "tools/serve/words/value_names.h"
@@ -15,35 +15,19 @@ namespace {
 /// Larger ones are not merged: they keep the ranks at work by themselves, and those of others would wait for them.
 constexpr std::uint64_t kMostMergedBytes = std::uint64_t{4} << 20;
 
-class BatchJob final : public Job {
+class BatchJob final : public ProductJob {
  public:
   BatchJob(Service& service, const BatchQuery& query, std::shared_ptr<MultiplyRequest> request)
-      : service_(service),
-        shape_(query.shape),
-        request_(std::move(request)),
-        body_(service, request_->x, query.shape.bytes()) {}
-  ~BatchJob() override {
-    request_->done = nullptr;
-    if (number_ != 0) service_.dispatcher().cancel(number_);
-  }
-
-  std::span<std::byte> body() override { return body_.piece(); }
-  std::uint64_t rest() const override { return body_.rest(); }
-  void take_piece(Next next) override { next(body_.take_piece()); }
-  double deadline() const override { return request_->deadline; }
+      : ProductJob(service, std::move(request), query.shape.bytes()), shape_(query.shape) {}
 
   void start(std::function<void(Reply)> done) override {
     if (auto problem = service_.why_not_running()) return done(problem_reply(std::move(*problem)));
-    if (auto problem = hold_room(service_, request_->y, shape_.y_bytes(), shape_.y_bytes(), 0))
+    if (auto problem = hold_room(service_, product_->y, shape_.y_bytes(), shape_.y_bytes(), 0))
       return done(problem_reply(std::move(*problem)));
-    request_->batch = service::BatchPart{shape_, request_->x->offset(), request_->y->offset()};
-    request_->done = [this, done](const MultiplyResult& result) {
-      number_ = 0;
+    product_->batch = service::BatchPart{shape_, product_->x->offset(), product_->y->offset()};
+    put_in_line(batches(), [this, done](const MultiplyResult& result) {
       done(result.problem ? problem_reply(*result.problem) : reply_of(result));
-    };
-    auto added = service_.dispatcher().add(batches(), request_);
-    if (auto* problem = std::get_if<Problem>(&added)) return done(problem_reply(std::move(*problem)));
-    if (request_->done) number_ = std::get<std::uint64_t>(added);
+    });
   }
 
  private:
@@ -52,8 +36,8 @@ class BatchJob final : public Job {
   Reply reply_of(const MultiplyResult& result) {
     Reply reply;
     reply.content_type = "application/octet-stream";
-    reply.bytes = service_.arena().at(request_->y->offset(), shape_.y_bytes());
-    reply.owner = request_;
+    reply.bytes = service_.arena().at(product_->y->offset(), shape_.y_bytes());
+    reply.owner = product_;
     reply.fields = {{"Shardmat-Shape", fmt::format("{},{}", shape_.rows, shape_.columns)},
                     {"Shardmat-Type", std::string(type_name(shape_.type))},
                     {"Shardmat-Merged", std::to_string(result.requests)},
@@ -61,11 +45,7 @@ class BatchJob final : public Job {
     return reply;
   }
 
-  Service& service_;
   BatchShape shape_;
-  std::shared_ptr<MultiplyRequest> request_;
-  ArrivingBody body_;
-  std::uint64_t number_ = 0;  ///< in the queue; 0: not there
 };
 
 Accepted accept_batch(Service& service, const Call& call) {

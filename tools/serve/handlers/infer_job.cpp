@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "tools/serve/handlers/arriving_body.h"
 #include "tools/serve/handlers/infer_request.h"
+#include "tools/serve/handlers/product_job.h"
 #include "tools/serve/handlers/request_space.h"
 #include "tools/serve/ranks/generation.h"
 
@@ -74,26 +74,16 @@ ReadRequest read_json(std::string_view text) {
   }
 }
 
-class InferJob final : public Job {
+class InferJob final : public ProductJob {
  public:
   /// `product` was let in, and its x has room for the request's body. REQUIRES: the matrix is ready.
   InferJob(Service& service, const Matrix& matrix, BodyParts parts, std::uint64_t bytes,
            std::shared_ptr<MultiplyRequest> product, std::shared_ptr<const Rights> rights)
-      : service_(service),
+      : ProductJob(service, std::move(product), bytes),
         rights_(std::move(rights)),
         name_(matrix.wanted.name),
         type_(matrix.wanted.type),
-        parts_(parts),
-        product_(std::move(product)),
-        body_(service, product_->x, bytes) {}
-  ~InferJob() override {
-    product_->done = nullptr;
-    if (number_ != 0) service_.dispatcher().cancel(number_);
-  }
-
-  std::span<std::byte> body() override { return body_.piece(); }
-  std::uint64_t rest() const override { return body_.rest(); }
-  void take_piece(Next next) override { next(body_.take_piece()); }
+        parts_(parts) {}
 
   void start(std::function<void(Reply)> done) override {
     if (parts_.is_raw) return multiply(raw_request(), done);
@@ -113,14 +103,10 @@ class InferJob final : public Job {
     if (wrong != nullptr) return done(problem_reply(std::move(*wrong)));
     request_ = std::get<InferRequest>(std::move(read));
     if (auto problem = prepare()) return done(problem_reply(std::move(*problem)));
-    product_->done = [this, done](const MultiplyResult& result) {
-      number_ = 0;
+    put_in_line(*service_.find(name_), [this, done](const MultiplyResult& result) {
       if (result.problem) return done(problem_reply(*result.problem));
       answer(result, done);
-    };
-    auto added = service_.dispatcher().add(*service_.find(name_), product_);
-    if (auto* problem = std::get_if<Problem>(&added)) return done(problem_reply(std::move(*problem)));
-    if (product_->done) number_ = std::get<std::uint64_t>(added);
+    });
   }
 
   /// Makes the request for a product.
@@ -275,16 +261,12 @@ class InferJob final : public Job {
     return reply;
   }
 
-  Service& service_;
   std::shared_ptr<const Rights> rights_;
   std::string name_;
   ValueType type_;
   BodyParts parts_;
   InferRequest request_;
-  std::shared_ptr<MultiplyRequest> product_;
-  ArrivingBody body_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();
-  std::uint64_t number_ = 0;  ///< in the queue; 0: not there
 };
 
 std::variant<BodyParts, Problem> parts_of(const RequestHead& head) {

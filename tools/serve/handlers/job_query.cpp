@@ -40,10 +40,10 @@ std::string read_parameter(const std::string& key, const std::string& value, Job
       return fmt::format("{} must be a number of seconds {} 0 and at most {:g}", key, key == "wait" ? "from" : "above",
                          kMostSeconds);
     (key == "wait" ? query.wait_seconds : query.limit_seconds) = *seconds;
-  } else if (key == "keep" || key == "alone") {
-    if (value != "0" && value != "1") return key + " must be 0 or 1";
-    if (key == "keep") query.keeps = value == "1";
-    else query.alone = value == "1";
+  } else if (key == "keep") {
+    return read_flag(key, value, query.keeps);
+  } else if (key == "alone") {
+    return read_flag(key, value, query.alone.emplace());
   } else if (key == "mass") {
     if (value.empty()) return "mass must be the name of a matrix";
     query.mass = value;

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "tools/serve/gate/gate.h"
-#include "tools/serve/handlers/arriving_body.h"
 #include "tools/serve/handlers/client_place.h"
 #include "tools/serve/handlers/multiply_query.h"
+#include "tools/serve/handlers/product_job.h"
 #include "tools/serve/handlers/request_space.h"
 #include "tools/serve/ranks/generation.h"
 #include "tools/serve/words/value_names.h"
@@ -40,44 +40,29 @@ std::optional<Problem> check_vectors(const MultiplyQuery& query, const Rights& r
   return std::nullopt;
 }
 
-class MultiplyJob final : public Job {
+class MultiplyJob final : public ProductJob {
  public:
   MultiplyJob(Service& service, const Matrix& matrix, MultiplyQuery query, const MultiplyShape& shape,
-              std::shared_ptr<MultiplyRequest> request, SharedRights rights)
-      : service_(service),
+              const std::shared_ptr<MultiplyRequest>& request, SharedRights rights)
+      : ProductJob(service, request, request->x ? shape.body_bytes() : 0),
         rights_(std::move(rights)),
         name_(matrix.wanted.name),
         type_(matrix.wanted.type),
         query_(std::move(query)),
-        shape_(shape),
-        request_(std::move(request)),
-        body_(service, request_->x, request_->x ? shape.body_bytes() : 0) {}
-  ~MultiplyJob() override {
-    request_->done = nullptr;
-    if (number_ != 0) service_.dispatcher().cancel(number_);
-  }
+        shape_(shape) {}
 
-  std::span<std::byte> body() override { return body_.piece(); }
-  std::uint64_t rest() const override { return body_.rest(); }
-  void take_piece(Next next) override { next(body_.take_piece()); }
-  double deadline() const override { return request_->deadline; }
   std::optional<Problem> check_rights() const override { return check_vectors(query_, *rights_, service_.vectors()); }
 
   void start(std::function<void(Reply)> done) override {
     Matrix* matrix = service_.find(name_);
     if (auto problem = why_not(matrix)) return done(about(problem_reply(std::move(*problem)), matrix));
-    if (request_->y)
-      if (auto problem = hold_room(service_, request_->y, shape_.result_bytes(), shape_.result_bytes(), 0))
+    if (product_->y)
+      if (auto problem = hold_room(service_, product_->y, shape_.result_bytes(), shape_.result_bytes(), 0))
         return done(about(problem_reply(std::move(*problem)), matrix));
-    request_->matrix = matrix->id;
-    request_->done = [this, done](const MultiplyResult& result) {
-      number_ = 0;
+    product_->matrix = matrix->id;
+    put_in_line(*matrix, [this, done](const MultiplyResult& result) {
       done(result.problem ? about(problem_reply(named(*result.problem)), service_.find(name_)) : reply_of(result));
-    };
-    auto added = service_.dispatcher().add(*matrix, request_);
-    if (auto* problem = std::get_if<Problem>(&added))
-      return done(about(problem_reply(std::move(*problem)), service_.find(name_)));
-    if (request_->done) number_ = std::get<std::uint64_t>(added);
+    });
   }
 
  private:
@@ -88,7 +73,7 @@ class MultiplyJob final : public Job {
           make_problem(404, "no_matrix", fmt::format("{} was unloaded while the body came", name_)));
     const auto usable = usable_matrix(service_, name_);
     if (const auto* problem = std::get_if<Problem>(&usable)) return *problem;
-    if (request_->memory && request_->memory->lost) return memory_lost();
+    if (product_->memory && product_->memory->lost) return memory_lost();
     auto shape = shape_of(query_, *matrix, service_.vectors(), *rights_, shape_.body_bytes());
     auto* wrong = std::get_if<Problem>(&shape);
     if (wrong != nullptr && wrong->status != 422) return std::move(*wrong);
@@ -105,33 +90,29 @@ class MultiplyJob final : public Job {
   Reply reply_of(const MultiplyResult& result) {
     Reply reply;
     const std::uint64_t rows = shape_.y_bytes / size_of(type_);
-    if (request_->y_in_arena()) {
+    if (product_->y_in_arena()) {
       reply.content_type = "application/octet-stream";
       reply.bytes =
-          service_.arena().at(request_->y_offset(), shape_.y_bytes * static_cast<std::uint64_t>(request_->columns));
-      reply.owner = request_;
+          service_.arena().at(product_->y_offset(), shape_.y_bytes * static_cast<std::uint64_t>(product_->columns));
+      reply.owner = product_;
     } else {
       reply.status = 204;
     }
     reply.fields = {
-        {"Shardmat-Shape", request_->columns == 1 ? std::to_string(rows) : fmt::format("{},{}", request_->columns, rows)},
+        {"Shardmat-Shape", product_->columns == 1 ? std::to_string(rows) : fmt::format("{},{}", product_->columns, rows)},
         {"Shardmat-Type", std::string(type_name(type_))},
         generation_field(result.generation),
         {"Shardmat-Batch", fmt::format("{}/{}", result.batch_columns, result.width)},
         {"Server-Timing", server_timing(result)}};
-    reply.times = times_of(result, request_->columns);
+    reply.times = times_of(result, product_->columns);
     return reply;
   }
 
-  Service& service_;
   SharedRights rights_;
   std::string name_;
   ValueType type_;
   MultiplyQuery query_;
   MultiplyShape shape_;
-  std::shared_ptr<MultiplyRequest> request_;
-  ArrivingBody body_;
-  std::uint64_t number_ = 0;  ///< in the queue; 0: not there
 };
 
 std::shared_ptr<MultiplyRequest> make_request(const Matrix& matrix, const MultiplyQuery& query, const MultiplyShape& shape) {

@@ -23,8 +23,7 @@ std::string read_parameter(const std::string& key, const std::string& value, Mul
     if (!factor) return key + " must be a finite number";
     (key == "alpha" ? query.alpha : query.beta) = *factor;
   } else if (key == "transpose") {
-    if (value != "0" && value != "1") return "transpose must be 0 or 1";
-    query.transpose = value == "1";
+    return read_flag(key, value, query.transpose);
   } else if (key == "type") {
     query.type = value;
   } else if (key == "x" || key == "y") {

@@ -82,4 +82,10 @@ std::optional<double> parse_number(std::string_view text) {
 
 std::optional<long long> parse_whole(std::string_view text) { return parse<long long>(text); }
 
+std::string read_flag(const std::string& key, std::string_view value, bool& flag) {
+  if (value != "0" && value != "1") return key + " must be 0 or 1";
+  flag = value == "1";
+  return {};
+}
+
 }  // namespace shardmat::serve

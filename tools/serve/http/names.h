@@ -25,5 +25,7 @@ std::optional<Target> parse_target(std::string_view target);
 /// The whole text as a number; nothing if it is none, or not finite.
 std::optional<double> parse_number(std::string_view text);
 std::optional<long long> parse_whole(std::string_view text);
+/// Reads a parameter that is 0 or 1. Returns what is wrong with it, or nothing.
+std::string read_flag(const std::string& key, std::string_view value, bool& flag);
 
 }  // namespace shardmat::serve
