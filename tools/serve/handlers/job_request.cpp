@@ -236,16 +236,16 @@ class Submission {
     waits_ = job;
     done_ = std::move(done);
     const bool keeps = prepared.query.keeps || prepared.kind->b == Takes::none;
-    const auto answer = [this, weak = std::weak_ptr(alive_), kind = prepared.kind, job, x,
+    const auto answer = [this, weak = std::weak_ptr(alive_), &loop = loop_, &jobs = jobs_, kind = prepared.kind, job, x,
                          keeps](const std::optional<Problem>& problem) {
-      if (weak.expired()) return;
+      if (job->state() == JobState::done && !problem && !keeps) loop.post([&jobs, job] { jobs.erase(*job); });
+      if (weak.expired()) return;  // the client has left while x was written
       Reply reply = problem ? about_job(problem_reply(*problem), *job) : answer_of(service_, *kind, *job, x);
-      if (job->state() == JobState::done && !problem && !keeps) loop_.post([&jobs = jobs_, job] { jobs.erase(*job); });
       if (done_) std::exchange(done_, nullptr)(std::move(reply));
     };
     job->when_ended(
         [this, weak = std::weak_ptr(alive_), job, answer, memory = prepared.x_memory, at = prepared.query.x_at.value_or(0)] {
-          if (weak.expired()) return;
+          if (weak.expired() || !waits_) return;  // the wait is over
           waits_.reset(), alarm_.cancel();
           if (memory && job->state() == JobState::done) jobs_.give_x(job, memory, at, answer);
           else answer(std::nullopt);
