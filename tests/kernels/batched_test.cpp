@@ -584,5 +584,13 @@ TEST(Batched, RefusesWhatDoesNotFit) {
   EXPECT_THROW(BatchOffsets(huge, huge, huge), Error);
 }
 
+TEST(PackedBatches, HaveTheBytesThatAreForetold) {
+  for (const ValueType type : {ValueType::f64, ValueType::f32})
+    for (const NamedBatch& named : batch_zoo()) {
+      const BatchView batch = named.batch.view();
+      EXPECT_EQ(PackedBatch(batch, type).bytes(), csr_block_bytes(batch.rows(), batch.nnz(), type)) << named.name;
+    }
+}
+
 }  // namespace
 }  // namespace shardmat
