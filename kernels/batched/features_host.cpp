@@ -5,11 +5,13 @@
 // last.
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/base/host_vector.h"
 #include "kernels/base/parallel.h"
 #include "kernels/batched/features_plans.h"
+#include "kernels/batched/host_columns.h"
 #include "kernels/batched/host_rows.h"
 
 namespace shardmat {
@@ -17,35 +19,66 @@ namespace {
 
 using namespace batched;
 
-/// The weights W, row-major.
-template <class A>
-struct Weights {
-  const A* data;
+/// Rows of T that begin `leading` entries apart.
+template <class T>
+struct Rows {
+  const T* data;
   std::int64_t leading;
 };
 
-/// R rows of a product with W, columns first … first + columns - 1. feature(r, i): entry i of row r of the first factor.
-/// Calls put(r, std::integral_constant<int, N>(), column, sum of N columns), columns counted from `first`.
-template <class Set, int R, class T, class A, class Feature, class Put>
-SHARDMAT_INLINE void multiply_features(const Weights<A>& w, std::int64_t first, std::int64_t columns, std::int64_t in,
-                                       const Feature& feature, const Put& put) {
+constexpr std::int64_t kRowsAtOnce = 4;
+
+/// Rows row … row + kRowsAtOnce - 1 of `rows`, of the first factor times W. The last row stands for those beyond it: code
+/// for fewer rows would be as much again.
+template <class Set, class T>
+SHARDMAT_INLINE void multiply_four_rows(Operands<T, T> y, Rows<T> factor, Rows<T> w, std::int64_t in, std::int64_t row,
+                                        std::int64_t rows) {
   constexpr int kWidest = static_cast<int>(Set::kRegisters / 8 * Set::kBytes / sizeof(T));
-  for_each_group<kWidest>(columns, [&]<int W>(std::integral_constant<int, W>, std::int64_t column) SHARDMAT_INLINE_LAMBDA {
+  const bool plain = y.plain();
+  const T* entries[kRowsAtOnce];
+  for (std::int64_t r = 0; r < kRowsAtOnce; ++r) entries[r] = factor.data + std::min(row + r, rows - 1) * factor.leading;
+  for_each_group<kWidest>(y.columns, [&]<int W>(std::integral_constant<int, W>, std::int64_t column) SHARDMAT_INLINE_LAMBDA {
     constexpr int kLanes = kLanesOfGroup<Set, T, W>, kPacks = W / kLanes;
-    Lanes<T, kLanes> sum[R][kPacks] = {};
-    const ColumnsOfX<A, true> weights{w.data, w.leading, 1};
+    Lanes<T, kLanes> sum[kRowsAtOnce][kPacks] = {};
     for (std::int64_t i = 0; i < in; ++i)
 #pragma GCC unroll 4
       for (int p = 0; p < kPacks; ++p) {
-        const Lanes<T, kLanes> weight = weights.template get<T, kLanes>(i, first + column + p * kLanes);
+        const Lanes<T, kLanes> weight = load<kLanes>(w.data + i * w.leading + column + p * kLanes);
 #pragma GCC unroll 4
-        for (int r = 0; r < R; ++r) add_product<Set>(sum[r][p], feature(r, i), weight);
+        for (int r = 0; r < kRowsAtOnce; ++r) add_product<Set>(sum[r][p], entries[r][i], weight);
       }
 #pragma GCC unroll 4
-    for (int r = 0; r < R; ++r)
+    for (int r = 0; r < kRowsAtOnce; ++r)
+      if (row + r < rows)
 #pragma GCC unroll 4
-      for (int p = 0; p < kPacks; ++p) put(r, std::integral_constant<int, kLanes>(), column + p * kLanes, sum[r][p]);
+        for (int p = 0; p < kPacks; ++p) finish<Set, kLanes>(y, plain, row + r, column + p * kLanes, sum[r][p]);
   });
+}
+
+/// Y = factor·W with the epilogue of `y`, for `rows` rows of `in` features.
+template <class T>
+void multiply_features(Isa isa, const Operands<T, T>& y, const Rows<T>& factor, const Rows<T>& w, std::int64_t in,
+                       std::int64_t rows) {
+  run_compiled_for(isa, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
+    for (std::int64_t row = 0; row < rows; row += kRowsAtOnce) multiply_four_rows<Set>(y, factor, w, in, row, rows);
+  });
+}
+
+/// Values as f32.
+template <class A>
+void widen_values(Isa isa, std::int64_t count, const A* from, float* to) {
+  run_compiled_for(isa, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
+    constexpr int kLanes = Set::kBytes / sizeof(float);
+    std::int64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) store(to + i, widen<kLanes>(from + i));
+    for (; i < count; ++i) to[i] = widen<1>(from + i);
+  });
+}
+
+/// Operands whose Y is just the sums.
+template <class T, class X = T>
+Operands<T, X> sums_in(T* y, std::int64_t leading, std::int64_t columns) {
+  return {nullptr, 0, y, leading, static_cast<int>(columns), T(1), T(0), nullptr, false};
 }
 
 class FeaturesHost final : public FeaturePlan {
@@ -57,7 +90,8 @@ class FeaturesHost final : public FeaturePlan {
         tile_rows_(weights_first_ ? this->batch().at.most_cols
                                   : std::clamp<std::int64_t>(kTileEntries / in, 1, kMostTileRows)),
         tile_columns_(weights_first_ ? std::min(out, kTileColumns) : in),
-        tiles_(starts_.size() * tile_bytes()) {
+        tiles_(starts_.size() * tile_bytes()),
+        weights_(is_half(this->batch().type) ? static_cast<std::size_t>(in * out) : 0) {
     if (!weights_first_) return;
     // A task has whole matrices.
     const std::vector<std::int32_t>& first = this->batch().at.first_row;
@@ -69,51 +103,63 @@ class FeaturesHost final : public FeaturePlan {
   static constexpr std::int64_t kTileEntries = 1 << 13, kMostTileRows = 32;
   static constexpr std::int64_t kTileColumns = 64;  // of X·W
 
-  std::size_t tile_bytes() const { return static_cast<std::size_t>(tile_rows_ * tile_columns_) * sizeof(double); }
+  /// Of a task: a tile, and behind it some rows of X.
+  std::int64_t tile_entries() const { return tile_rows_ * tile_columns_; }
+  std::size_t tile_bytes() const {
+    return static_cast<std::size_t>(tile_entries() + (weights_first_ ? kRowsAtOnce * in() : 0)) * sizeof(double);
+  }
 
   void run(const void* x, std::int64_t ldx, const void* w, std::int64_t ldw, void* y, std::int64_t ldy,
            const Epilogue& epilogue, Stream&) const override {
     dispatch_operands(batch().type, [&]<class A, class T>(TypeTag<A>, TypeTag<T>) {
       const auto v = operands<T, A>(out(), x, ldx, y, ldy, epilogue);
-      const Weights<A> weights{static_cast<const A*>(w), ldw};
+      const Rows<T> weights = weights_of(Rows<A>{static_cast<const A*>(w), ldw});
       parallel_tasks(std::ssize(starts_) - 1, [&](std::int64_t task) {
         const auto i = static_cast<std::size_t>(task);
-        run_compiled_for(isa_, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
-          if (weights_first_) multiply_weights_first<Set>(v, weights, i);
-          else multiply<Set>(v, weights, i);
-        });
+        if (weights_first_) multiply_weights_first(v, weights, i);
+        else multiply(v, weights, i);
       });
     });
   }
 
-  template <class Set, class T, class A>
-  SHARDMAT_INLINE void multiply(const Operands<T, A>& v, const Weights<A>& w, std::size_t task) const {
+  template <class T>
+  Rows<T> weights_of(const Rows<T>& w) const requires std::is_floating_point_v<T> {
+    return w;
+  }
+  template <class A>
+  Rows<float> weights_of(const Rows<A>& w) const {
+    constexpr std::int64_t kGrain = 1 << 16;  // entries
+    parallel_ranges(in(), kGrain / out() + 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        widen_values(isa_, out(), w.data + i * w.leading, weights_.data() + i * out());
+    });
+    return {weights_.data(), out()};
+  }
+
+  template <class T, class A>
+  void multiply(const Operands<T, A>& v, const Rows<T>& w, std::size_t task) const {
+    const DeviceBatch& b = batch();
     T* tile = reinterpret_cast<T*>(tiles_.data() + task * tile_bytes());
-    const std::vector<std::int32_t>& first_row = batch().at.first_row;
+    const std::vector<std::int32_t>& first_row = b.at.first_row;
     const std::int64_t end = starts_[task + 1];
     auto matrix =
-        static_cast<std::size_t>(matrix_of(starts_[task], first_row.data(), static_cast<std::int32_t>(batch().at.count())));
+        static_cast<std::size_t>(matrix_of(starts_[task], first_row.data(), static_cast<std::int32_t>(b.at.count())));
     for (std::int64_t from = starts_[task]; from < end; from += tile_rows_) {
-      const std::int64_t rows = std::min(tile_rows_, end - from);
-      for (std::int64_t i = 0; i < rows; ++i) {
-        while (from + i >= first_row[matrix + 1]) ++matrix;
-        sum_features<Set>(v, from + i, matrix, tile + i * in());
+      const std::int64_t to = std::min(from + tile_rows_, end);
+      for (std::int64_t row = from; row < to;) {
+        while (row >= first_row[matrix + 1]) ++matrix;
+        const std::int64_t next = std::min<std::int64_t>(to, first_row[matrix + 1]);
+        const ColumnsOfX<A> x{v.x + b.at.first_col[matrix] * v.ldx, v.ldx};
+        const HostRows<A> a{b.row_ptr + row, b.col_idx, static_cast<const A*>(b.values), x, has_uneven_rows(b, matrix)};
+        multiply_rows(isa_, sums_in<T, A>(tile + (row - from) * in(), in(), in()), a, next - row);
+        row = next;
       }
-      const auto take = [&]<int R>(std::integral_constant<int, R>, std::int64_t i) SHARDMAT_INLINE_LAMBDA {
-        multiply_features<Set, R, T>(
-            w, 0, out(), in(),
-            [&](std::int64_t r, std::int64_t f) SHARDMAT_INLINE_LAMBDA { return tile[(i + r) * in() + f]; },
-            [&]<int N>(std::int64_t r, std::integral_constant<int, N>, std::int64_t column, const auto& sum)
-                SHARDMAT_INLINE_LAMBDA { finish<Set, false, N>(v, from + i + r, column, sum); });
-      };
-      std::int64_t i = 0;
-      for (; i + 4 <= rows; i += 4) take(std::integral_constant<int, 4>(), i);
-      for (; i < rows; ++i) take(std::integral_constant<int, 1>(), i);
+      multiply_features<T>(isa_, part_of_y(v, from, 0, out()), {tile, in()}, w, in(), to - from);
     }
   }
 
-  template <class Set, class T, class A>
-  SHARDMAT_INLINE void multiply_weights_first(const Operands<T, A>& v, const Weights<A>& w, std::size_t task) const {
+  template <class T, class A>
+  void multiply_weights_first(const Operands<T, A>& v, const Rows<T>& w, std::size_t task) const {
     const DeviceBatch& b = batch();
     T* product = reinterpret_cast<T*>(tiles_.data() + task * tile_bytes());
     std::int64_t row = starts_[task];
@@ -121,42 +167,46 @@ class FeaturesHost final : public FeaturePlan {
     for (; row < starts_[task + 1]; row = b.at.first_row[++matrix])
       for (std::int64_t first = 0; first < out(); first += tile_columns_) {
         const std::int64_t columns = std::min(tile_columns_, out() - first);
-        const std::int64_t cols = b.at.first_col[matrix + 1] - b.at.first_col[matrix];
-        const auto take = [&]<int R>(std::integral_constant<int, R>, std::int64_t i) SHARDMAT_INLINE_LAMBDA {
-          const A* x = v.x + (b.at.first_col[matrix] + i) * v.ldx;
-          multiply_features<Set, R, T>(
-              w, first, columns, in(),
-              [&](std::int64_t r, std::int64_t f) SHARDMAT_INLINE_LAMBDA { return static_cast<T>(x[r * v.ldx + f]); },
-              [&]<int N>(std::int64_t r, std::integral_constant<int, N>, std::int64_t column, const auto& sum)
-                  SHARDMAT_INLINE_LAMBDA { store(product + (i + r) * tile_columns_ + column, sum); });
-        };
-        std::int64_t i = 0;
-        for (; i + 4 <= cols; i += 4) take(std::integral_constant<int, 4>(), i);
-        for (; i < cols; ++i) take(std::integral_constant<int, 1>(), i);
-        const HostRows<A, T> a{
-            b.row_ptr, b.col_idx, static_cast<const A*>(b.values), {product, tile_columns_, 1}, has_uneven_rows(b, matrix)};
-        for_each_group<kWidestGroup<Set, T>>(
-            columns, [&]<int W>(std::integral_constant<int, W>, std::int64_t column) SHARDMAT_INLINE_LAMBDA {
-              for (std::int64_t r = row; r < b.at.first_row[matrix + 1]; ++r)
-                sum_row<Set, W, T>(a, r, column,
-                                   [&]<int N>(std::integral_constant<int, N>, std::int64_t at, const auto& sum)
-                                       SHARDMAT_INLINE_LAMBDA { finish<Set, false, N>(v, r, first + at, sum); });
-            });
+        multiply_x(v, matrix, {w.data + first, w.leading}, columns, product);
+        const HostRows<A, T> a{b.row_ptr + row,
+                               b.col_idx,
+                               static_cast<const A*>(b.values),
+                               {product, tile_columns_},
+                               has_uneven_rows(b, matrix)};
+        multiply_rows(isa_, part_of_y(v, row, first, columns), a, b.at.first_row[matrix + 1] - row);
       }
   }
 
-  /// Row `row` of A·X, which belongs to the matrix.
-  template <class Set, class T, class A>
-  SHARDMAT_INLINE void sum_features(const Operands<T, A>& v, std::int64_t row, std::size_t matrix, T* features) const {
-    const DeviceBatch& b = batch();
-    const ColumnsOfX<A, true> x{v.x + b.at.first_col[matrix] * v.ldx, v.ldx, 1};
-    const HostRows<A> a{b.row_ptr, b.col_idx, static_cast<const A*>(b.values), x, has_uneven_rows(b, matrix)};
-    for_each_group<kWidestGroup<Set, T>>(
-        in(), [&]<int W>(std::integral_constant<int, W>, std::int64_t first) SHARDMAT_INLINE_LAMBDA {
-          sum_row<Set, W, T>(a, row, first,
-                             [&]<int N>(std::integral_constant<int, N>, std::int64_t column, const auto& sum)
-                                 SHARDMAT_INLINE_LAMBDA { store(features + column, sum); });
-        });
+  /// product = the rows of X that belong to the matrix, times columns of W.
+  template <class T, class A>
+  void multiply_x(const Operands<T, A>& v, std::size_t matrix, const Rows<T>& w, std::int64_t columns, T* product) const {
+    const std::int64_t begin = batch().at.first_col[matrix], cols = batch().at.first_col[matrix + 1] - begin;
+    const A* x = v.x + begin * v.ldx;
+    if constexpr (std::is_same_v<A, T>) {
+      multiply_features<T>(isa_, sums_in(product, tile_columns_, columns), {x, v.ldx}, w, in(), cols);
+    } else {
+      T* wide = product + tile_entries();
+      for (std::int64_t i = 0; i < cols; i += kRowsAtOnce) {
+        const std::int64_t rows = std::min(kRowsAtOnce, cols - i);
+        for (std::int64_t r = 0; r < rows; ++r) widen_values(isa_, in(), x + (i + r) * v.ldx, wide + r * in());
+        multiply_features<T>(isa_, sums_in(product + i * tile_columns_, tile_columns_, columns), {wide, in()}, w, in(),
+                             rows);
+      }
+    }
+  }
+
+  /// Y from a row and a column on, without X.
+  template <class T, class A>
+  static Operands<T, T> part_of_y(const Operands<T, A>& v, std::int64_t row, std::int64_t first, std::int64_t columns) {
+    return {nullptr,
+            0,
+            v.y + row * v.ldy + first,
+            v.ldy,
+            static_cast<int>(columns),
+            v.alpha,
+            v.beta,
+            v.bias == nullptr ? nullptr : v.bias + first,
+            v.relu};
   }
 
   bool weights_first_;
@@ -164,6 +214,7 @@ class FeaturesHost final : public FeaturePlan {
   std::int64_t tile_rows_, tile_columns_;
   Isa isa_ = instruction_set();
   mutable HostVector<std::byte> tiles_;  ///< rows of A·X, or X·W of a matrix; a tile for each task
+  mutable HostVector<float> weights_;    ///< W as f32, where its values have 16 bits
 };
 
 }  // namespace

@@ -12,29 +12,12 @@ namespace {
 
 using namespace batched;
 
-/// Rows begin … end - 1 of Y, which are the rows from 0 of `a`. A few rows at a time: they come from cache when the next
-/// group of columns needs them.
-template <class Set, bool kPlain, class T, class A>
-SHARDMAT_INLINE void multiply_rows(const Operands<T, A>& v, const HostRows<A>& a, std::int64_t begin, std::int64_t end) {
-  // Short rows of Y are finished one by one, because memory is faster if it is written in order.
-  constexpr std::int64_t kShort = 1024 / sizeof(T);
-  const std::int64_t rows = v.columns <= kWidestGroup<Set, T> ? 64 : v.columns <= kShort ? 1 : 8;
-  for (std::int64_t from = begin; from < end; from += rows)
-    for_each_group<kWidestGroup<Set, T>>(
-        v.columns, [&]<int W>(std::integral_constant<int, W>, std::int64_t first) SHARDMAT_INLINE_LAMBDA {
-          for (std::int64_t i = from; i < std::min(end, from + rows); ++i)
-            sum_row<Set, W, T>(a, i - begin, first,
-                               [&]<int N>(std::integral_constant<int, N>, std::int64_t column, const auto& sum)
-                                   SHARDMAT_INLINE_LAMBDA { finish<Set, kPlain, N>(v, i, column, sum); });
-        });
-}
-
 /// Puts the entries of a matrix in coordinates into rows. The entries of a row keep their order. Keeps its memory from
 /// matrix to matrix.
 class RowsOfCoordinates {
  public:
   template <class A>
-  HostRows<A> sort(const DeviceBatch& batch, std::size_t matrix, const ColumnsOfX<A, true>& x) {
+  HostRows<A> sort(const DeviceBatch& batch, std::size_t matrix, const ColumnsOfX<A>& x) {
     const std::int32_t begin = batch.at.first_entry[matrix];
     const auto count = static_cast<std::size_t>(batch.at.first_entry[matrix + 1] - begin);
     const std::int32_t *rows = batch.row_idx + begin, *cols = batch.col_idx + begin;
@@ -81,32 +64,25 @@ class BatchedHostPlan final : public BatchedPlan {
   void run(const void* x, std::int64_t ldx, void* y, std::int64_t ldy, const Epilogue& epilogue, Stream&) const override {
     dispatch_operands(batch().type, [&]<class A, class T>(TypeTag<A>, TypeTag<T>) {
       const auto v = operands<T, A>(columns(), x, ldx, y, ldy, epilogue);
-      if (v.plain()) multiply_all<true>(v);
-      else multiply_all<false>(v);
+      parallel_tasks(std::ssize(starts_) - 1, [&](std::int64_t task) { multiply(v, static_cast<std::size_t>(task)); });
     });
   }
 
-  template <bool kPlain, class T, class A>
-  void multiply_all(const Operands<T, A>& v) const {
-    parallel_tasks(std::ssize(starts_) - 1, [&](std::int64_t task) {
-      run_compiled_for(
-          isa_, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA { multiply<Set, kPlain>(v, static_cast<std::size_t>(task)); });
-    });
-  }
-
-  template <class Set, bool kPlain, class T, class A>
-  SHARDMAT_INLINE void multiply(const Operands<T, A>& v, std::size_t task) const {
+  template <class T, class A>
+  void multiply(const Operands<T, A>& v, std::size_t task) const {
     const DeviceBatch& b = batch();
     std::int64_t row = starts_[task];
     auto matrix = static_cast<std::size_t>(matrix_of(row, b.at.first_row.data(), static_cast<std::int32_t>(b.at.count())));
     for (const std::int64_t end = starts_[task + 1]; row < end; ++matrix) {
       const std::int64_t next = std::min<std::int64_t>(end, b.at.first_row[matrix + 1]);
-      const ColumnsOfX<A, true> x{v.x + b.at.first_col[matrix] * v.ldx, v.ldx, 1};
+      const ColumnsOfX<A> x{v.x + b.at.first_col[matrix] * v.ldx, v.ldx};
       const HostRows<A> a =
           b.format == BatchFormat::coo
               ? sorted_[task].sort(b, matrix, x)
               : HostRows<A>{b.row_ptr + row, b.col_idx, static_cast<const A*>(b.values), x, has_uneven_rows(b, matrix)};
-      multiply_rows<Set, kPlain>(v, a, row, next);
+      Operands<T, A> y = v;
+      y.y += row * v.ldy;
+      multiply_rows(isa_, y, a, next - row);
       row = next;
     }
   }

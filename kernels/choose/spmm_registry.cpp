@@ -14,6 +14,7 @@
 #include "kernels/formats/packed_spmm.h"
 #include "kernels/formats/rbp_spmm.h"
 #include "kernels/formats/symmetric.h"
+#include "kernels/host/row_major_host.h"
 
 namespace shardmat {
 namespace {
@@ -205,7 +206,10 @@ void require_kernel(std::string_view name, Backend backend) {
 std::unique_ptr<SpmmPlan> make_spmm_plan(const SpmmKernel& kernel, std::shared_ptr<Storage> storage,
                                          const RightHandSides& rhs, const Policy& policy, Stream& stream) {
   require_count(rhs.count);
-  auto plan = kernel.make(std::move(storage), rhs, policy, stream);
+  const RightHandSides by_rows{rhs.count};
+  const bool copies = kernel.backend == kHost && rhs != by_rows;
+  auto plan = kernel.make(std::move(storage), copies ? by_rows : rhs, policy, stream);
+  if (copies) plan = with_row_major_copies(std::move(plan), rhs);
   plan->kernel = kernel.name;
   plan->policy = policy;
   return plan;

@@ -25,7 +25,7 @@ struct SpmmKernel {
   /// Policies worth measuring; the first is the default.
   std::vector<Policy> (*policies)(const Storage& storage, const RightHandSides& rhs) = one_policy;
   bool (*supports)(const Storage& storage, const RightHandSides& rhs) = any_matrix;
-  /// Throws Error(usage) for a policy value that the kernel does not support.
+  /// Throws Error(usage) for a policy value that the kernel does not support. REQUIRES on the host: X and Y are row-major.
   std::unique_ptr<SpmmPlan> (*make)(std::shared_ptr<Storage> storage, const RightHandSides& rhs, const Policy& policy,
                                     Stream& stream);
   /// True if the automatic choice should measure the kernel on this matrix. Null: the kernel runs only if it is named.
@@ -42,7 +42,7 @@ const SpmmKernel& find_spmm_kernel(std::string_view name, Backend backend);
 /// Throws as find_kernel() unless the name is "auto" or that of a kernel for one or for several right-hand sides.
 void require_kernel(std::string_view name, Backend backend);
 
-/// Calls kernel.make() and sets the plan's names.
+/// Calls kernel.make() and sets the plan's names. On the host column-major operands get row-major copies.
 std::unique_ptr<SpmmPlan> make_spmm_plan(const SpmmKernel& kernel, std::shared_ptr<Storage> storage,
                                          const RightHandSides& rhs, const Policy& policy, Stream& stream);
 

@@ -23,9 +23,9 @@ constexpr int rows_at_once() {
 }
 
 /// Columns first … first + W - 1 of rows row … row + R - 1 of block row i.
-template <class Set, int W, int B, int R, class T, class X>
-SHARDMAT_INLINE void multiply_group(const BlockRows<T>& a, const X& x, const ColumnsOfY<T>& y, std::int64_t i, int row,
-                                    std::int64_t first) {
+template <class Set, int W, int B, int R, class T>
+SHARDMAT_INLINE void multiply_group(const BlockRows<T>& a, const ColumnsOfX<T>& x, const ColumnsOfY<T>& y, std::int64_t i,
+                                    int row, std::int64_t first) {
   constexpr int kLanes = kLanesOfGroup<Set, T, W>, kPacks = W / kLanes;
   using Pack = Lanes<T, kLanes>;
   Pack sums[kChains<B>][R][B][kPacks] = {};
@@ -72,9 +72,9 @@ SHARDMAT_INLINE void multiply_group(const BlockRows<T>& a, const X& x, const Col
     }
 }
 
-template <class Set, int B, class T, class X>
+template <class Set, int B, class T>
 SHARDMAT_INLINE void multiply_block_rows(const BlockRows<T>& a, std::int64_t begin, std::int64_t end, std::int64_t columns,
-                                         const X& x, const ColumnsOfY<T>& y) {
+                                         const ColumnsOfX<T>& x, const ColumnsOfY<T>& y) {
   for (std::int64_t i = begin; i < end; ++i)
     for_each_group<kWidestGroup<Set, T, B>>(
         columns, [&]<int W>(std::integral_constant<int, W>, std::int64_t first) SHARDMAT_INLINE_LAMBDA {
@@ -91,13 +91,13 @@ class BcsrSpmmHostPlan final : public SpmmPlan {
  private:
   void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream&) const override {
     dispatch(a_->type, [&]<class T>(TypeTag<T>) {
-      with_columns<T, T>(right_hand_sides(), alpha, x, ldx, beta, y, ldy, [&](const auto& of_x, const auto& of_y) {
-        const BlockRows<T> rows(*a_);
-        // A function for each block size: one for all takes the compiler twice as long.
-        with_block_size(a_->block(), [&]<int B>(std::integral_constant<int, B>) {
-          for_each_range(starts_, isa_, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
-            multiply_block_rows<Set, B>(rows, begin, end, right_hand_sides().count, of_x, of_y);
-          });
+      const ColumnsOfX<T> of_x{static_cast<const T*>(x), ldx};
+      const ColumnsOfY<T> of_y(alpha, beta, y, ldy);
+      const BlockRows<T> rows(*a_);
+      // A function for each block size: one for all takes the compiler twice as long.
+      with_block_size(a_->block(), [&]<int B>(std::integral_constant<int, B>) {
+        for_each_range(starts_, isa_, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
+          multiply_block_rows<Set, B>(rows, begin, end, right_hand_sides().count, of_x, of_y);
         });
       });
     });

@@ -8,13 +8,14 @@
 namespace shardmat {
 
 /// Columns first … first + W - 1 of a row: entry k is added to sum k mod 4.
-template <class Set, int W, class A, class X, class T>
-SHARDMAT_INLINE void multiply_row_group(const A* values, const std::int32_t* col_idx, std::int64_t count, const X& x,
-                                        const ColumnsOfY<T>& y, std::int64_t row, std::int64_t first) {
+template <class Set, int W, class A, class T>
+SHARDMAT_INLINE void multiply_row_group(const A* values, const std::int32_t* col_idx, std::int64_t count,
+                                        const ColumnsOfX<A>& x, const ColumnsOfY<T>& y, std::int64_t row,
+                                        std::int64_t first) {
   constexpr int kLanes = kLanesOfGroup<Set, T, W>, kPacks = W / kLanes;
   Lanes<T, kLanes> sum[4][kPacks] = {};
   const auto add = [&](int to, std::int64_t k) SHARDMAT_INLINE_LAMBDA {
-    const T value = static_cast<T>(values[k]);
+    const T value = widen<1>(values + k);
 #pragma GCC unroll 8
     for (int p = 0; p < kPacks; ++p)
       add_product<Set>(sum[to][p], value, x.template get<T, kLanes>(col_idx[k], first + p * kLanes));

@@ -11,9 +11,9 @@ namespace shardmat {
 namespace {
 
 /// Rows begin … end - 1. A few rows at a time: they come from cache when the next group of columns needs them.
-template <class Set, class A, class X, class T>
+template <class Set, class A, class T>
 SHARDMAT_INLINE void multiply_rows(const CsrStorage& a, std::int64_t begin, std::int64_t end, std::int64_t columns,
-                                   const X& x, const ColumnsOfY<T>& y) {
+                                   const ColumnsOfX<A>& x, const ColumnsOfY<T>& y) {
   constexpr int kWidest = static_cast<int>((Set::kRegisters == 32 ? 4 * Set::kBytes : 64) / sizeof(T));
   constexpr std::int64_t kRows = 8;
   const std::int32_t* narrow = a.wide_offsets ? nullptr : a.row_ptr.as<std::int32_t>();
@@ -35,10 +35,10 @@ class CsrSpmmHostPlan final : public SpmmPlan {
  private:
   void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream&) const override {
     dispatch_operands(a_->type, [&]<class A, class T>(TypeTag<A>, TypeTag<T>) {
-      with_columns<A, T>(right_hand_sides(), alpha, x, ldx, beta, y, ldy, [&](const auto& of_x, const auto& of_y) {
-        for_each_range(starts_, isa_, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
-          multiply_rows<Set, A>(*a_, begin, end, right_hand_sides().count, of_x, of_y);
-        });
+      const ColumnsOfX<A> of_x{static_cast<const A*>(x), ldx};
+      const ColumnsOfY<T> of_y(alpha, beta, y, ldy);
+      for_each_range(starts_, isa_, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
+        multiply_rows<Set>(*a_, begin, end, right_hand_sides().count, of_x, of_y);
       });
     });
   }

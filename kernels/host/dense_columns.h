@@ -1,24 +1,27 @@
-// Columns of X and Y for host products with several right-hand sides: a group of columns lies in vectors, whose sums stay in
-// registers. Each column is summed as a single one would be, so that it has the same bits.
+// Rows of X and Y for host products with several right-hand sides, row-major: a group of columns lies in vectors, whose sums
+// stay in registers. Each column is summed as a single one would be, so that it has the same bits.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <type_traits>
 
-#include "kernels/base/dense.h"
 #include "kernels/base/types.h"
 #include "kernels/host/lanes.h"
-#include "kernels/spmm_plan.h"
 
 namespace shardmat {
+
+/// Encodings of 16 bits, one after another, as numbers of 32.
+template <int N>
+SHARDMAT_INLINE Lanes<std::uint32_t, N> widen_bits(const std::uint16_t* from) {
+  if constexpr (N == 1) return *from;
+  else return __builtin_convertvector(load<N>(from), Lanes<std::uint32_t, N>);
+}
 
 /// Values as f32, one after another.
 template <int N>
 SHARDMAT_INLINE Lanes<float, N> widen(const Bf16* from) {
-  using Bits = Lanes<std::uint32_t, N>;
-  Bits bits = __builtin_convertvector(load<N>(&from->bits), Bits) << 16;
+  const Lanes<std::uint32_t, N> bits = widen_bits<N>(&from->bits) << 16;
   Lanes<float, N> values;
   std::memcpy(&values, &bits, sizeof values);
   return values;
@@ -28,38 +31,30 @@ SHARDMAT_INLINE Lanes<float, N> widen(const Bf16* from) {
 template <int N>
 SHARDMAT_INLINE Lanes<float, N> widen(const F16* from) {
   using Bits = Lanes<std::uint32_t, N>;
-  const Bits all = __builtin_convertvector(load<N>(&from->bits), Bits);
+  const Bits all = widen_bits<N>(&from->bits);
   Bits bits = (all & 0x7fff) << 13;
   Lanes<float, N> values;
   std::memcpy(&values, &bits, sizeof values);
   values *= 0x1p112f;
   std::memcpy(&bits, &values, sizeof values);
-  bits |= (Bits(values >= 65536.0f) & 0x7f800000) | (all & 0x8000) << 16;
+  const Bits beyond = N == 1 ? -Bits(values >= 65536.0f) : Bits(values >= 65536.0f);  // all bits of a lane, or none
+  bits |= (beyond & 0x7f800000) | (all & 0x8000) << 16;
   std::memcpy(&values, &bits, sizeof values);
   return values;
 }
 template <int N, class T>
 requires std::is_floating_point_v<T> SHARDMAT_INLINE Lanes<T, N> widen(const T* from) { return load<N>(from); }
 
-/// X as a kernel reads it: entry (i, j) is at i·row + j·column. kUnit: column = 1, known to the compiler. A: stored values.
-template <class A, bool kUnit>
+/// X as a kernel reads it: rows of stored values of type A, which begin `row` values apart.
+template <class A>
 struct ColumnsOfX {
   const A* data;
-  std::int64_t row, column;
+  std::int64_t row;
 
   /// Columns first … first + N - 1 of row i, as T.
   template <class T, int N>
   SHARDMAT_INLINE Lanes<T, N> get(std::int64_t i, std::int64_t first) const {
-    const A* from = data + i * row + first * (kUnit ? 1 : column);
-    if constexpr (N == 1) {
-      return static_cast<T>(*from);
-    } else if constexpr (kUnit) {
-      return widen<N>(from);
-    } else {
-      Lanes<T, N> lanes;
-      for (int j = 0; j < N; ++j) lanes[j] = static_cast<T>(from[j * column]);
-      return lanes;
-    }
+    return widen<N>(data + i * row + first);
   }
 };
 
@@ -67,19 +62,22 @@ struct ColumnsOfX {
 template <class T>
 struct ColumnsOfY {
   T* data;
-  std::int64_t row, column;
+  std::int64_t row;
   T alpha, beta;
+
+  ColumnsOfY(double alpha_, double beta_, void* y, std::int64_t ldy)
+      : data(static_cast<T*>(y)), row(ldy), alpha(static_cast<T>(alpha_)), beta(static_cast<T>(beta_)) {}
 
   /// Y = alpha·sum + beta·Y for columns first … of row i, as many as a Pack holds.
   template <class Set, class Pack>
   SHARDMAT_INLINE void put(std::int64_t i, std::int64_t first, const Pack& sum) const {
-    const Pack product = alpha * sum;
-    T* to = data + i * row + first * column;
-    if (beta == T(0) && column == 1) return store(to, product);
-    T lanes[sizeof(Pack) / sizeof(T)];
-    std::memcpy(lanes, &product, sizeof product);
-    for (std::size_t j = 0; j < std::size(lanes); ++j)
-      shardmat::put<Set>(to[static_cast<std::int64_t>(j) * column], lanes[j], beta);
+    Pack product = alpha * sum;
+    T* to = data + i * row + first;
+    if (beta != T(0)) {
+      round_product(product);
+      add_product<Set>(product, beta, load<sizeof(Pack) / sizeof(T)>(to));
+    }
+    store(to, product);
   }
 };
 
@@ -93,16 +91,6 @@ SHARDMAT_INLINE void for_each_group(std::int64_t columns, const Body& body, std:
   for (; first + kWidest <= columns; first += kWidest) body(std::integral_constant<int, kWidest>(), first);
   if constexpr (kWidest > 1)
     if (first < columns) for_each_group<kWidest / 2>(columns, body, first);
-}
-
-/// Calls body(X, Y) for the operands of y = alpha·A·x + beta·y in their types and orders. A: the type of stored values.
-template <class A, class T, class Body>
-void with_columns(const RightHandSides& rhs, double alpha, const void* x, std::int64_t ldx, double beta, void* y,
-                  std::int64_t ldy, const Body& body) {
-  const DenseStrides of_x = strides(rhs.x, ldx), of_y = strides(rhs.y, ldy);
-  const ColumnsOfY<T> out{static_cast<T*>(y), of_y.row, of_y.column, static_cast<T>(alpha), static_cast<T>(beta)};
-  if (rhs.x == DenseOrder::row_major) body(ColumnsOfX<A, true>{static_cast<const A*>(x), of_x.row, of_x.column}, out);
-  else body(ColumnsOfX<A, false>{static_cast<const A*>(x), of_x.row, of_x.column}, out);
 }
 
 }  // namespace shardmat

@@ -1,5 +1,8 @@
 // Steps of Krylov methods on host threads. A pass is cut into blocks of entries; how many depends on their number alone.
 #include <algorithm>
+#include <cstddef>
+#include <new>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -78,29 +81,65 @@ constexpr std::int64_t work_of_item() {
   else return 1;
 }
 
+/// A pass over blocks of items, without the type of its step: every line that does not need the type is compiled once, not
+/// for each of the steps.
+struct Pass {
+  std::int64_t items, work, blocks;
+  int columns, sums;  ///< sums: of a column, at least 1
+  bool backward;
+  double* partial;
+  /// Runs items [begin, end) and writes their sums of all columns.
+  void (*run_block)(const Pass& pass, const void* step, const void* factors, std::int64_t begin, std::int64_t end, Isa isa,
+                    double* sums);
+
+  void run(const void* step, const void* factors) const {
+    const Isa isa = instruction_set();  // of this thread
+    parallel_ranges(blocks, grain_of(blocks, work), [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) {
+        const std::int64_t b = backward ? first + last - 1 - i : i;
+        run_block(*this, step, factors, items * b / blocks, items * (b + 1) / blocks, isa, partial + b * columns * sums);
+      }
+    });
+  }
+
+  /// Adds the sums of a column over all blocks to `all`.
+  void add_blocks(int column, double* all) const {
+    for (std::int64_t b = 0; b < blocks; ++b)
+      for (int s = 0; s < sums; ++s) all[s] += partial[(b * columns + column) * sums + s];
+  }
+};
+
+template <class Step>
+void run_block(const Pass& pass, const void* of_step, const void* of_factors, std::int64_t begin, std::int64_t end, Isa isa,
+               double* of_sums) {
+  const Step& step = *static_cast<const Step*>(of_step);
+  const auto* const factors = static_cast<const typename Step::Factors*>(of_factors);
+  auto* const sums = reinterpret_cast<Sums<Step::kSums>*>(of_sums);
+  if (pass.columns == 1) run_column(step, *factors, begin, end, isa, sums);
+  else run_columns(step, factors, begin, end, pass.columns, sums);
+}
+
 }  // namespace
 
 template <class Step>
 void run_host(const Step& step, std::int64_t items, int columns, double* partial) {
-  std::vector<typename Step::Factors> factors;
-  for (int j = 0; j < columns; ++j) factors.push_back(step.factors(j));
-  const std::int64_t work = items * columns * work_of_item<Step>(),
-                     blocks = std::clamp<std::int64_t>(work / kEntriesOfABlock, 1, most_blocks<Step>());
-  auto* const sums = reinterpret_cast<Sums<Step::kSums>*>(partial);
-  const Isa isa = instruction_set();  // of this thread
-  parallel_ranges(blocks, grain_of(blocks, work), [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
-      const std::int64_t b = is_backward<Step>() ? first + last - 1 - i : i;
-      const std::int64_t begin = items * b / blocks, end = items * (b + 1) / blocks;
-      if (columns == 1) run_column(step, factors[0], begin, end, isa, sums + b);
-      else run_columns(step, factors.data(), begin, end, columns, sums + b * columns);
+  if constexpr (std::is_base_of_v<NoEntries, Step>) {
+    for (int j = 0; j < columns; ++j) step.finish(j, {});
+  } else {
+    using Factors = typename Step::Factors;
+    static_assert(std::is_trivially_copyable_v<Factors> && alignof(Factors) <= alignof(std::max_align_t));
+    std::vector<std::byte> memory(static_cast<std::size_t>(columns) * sizeof(Factors));
+    for (int j = 0; j < columns; ++j)
+      new (memory.data() + static_cast<std::size_t>(j) * sizeof(Factors)) Factors(step.factors(j));
+    const std::int64_t work = items * columns * work_of_item<Step>(),
+                       blocks = std::clamp<std::int64_t>(work / kEntriesOfABlock, 1, most_blocks<Step>());
+    const Pass pass{items, work, blocks, columns, std::max(1, Step::kSums), is_backward<Step>(), partial, run_block<Step>};
+    pass.run(&step, memory.data());
+    for (int j = 0; j < columns; ++j) {
+      Sums<Step::kSums> all;
+      if constexpr (Step::kSums > 0) pass.add_blocks(j, all.of);
+      step.finish(j, all);
     }
-  });
-  for (int j = 0; j < columns; ++j) {
-    Sums<Step::kSums> all;
-    for (std::int64_t b = 0; b < blocks; ++b)
-      for (int s = 0; s < Step::kSums; ++s) all.of[s] += sums[b * columns + j].of[s];
-    step.finish(j, all);
   }
 }
 

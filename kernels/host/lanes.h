@@ -73,6 +73,18 @@ SHARDMAT_INLINE void add_product(Pack& sum, const A& a, const B& b) {
   else sum = __builtin_fmaf(a, b, sum);
 }
 
+/// Keeps the compiler from fusing a product with a sum that it is added to.
+template <class Pack>
+SHARDMAT_INLINE void round_product(Pack& product) {
+#if defined(__x86_64__)
+  asm("" : "+x"(product));
+#elif defined(__aarch64__)
+  asm("" : "+w"(product));
+#else
+  asm("" : "+m"(product));
+#endif
+}
+
 /// y = product + beta·y, or product if beta is 0, fused on each set that can.
 template <class Set, class T>
 SHARDMAT_INLINE void put(T& y, T product, T beta) {

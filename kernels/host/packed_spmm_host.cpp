@@ -12,9 +12,9 @@ namespace shardmat {
 namespace {
 
 /// Columns first … first + W - 1 of R rows of a slice, from lane `lane` on.
-template <class Set, int W, int R, class T, class X>
-SHARDMAT_INLINE void multiply_group(const packed::SingleRowSlice<T>& slice, const packed::RowsOfLanes& row, const X& x,
-                                    const ColumnsOfY<T>& y, int lane, std::int64_t first) {
+template <class Set, int W, int R, class T>
+SHARDMAT_INLINE void multiply_group(const packed::SingleRowSlice<T>& slice, const packed::RowsOfLanes& row,
+                                    const ColumnsOfX<T>& x, const ColumnsOfY<T>& y, int lane, std::int64_t first) {
   constexpr int kLanes = kLanesOfGroup<Set, T, W>, kPacks = W / kLanes;
   Lanes<T, kLanes> sums[R][kPacks] = {};
   const auto add = [&](const T* values, const auto& column) SHARDMAT_INLINE_LAMBDA {
@@ -35,8 +35,8 @@ SHARDMAT_INLINE void multiply_group(const packed::SingleRowSlice<T>& slice, cons
       for (int p = 0; p < kPacks; ++p) y.template put<Set>(row[lane + r], first + p * kLanes, sums[r][p]);
 }
 
-template <class Set, class T, class X>
-SHARDMAT_INLINE void multiply_slice(const PackedStorage& a, std::int64_t s, std::int64_t columns, const X& x,
+template <class Set, class T>
+SHARDMAT_INLINE void multiply_slice(const PackedStorage& a, std::int64_t s, std::int64_t columns, const ColumnsOfX<T>& x,
                                     const ColumnsOfY<T>& y) {
   constexpr int kWidest = static_cast<int>(2 * Set::kBytes / sizeof(T)), kRows = Set::kRegisters == 32 ? 8 : 4;
   const packed::SingleRowSlice<T> slice(a, s);
@@ -60,10 +60,10 @@ class PackedSpmmHostPlan final : public SpmmPlan {
  private:
   void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream&) const override {
     dispatch(a_->type, [&]<class T>(TypeTag<T>) {
-      with_columns<T, T>(right_hand_sides(), alpha, x, ldx, beta, y, ldy, [&](const auto& of_x, const auto& of_y) {
-        for_each_range(starts_, isa_, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
-          for (std::int64_t s = begin; s < end; ++s) multiply_slice<Set>(*a_, s, right_hand_sides().count, of_x, of_y);
-        });
+      const ColumnsOfX<T> of_x{static_cast<const T*>(x), ldx};
+      const ColumnsOfY<T> of_y(alpha, beta, y, ldy);
+      for_each_range(starts_, isa_, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
+        for (std::int64_t s = begin; s < end; ++s) multiply_slice<Set>(*a_, s, right_hand_sides().count, of_x, of_y);
       });
     });
   }

@@ -64,9 +64,9 @@ SHARDMAT_INLINE void add_runs(Sum& sum, const RbpEllStorage& a, const X& x, std:
 }
 
 /// Rows begin … end - 1. A few rows at a time: they come from cache when the next group of columns needs them.
-template <class Set, class Offset, class S, class X, class T>
-SHARDMAT_INLINE void multiply_rows(const S& a, std::int64_t begin, std::int64_t end, std::int64_t columns, const X& x,
-                                   const ColumnsOfY<T>& y) {
+template <class Set, class Offset, class S, class T>
+SHARDMAT_INLINE void multiply_rows(const S& a, std::int64_t begin, std::int64_t end, std::int64_t columns,
+                                   const ColumnsOfX<T>& x, const ColumnsOfY<T>& y) {
   constexpr int kWidest = static_cast<int>(4 * Set::kBytes / sizeof(T));
   constexpr std::int64_t kRows = 8;
   for (std::int64_t from = begin; from < end; from += kRows)
@@ -107,12 +107,12 @@ class RbpSpmmHostPlan final : public SpmmPlan {
   void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream&) const override {
     dispatch(a_->type, [&]<class Tag>(Tag) {
       using T = typename Tag::type;
-      with_columns<T, T>(right_hand_sides(), alpha, x, ldx, beta, y, ldy, [&](const auto& of_x, const auto& of_y) {
-        dispatch_offset(a_->wide_offsets, [&](auto offset) {
-          using Offset = typename decltype(offset)::type;
-          parallel_ranges(a_->rows, 1024, [&](std::int64_t begin, std::int64_t end) {
-            multiply_rows<Baseline, Offset>(*a_, begin, end, right_hand_sides().count, of_x, of_y);
-          });
+      const ColumnsOfX<T> of_x{static_cast<const T*>(x), ldx};
+      const ColumnsOfY<T> of_y(alpha, beta, y, ldy);
+      dispatch_offset(a_->wide_offsets, [&](auto offset) {
+        using Offset = typename decltype(offset)::type;
+        parallel_ranges(a_->rows, 1024, [&](std::int64_t begin, std::int64_t end) {
+          multiply_rows<Baseline, Offset>(*a_, begin, end, right_hand_sides().count, of_x, of_y);
         });
       });
     });

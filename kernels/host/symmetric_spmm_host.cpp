@@ -35,34 +35,31 @@ struct RowsOfY {
   }
 };
 
-/// Rows of X, whose columns lie one after another.
-template <class T>
-using Columns = ColumnsOfX<T, true>;
+/// Columns of the widest group.
+template <class Set, class T>
+constexpr int kWidest = static_cast<int>(Set::kBytes / sizeof(T));
 
-/// A product with many right-hand sides, on one range.
+/// A product with many right-hand sides, on one range, without the entries outside the triangle.
 template <class Set, class T, int B>
 class RangeProduct {
  public:
   /// `above`: where the entries for block row range.first_above begin, row-major.
-  SHARDMAT_INLINE RangeProduct(const SymmetricStorage& a, const Columns<T>& x, const ColumnsOfY<T>& y,
+  SHARDMAT_INLINE RangeProduct(const SymmetricStorage& a, const ColumnsOfX<T>& x, const ColumnsOfY<T>& y,
                                const SymmetricRange& range, const RowsOfY<T>& above)
       : a_(a), blocks_(a), x_(x), y_(y), own_{y.data, y.row}, range_(range), above_(above) {}
 
   SHARDMAT_INLINE void run(std::int64_t columns) const {
     std::fill(above_.data, above_.data + (range_.begin - range_.first_above) * B * columns, T(0));
     for (std::int64_t i = range_.begin; i < range_.end; ++i) {
-      for_each_group<kWidest>(columns,
-                              [&]<int W>(std::integral_constant<int, W>, std::int64_t first) SHARDMAT_INLINE_LAMBDA {
-                                constexpr int kRows = rows_at_once<Set, B, W / kLanesOfGroup<Set, T, W>>();
-                                for (int row = 0; row < B; row += kRows) multiply<W, kRows>(i, row, first);
-                              });
+      for_each_group<kWidest<Set, T>>(columns,
+                                      [&]<int W>(std::integral_constant<int, W>, std::int64_t first) SHARDMAT_INLINE_LAMBDA {
+                                        constexpr int kRows = rows_at_once<Set, B, W / kLanesOfGroup<Set, T, W>>();
+                                        for (int row = 0; row < B; row += kRows) multiply<W, kRows>(i, row, first);
+                                      });
     }
-    if (a_.rest->nnz > 0) add_rest(columns);
   }
 
  private:
-  static constexpr int kWidest = static_cast<int>(Set::kBytes / sizeof(T));
-
   /// Columns first … first + W - 1 of rows row … row + R - 1 of block row i, and their mirror image.
   template <int W, int R>
   SHARDMAT_INLINE void multiply(std::int64_t i, int row, std::int64_t first) const {
@@ -117,77 +114,52 @@ class RangeProduct {
     return x_.template get<T, W>(a_.first_column + row, first);
   }
 
-  SHARDMAT_INLINE void add_rest(std::int64_t columns) const {
-    const CsrStorage& rest = *a_.rest;
-    ColumnsOfY<T> y = y_;
-    y.beta = 1;
-    for (std::int64_t row = range_.begin * B; row < std::min(blocks_.rows, range_.end * B); ++row) {
-      const std::int64_t begin = offset_of_row(rest, row), count = offset_of_row(rest, row + 1) - begin;
-      if (count == 0) continue;
-      for_each_group<kWidest>(
-          columns, [&]<int W>(std::integral_constant<int, W>, std::int64_t first) SHARDMAT_INLINE_LAMBDA {
-            multiply_row_group<Set, W>(rest.values.template as<T>() + begin,
-                                       rest.col_idx.template as<std::int32_t>() + begin, count, x_, y, row, first);
-          });
-    }
-  }
-
   const SymmetricStorage& a_;
   LowerBlocks<T> blocks_;
-  const Columns<T>& x_;
+  const ColumnsOfX<T>& x_;
   const ColumnsOfY<T>& y_;
   RowsOfY<T> own_;
   const SymmetricRange& range_;
   const RowsOfY<T>& above_;
 };
 
-/// Column-major X and Y are multiplied in row-major copies.
+/// Adds the entries of a range's rows outside the triangle.
+template <class Set, class T>
+SHARDMAT_INLINE void add_rest(const SymmetricStorage& a, const SymmetricRange& range, std::int64_t columns,
+                              const ColumnsOfX<T>& x, ColumnsOfY<T> y) {
+  const CsrStorage& rest = *a.rest;
+  y.beta = 1;
+  const std::int64_t block = a.block(), end = std::min(a.rows, range.end * block);
+  for (std::int64_t row = range.begin * block; row < end; ++row) {
+    const std::int64_t begin = offset_of_row(rest, row), count = offset_of_row(rest, row + 1) - begin;
+    if (count == 0) continue;
+    for_each_group<kWidest<Set, T>>(
+        columns, [&]<int W>(std::integral_constant<int, W>, std::int64_t first) SHARDMAT_INLINE_LAMBDA {
+          multiply_row_group<Set, W>(rest.values.as<T>() + begin, rest.col_idx.as<std::int32_t>() + begin, count, x, y, row,
+                                     first);
+        });
+  }
+}
+
 class SymmetricSpmmHostPlan final : public SpmmPlan {
  public:
   SymmetricSpmmHostPlan(std::shared_ptr<SymmetricStorage> a, const RightHandSides& rhs)
       : SpmmPlan(a, rhs),
         a_(std::move(a)),
         ranges_(*a_),
-        buffer_(Device{}, bytes_of(ranges_.buffer_rows())),
-        x_copy_(Device{}, rhs.x == DenseOrder::row_major ? 0 : bytes_of(a_->cols)),
-        y_copy_(Device{}, rhs.y == DenseOrder::row_major ? 0 : bytes_of(a_->rows)) {}
+        buffer_(Device{}, static_cast<std::size_t>(ranges_.buffer_rows() * rhs.count) * size_of(a_->type)) {}
 
-  std::int64_t extra_bytes() const override {
-    return static_cast<std::int64_t>(buffer_.bytes() + x_copy_.bytes() + y_copy_.bytes());
-  }
+  std::int64_t extra_bytes() const override { return static_cast<std::int64_t>(buffer_.bytes()); }
 
  private:
   std::int64_t count() const { return right_hand_sides().count; }
-  std::size_t bytes_of(std::int64_t rows) const { return static_cast<std::size_t>(rows * count()) * size_of(a_->type); }
 
   void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream&) const override {
     dispatch(a_->type, [&]<class T>(TypeTag<T>) {
-      const DenseStrides of_x = strides(right_hand_sides().x, ldx), of_y = strides(right_hand_sides().y, ldy);
-      const T* const rows_of_x = static_cast<const T*>(x);
-      const ColumnsOfY<T> out{static_cast<T*>(y), of_y.row, of_y.column, static_cast<T>(alpha), static_cast<T>(beta)};
-      const DenseStrides row_major{count(), 1};
-      if (of_x.column != 1) move_entries(a_->cols, rows_of_x, of_x, x_copy_.as<T>(), row_major);
-      const auto in = of_x.column == 1 ? Columns<T>{rows_of_x, of_x.row, 1} : Columns<T>{x_copy_.as<T>(), count(), 1};
-      if (of_y.column == 1) return multiply_rows(in, out);
-      if (beta != 0) move_entries(a_->rows, out.data, of_y, y_copy_.as<T>(), row_major);
-      multiply_rows(in, ColumnsOfY<T>{y_copy_.as<T>(), count(), 1, out.alpha, out.beta});
-      move_entries(a_->rows, y_copy_.as<T>(), row_major, out.data, of_y);
-    });
-  }
-
-  template <class T>
-  void multiply_rows(const Columns<T>& x, const ColumnsOfY<T>& y) const {
-    parallel_tasks(ranges_.count(), [&](std::int64_t r) { multiply_range(x, y, ranges_[r]); });
-    if (ranges_.buffer_rows() > 0) parallel_tasks(ranges_.count(), [&](std::int64_t r) { add_buffers(y, r); });
-  }
-
-  template <class T>
-  void move_entries(std::int64_t rows, const T* from, DenseStrides of_from, T* to, DenseStrides of_to) const {
-    constexpr std::int64_t kGrain = 1 << 10;
-    parallel_ranges(rows, kGrain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i)
-        for (std::int64_t j = 0; j < count(); ++j)
-          to[i * of_to.row + j * of_to.column] = from[i * of_from.row + j * of_from.column];
+      const ColumnsOfX<T> of_x{static_cast<const T*>(x), ldx};
+      const ColumnsOfY<T> of_y(alpha, beta, y, ldy);
+      parallel_tasks(ranges_.count(), [&](std::int64_t r) { multiply_range(of_x, of_y, ranges_[r]); });
+      if (ranges_.buffer_rows() > 0) parallel_tasks(ranges_.count(), [&](std::int64_t r) { add_buffers(of_y, r); });
     });
   }
 
@@ -198,13 +170,15 @@ class SymmetricSpmmHostPlan final : public SpmmPlan {
   }
 
   template <class T>
-  void multiply_range(const Columns<T>& x, const ColumnsOfY<T>& y, const SymmetricRange& range) const {
+  void multiply_range(const ColumnsOfX<T>& x, const ColumnsOfY<T>& y, const SymmetricRange& range) const {
     const RowsOfY<T> above = buffer_of<T>(range);
     // A function for each block size: one for all takes the compiler ten times as long.
     with_block_size<1>(a_->block(), [&]<int B>(std::integral_constant<int, B>) {
       run_compiled_for(isa_, [&]<class Set>(Set)
                                  SHARDMAT_INLINE_LAMBDA { RangeProduct<Set, T, B>(*a_, x, y, range, above).run(count()); });
     });
+    if (a_->rest->nnz > 0)
+      run_compiled_for(isa_, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA { add_rest<Set>(*a_, range, count(), x, y); });
   }
 
   template <class T>
@@ -221,8 +195,7 @@ class SymmetricSpmmHostPlan final : public SpmmPlan {
 
   std::shared_ptr<SymmetricStorage> a_;
   SymmetricRanges ranges_;
-  Buffer buffer_;           ///< what ranges add to rows above them
-  Buffer x_copy_, y_copy_;  ///< row-major
+  Buffer buffer_;  ///< what ranges add to rows above them
   Isa isa_ = instruction_set();
 };
 
