@@ -73,10 +73,9 @@ struct ColumnsOfY {
   SHARDMAT_INLINE void put(std::int64_t i, std::int64_t first, const Pack& sum) const {
     Pack product = alpha * sum;
     T* to = data + i * row + first;
-    if (beta != T(0)) {
-      round_product(product);
-      add_product<Set>(product, beta, load<sizeof(Pack) / sizeof(T)>(to));
-    }
+    if (beta == T(0)) return store(to, product);
+    round_product(product);
+    add_product<Set>(product, beta, load<sizeof(Pack) / sizeof(T)>(to));
     store(to, product);
   }
 };
