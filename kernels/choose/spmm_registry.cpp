@@ -7,6 +7,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/choose/kernel_list.h"
+#include "kernels/choose/row_major_copies.h"
 #include "kernels/formats/bcsr.h"
 #include "kernels/formats/bcsr_spmm.h"
 #include "kernels/formats/csr.h"
@@ -14,7 +15,6 @@
 #include "kernels/formats/packed_spmm.h"
 #include "kernels/formats/rbp_spmm.h"
 #include "kernels/formats/symmetric.h"
-#include "kernels/host/row_major_host.h"
 
 namespace shardmat {
 namespace {

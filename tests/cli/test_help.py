@@ -32,7 +32,7 @@ def options(text):
 
 def declared_options():
     """Names that the sources of the commands declare, without those for tests."""
-    sources = [TOOLS / "serve/words/serve_options.cpp", *(p for room in ("bench", "bench/papers", "cli", "client", "commands") for p in (TOOLS / room).glob("*.cpp"))]
+    sources = [TOOLS / "serve/options/serve_options.cpp", *(p for room in ("bench", "bench/papers", "cli", "client", "commands") for p in (TOOLS / room).glob("*.cpp"))]
     texts = [source.read_text() for source in sources]
     names, hidden = (set(word for text in texts for word in re.findall(pattern, text))
                      for pattern in (r'add_(?:option|flag)\w*\(\s*"!?(--[\w-]+)', r'hide_option\(\w+, "(--[\w-]+)'))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """folders.py SOURCE_DIR: an arrow from one folder to another says that a file of the first includes one of the second. Fails
-if two folders have arrows to each other, or if a layer includes one above it."""
+if arrows lead from a folder back to itself, if a layer includes one above it, or if the words of the service, which all its
+folders share, include one of them."""
 import collections
 import pathlib
 import re
@@ -19,11 +20,27 @@ for layer in LAYERS:
             if target.parent != file.parent and (root / name).exists():
                 arrows[str(file.parent), str(target.parent)].add(str(file))
 
+
+
+def way(start, end):
+    """The folders from one to another, along arrows; none if there is no way."""
+    before, next_ones = {start: None}, [start]
+    while next_ones and end not in before:
+        next_ones = [b for a in next_ones for b in sorted({b for c, b in arrows if c == a}) if before.setdefault(b, a) == a]
+    found = [end] if end in before else []
+    while found and before[found[-1]] is not None:
+        found.append(before[found[-1]])
+    return found[::-1]
+
+
 faults = []
 for (here, there), files in sorted(arrows.items()):
-    if here < there and (there, here) in arrows:
-        faults.append(f"{here} and {there} include each other: {', '.join(sorted(files))} and "
-                      f"{', '.join(sorted(arrows[there, here]))}. One of them belongs elsewhere.")
+    back = way(there, here)
+    if back and here == min(back):
+        faults.append(f"{here} leads back to itself: {' → '.join([here, *back])}; the first arrow is {', '.join(sorted(files))}. "
+                      "One of these files belongs elsewhere.")
+    if here == "tools/serve/words" and there.startswith("tools/"):
+        faults.append(f"{', '.join(sorted(files))}: {here} includes {there}, and all folders of the service include the words.")
     mine, theirs = here.split("/")[0], there.split("/")[0]
     if mine != theirs and LAYERS[mine] <= LAYERS.get(theirs, 9):
         faults.append(f"{', '.join(sorted(files))}: {mine} does not include {theirs}, which is not below it.")

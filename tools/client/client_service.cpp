@@ -9,8 +9,8 @@
 #include "kernels/base/error.h"
 #include "tools/cli/value_checks.h"
 #include "tools/serve/http/names.h"
+#include "tools/serve/options/serve_options.h"
 #include "tools/serve/state/state_directory.h"
-#include "tools/serve/words/serve_options.h"
 
 namespace shardmat::tools {
 

@@ -1,6 +1,6 @@
 // shardmat serve: becomes shardmat-serve, which lies beside this program. The options are declared here, too, so that their
 // help and their errors are like those of all commands.
-#include "tools/serve/words/serve_options.h"
+#include "tools/serve/options/serve_options.h"
 
 #include <algorithm>
 #include <memory>

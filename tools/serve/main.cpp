@@ -32,13 +32,13 @@
 #include "tools/serve/observe/metrics.h"
 #include "tools/serve/observe/supervisor.h"
 #include "tools/serve/observe/watched.h"
+#include "tools/serve/options/serve_options.h"
 #include "tools/serve/ranks/jobs.h"
 #include "tools/serve/ranks/service.h"
 #include "tools/serve/state/library_files.h"
 #include "tools/serve/state/state_directory.h"
 #include "tools/serve/words/config_file.h"
 #include "tools/serve/words/log.h"
-#include "tools/serve/words/serve_options.h"
 
 namespace shardmat::serve {
 namespace {

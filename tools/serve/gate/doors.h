@@ -11,8 +11,8 @@
 
 #include "tools/serve/gate/gate.h"
 #include "tools/serve/http/http_server.h"
+#include "tools/serve/options/serve_options.h"
 #include "tools/serve/state/state_directory.h"
-#include "tools/serve/words/serve_options.h"
 
 namespace shardmat::serve {
 

@@ -1,4 +1,4 @@
-#include "kernels/host/row_major_host.h"
+#include "kernels/choose/row_major_copies.h"
 
 #include <utility>
 

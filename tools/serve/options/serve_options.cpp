@@ -1,4 +1,4 @@
-#include "tools/serve/words/serve_options.h"
+#include "tools/serve/options/serve_options.h"
 
 #include <sstream>
 
