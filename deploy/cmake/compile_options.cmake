@@ -34,11 +34,15 @@ function(shardmat_library layer)
   shardmat_precompile(shardmat_${layer})
 endfunction()
 
-# shardmat_unite(target): every eight C++ files of the list of a target are one translation unit, because the headers take longer
-# than the files. The files stay whole, and errors name them; their names in unnamed namespaces must differ. Files with options
-# or definitions of their own stay apart.
+# shardmat_unite(target [APART a.cpp…]): every eight C++ files of the list of a target are one translation unit, because the
+# headers take longer than the files. The files stay whole, and errors name them; their names in unnamed namespaces must differ.
+# Files with options or definitions of their own stay apart, and those after APART.
 function(shardmat_unite target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  cmake_parse_arguments(PARSE_ARGV 1 unite "" "" APART)
+  if(unite_APART)
+    set_source_files_properties(${unite_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
 endfunction()
 
 # shardmat_objects(host_base a.cpp b.cpp): target shardmat_host_base, for $<TARGET_OBJECTS:shardmat_host_base> in several programs.

@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kOneSignal = 1'000'000'000;  ///< ns after which a signal is not the first one sent twice
 
 std::atomic<bool> asked{false}, iterates{false};
-std::atomic<std::int64_t> first{0};  ///< ns; when SIGINT or SIGTERM was noted
+std::atomic<std::int64_t> first_signal{0};  ///< ns; when SIGINT or SIGTERM was noted
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
 std::int64_t now() {
@@ -30,7 +30,8 @@ std::int64_t now() {
 
 void end_or_note(int signal) {
   std::int64_t none = 0;
-  if (iterates && (first.compare_exchange_strong(none, now()) || signal == SIGTERM || now() - first < kOneSignal)) {
+  if (iterates &&
+      (first_signal.compare_exchange_strong(none, now()) || signal == SIGTERM || now() - first_signal < kOneSignal)) {
     asked = true;
     return;
   }
