@@ -17,9 +17,9 @@ namespace {
 Reply describe(const Service& service, const std::string& name) {
   const Matrix* matrix = service.find(name);
   if (matrix == nullptr) return problem_reply(404, "no_matrix", fmt::format("there is no matrix {}", name));
-  nlohmann::ordered_json json = to_json(*matrix);
-  if (matrix->kept || !service.is_saved(name)) add_saved(json, service, name);
-  return about(json_reply(200, json), matrix);
+  nlohmann::ordered_json description = to_json(*matrix);
+  if (matrix->kept || !service.is_saved(name)) add_saved(description, service, name);
+  return about(json_reply(200, description), matrix);
 }
 
 Reply list(const Service& service, const Rights& rights) {

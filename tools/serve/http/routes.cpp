@@ -14,15 +14,15 @@ const std::string kGet = "GET";
 
 bool is_parameter(const std::string& part) { return !part.empty() && part.front() == '{'; }
 
-using Parts = std::span<const std::string>;
+using Segments = std::span<const std::string>;
 
-bool fits(Parts pattern, Parts path) {
+bool fits(Segments pattern, Segments path) {
   return std::equal(pattern.begin(), pattern.end(), path.begin(), path.end(),
                     [](const std::string& part, const std::string& own) { return is_parameter(part) || part == own; });
 }
 
 /// The parts of `path` that stand for parameters. REQUIRES: it fits.
-std::vector<std::string> parameters_of(Parts pattern, Parts path) {
+std::vector<std::string> parameters_of(Segments pattern, Segments path) {
   std::vector<std::string> parameters;
   for (std::size_t i = 0; i < path.size(); ++i)
     if (is_parameter(pattern[i])) parameters.push_back(path[i]);
@@ -30,7 +30,7 @@ std::vector<std::string> parameters_of(Parts pattern, Parts path) {
 }
 
 /// The part of `path` in place of the parameter {matrix}; null if the pattern has none. REQUIRES: it fits.
-const std::string* matrix_of(Parts pattern, Parts path) {
+const std::string* matrix_of(Segments pattern, Segments path) {
   const auto found = std::find(pattern.begin(), pattern.end(), "{matrix}");
   return found == pattern.end() ? nullptr : &path[static_cast<std::size_t>(found - pattern.begin())];
 }
@@ -58,7 +58,7 @@ void Routes::add(Route route) {
 
 std::variant<Routes::Match, Reply> Routes::find(const RequestHead& head, const Target& target) const {
   std::set<std::string> allowed;
-  Parts path = target.path;
+  Segments path = target.path;
   if (path.size() > 1 && path.front() == "v2" && path.back().empty()) path = path.first(path.size() - 1);  // "/v2/" is "/v2"
   const std::string& method = head.method == "HEAD" ? kGet : head.method;
   for (std::size_t i = 0; i < routes_.size(); ++i) {

@@ -10,7 +10,7 @@ namespace shardmat::serve {
 namespace {
 
 /// Matrices with a label of their own; further ones share one.
-constexpr std::size_t kMostMatrices = 1000;
+constexpr std::size_t kMostNames = 1000;
 
 const std::vector<double>& second_bounds() {
   static const std::vector<double> bounds = [] {
@@ -36,7 +36,7 @@ Metrics::PerMatrix::PerMatrix()
 std::string Metrics::label_of(const std::string& matrix) {
   if (matrices_.contains(matrix)) return matrix;
   if (service_.find(matrix) == nullptr) return "";
-  return matrices_.size() < kMostMatrices ? matrix : "other";
+  return matrices_.size() < kMostNames ? matrix : "other";
 }
 
 void Metrics::add(const RequestRecord& request) {
