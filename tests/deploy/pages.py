@@ -2,8 +2,8 @@
 """pages.py SOURCE_DIR: do the pages name files that exist, and are pages and sources short?
 
 A link of a page leads to a file, and to a heading of it. A path in backticks is there: from the root, from the page's folder, or
-below that folder; a name without a folder is that of any file. NAME and FORMAT stand for any name. A README has at most 60 lines, that
-of the root 140; a source has at most 600. The change log names what was there once.
+below that folder; a name without a folder is that of any file. NAME and FORMAT stand for any name. A README and
+CONTRIBUTING.md have at most 60 lines, the README of the root 140; a source has at most 600. The change log names what was there once.
 """
 import pathlib
 import re
@@ -65,7 +65,7 @@ def faults():
             if wrong_path(page, path):
                 yield f"{page} names {path}, which is not there"
         most = 140 if page == "README.md" else 60
-        if page.endswith("README.md") and len(text.splitlines()) > most:
+        if page.endswith(("README.md", "CONTRIBUTING.md")) and len(text.splitlines()) > most:
             yield f"{page} has {len(text.splitlines())} lines, more than {most}"
     for file in FILES:
         if file.endswith(SUFFIXES[:6]) and (lines := len((ROOT / file).read_text().splitlines())) > 600:

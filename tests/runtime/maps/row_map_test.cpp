@@ -263,6 +263,30 @@ TEST(RowMaps, SymmetricStorageOnTheMapOfAnother) {
   }
 }
 
+/// Matrices of the same rows that expect different numbers of right-hand sides: a vector of one has the right products with
+/// the other, or is refused.
+void other_widths(const Case& c) {
+  Context& context = context_of(c);
+  for (const char* name : {"banded:n=640", "poisson:n=12"}) {
+    auto options = options_for(c);
+    DistributedMatrix one(open_matrix(name, world()), context, options);
+    options.right_hand_sides = 4;
+    DistributedMatrix four(open_matrix(name, world()), context, options);
+    const HostCsr k = whole_matrix(name);
+    const DistributedVector x = vector_on(one.x_rows(), c, some_x(k.rows));
+    DistributedVector y(one.y_rows(), c.type), z(four.y_rows(), c.type);
+    multiply(one, x, y);
+    if (one.y_rows()->number() == four.x_rows()->number()) {
+      multiply(four, y, z);
+      expect_values(z, times(k, times(k, some_x(k.rows))), name);
+    } else {
+      const auto product = four.product(1);
+      error_of(ErrorKind::usage, [&] { product->multiply(1, y.view(), 0, z.view(), context.stream()); });
+    }
+  }
+}
+
+SHARDMAT_MATRIX_TEST(RowMaps, OtherWidths, other_widths)
 SHARDMAT_MATRIX_TEST(RowMaps, OriginalColumns, original_columns)
 SHARDMAT_MATRIX_TEST(RowMaps, PairsOnOneMap, pairs_on_one_map)
 SHARDMAT_MATRIX_TEST(RowMaps, ChainOfThree, chain_of_three)
