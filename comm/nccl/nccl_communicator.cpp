@@ -184,7 +184,10 @@ void NcclCommunicator::Impl::abort() noexcept {
     const auto done = std::make_shared<std::atomic<bool>>(false);
     std::thread([victim, done, ordinal = device.ordinal, told = ended != nullptr] {
       cudaSetDevice(ordinal);
-      if (told) wait_for_device(ordinal, kLeaveGrace);
+      try {
+        if (told) wait_for_device(ordinal, kLeaveGrace);
+      } catch (const std::exception&) {  // no thread to be had: without waiting
+      }
       nccl().CommAbort(victim);
       done->store(true);
     }).detach();

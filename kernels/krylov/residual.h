@@ -67,16 +67,20 @@ struct LateResidualSums {
     return {{r_at * r_at}};
   }
   SHARDMAT_BOTH void finish(int column, const Sums<1>& sums) const {
-    share[column] = squares[column] > 0 ? rz[column] / squares[column] : 0;
+    constexpr double kLeast = sizeof(T) == sizeof(double) ? 1e-280 : 1e-60;  // below, rounding is all that is left
+    share[column] = squares[column] > kLeast && rz[column] > 0 ? rz[column] / squares[column] : static_cast<double>(NAN);
     rz[column] = 0;
     squares[column] = sums.of[0];
   }
 };
 
+/// NaN if the residual before was too small to tell.
 struct LateNaturalNorm : NoEntries {
   double* rz;
   const double *squares, *share;
-  SHARDMAT_BOTH void finish(int column, const Sums<0>&) const { rz[column] = share[column] * squares[column]; }
+  SHARDMAT_BOTH void finish(int column, const Sums<0>&) const {
+    rz[column] = squares[column] == 0 ? 0 : share[column] * squares[column];
+  }
 };
 
 }  // namespace shardmat::krylov

@@ -29,7 +29,7 @@ def from_file(file, context, comm, dtype, options):
     _refuse_context(context, comm)
     solvable = not options.pop("drop_rows", False)
     words = {name: options.pop(name, None) or "auto" for name in ("kernel", "exchange")}
-    type = _type_of(dtype) or "f64"
+    type = _type_of(dtype)
     _refuse_options(options)
     service = connect()
     try:
@@ -67,7 +67,8 @@ def _type_of(dtype):
 
 
 def _refuse_options(options):
-    options.pop("reproducible", None)  # products of a service always are
+    for name in ("reproducible", "products"):  # products of a service always are; it looks after how many there will be
+        options.pop(name, None)
     for name, value in options.items():
         if value is not None and value is not False:
             refuse(f"a matrix was asked for with the option {name}")
@@ -115,7 +116,7 @@ class RemoteMatrix(Matrix):
 
     def info(self):
         """What the service says of it."""
-        return self._there().info()
+        return {**self._there().info(), "sum_type": self._type}
 
     def _times(self, x, transposed):
         remote = self._there()
@@ -128,6 +129,9 @@ class RemoteMatrix(Matrix):
     def solve(self, b, x0=None, *, solver="auto", preconditioner="auto", **options):
         """Solves A·x = b on the service, as ``Matrix.solve``, with the settings that are words or numbers."""
         remote = self._there()
+        options = {name: value for name, value in options.items() if value is not None}
+        if "M" in options and preconditioner != "auto":
+            raise ValueError("M and preconditioner say the same: give one of them")
         preconditioner = options.pop("M", preconditioner)
         for name, value in (("solver", solver), ("preconditioner", preconditioner), *options.items()):
             try:

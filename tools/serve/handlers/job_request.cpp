@@ -243,15 +243,16 @@ class Submission {
       Reply reply = problem ? about_job(problem_reply(*problem), *job) : answer_of(service_, *kind, *job, x);
       if (done_) std::exchange(done_, nullptr)(std::move(reply));
     };
-    job->when_ended(
-        [this, weak = std::weak_ptr(alive_), job, answer, memory = prepared.x_memory, at = prepared.query.x_at.value_or(0)] {
-          if (weak.expired() || !waits_) return;  // the wait is over
-          waits_.reset(), alarm_.cancel();
-          if (memory && job->state() == JobState::done) jobs_.give_x(job, memory, at, answer);
-          else answer(std::nullopt);
-        });
+    x_memory_ = prepared.x_memory;
+    job->when_ended([this, weak = std::weak_ptr(alive_), job, answer, at = prepared.query.x_at.value_or(0)] {
+      if (weak.expired() || !waits_) return;  // the wait is over
+      waits_.reset(), alarm_.cancel();
+      if (x_memory_ && job->state() == JobState::done) jobs_.give_x(job, x_memory_, at, alive_, answer);
+      else answer(std::nullopt);
+    });
     if (!waits_) return;
     alarm_.start(prepared.query.wait_seconds, [this] {
+      x_memory_.reset();  // x is not written there any more
       const auto goes_on = std::exchange(waits_, nullptr);
       if (done_) std::exchange(done_, nullptr)(accepted(*goes_on));
     });
@@ -269,6 +270,7 @@ class Submission {
   Jobs& jobs_;
   Alarm alarm_;
   std::shared_ptr<RankJob> waits_;  ///< null once it was answered
+  std::shared_ptr<ClientMemory> x_memory_;
   std::function<void(Reply)> done_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();
 };

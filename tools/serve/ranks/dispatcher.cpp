@@ -157,8 +157,9 @@ std::optional<Problem> Dispatcher::admit(const Matrix& matrix, MultiplyRequest& 
   const double time = now();
   request.waits.reset();
   if (request.deadline <= time) return late();
-  // A batch that is not merged is a product of its own.
-  const std::int64_t columns = request.units > 0 && request.block ? service::kMostColumns : request.columns;
+  // A batch that is not merged is a product of its own. Where none is, a column is one.
+  const bool fills = request.units > 0 && request.block && matrix.widths.merging() == Merging::on;
+  const std::int64_t columns = fills ? service::kMostColumns : request.columns;
   const Backlog::Work work{matrix.id, columns, request.client, request.priority, request.units};
   const double wait = waiting_seconds(work);
   if (wait <= std::min(max_queue_seconds_, request.deadline - time)) {

@@ -79,7 +79,7 @@ void JobRun::take(const std::vector<service::Answer>& answers, const std::option
   if (problem) {
     Problem named = *problem;
     if (named.code == "bad_matrix") named.code = "bad_job";
-    lacks_solver_ = !is_set_up_ && named.code != "rank_lost";
+    lacks_solver_ = !is_set_up_ && named.code == "bad_job";
     return lose(named);
   }
   const auto keep = shared_from_this();

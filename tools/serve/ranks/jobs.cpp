@@ -90,14 +90,15 @@ void Jobs::read(const std::shared_ptr<RankJob>& job, const Vector& vector, std::
 }
 
 void Jobs::give_x(const std::shared_ptr<RankJob>& job, const std::shared_ptr<ClientMemory>& memory, std::uint64_t at,
-                  std::function<void(const std::optional<Problem>&)> done) {
+                  const std::weak_ptr<void>& client, std::function<void(const std::optional<Problem>&)> done) {
   const std::uint64_t number = job->result.number;
-  const auto check = [this, job, memory, number]() -> std::optional<Problem> {
+  const auto check = [this, job, memory, number, client]() -> std::optional<Problem> {
+    if (client.expired()) return make_problem(410, "left", "the client has left");
     if (auto problem = service_.why_not_running()) return problem;
     if (memory->lost) return make_problem(410, "memory_lost", "the new ranks could not map the memory for x");
     const auto& all = service_.vectors().all();
     if (const auto found = all.find(number); found != all.end() && !found->second.lost) return std::nullopt;
-    return make_problem(410, "vector_lost", fmt::format("x of {} was lost with the ranks", job->id));
+    return make_problem(410, "vector_lost", fmt::format("x of {} is gone", job->id));
   };
   const auto finished = [memory, done = std::move(done)](const auto&, const std::optional<Problem>& problem) {
     done(problem);
@@ -276,6 +277,7 @@ void Jobs::changed(RankJob& job) {
   if (job.state() == JobState::running && now() - told < kTellSeconds) return;
   told = now();
   if (job.ended()) {
+    if (job.end_number == 0) job.end_number = ++last_end_;
     told_.erase(job.id);
     job.b.reset(), job.x.reset(), job.memory.reset();
     if (job.has_result) {
@@ -309,6 +311,7 @@ void Jobs::drop_oldest(const std::string& owner) {
   std::vector<std::shared_ptr<RankJob>> ended;
   for (const auto& [number, job] : jobs_)
     if (job->ended() && job->result.owner == owner) ended.push_back(job);
+  std::sort(ended.begin(), ended.end(), [](const auto& a, const auto& b) { return a->end_number < b->end_number; });
   for (std::ptrdiff_t i = 0; i < std::ssize(ended) - kMostEnded; ++i) erase(*ended[static_cast<std::size_t>(i)]);
 }
 

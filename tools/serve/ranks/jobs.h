@@ -29,9 +29,10 @@ class Jobs {
   std::variant<Problem, std::shared_ptr<RankJob>> make(const std::shared_ptr<const Rights>& rights);
   /// Puts it in line. `b` and `guess`: vectors that are read first; null: the numbers are there, or there is no guess.
   void add(const std::shared_ptr<RankJob>& job, const Vector* b, const Vector* guess);
-  /// Writes x of a job that is done into a client's memory, from this byte on. `done` is called in any case.
+  /// Writes x of a job that is done into a client's memory, from this byte on, unless `client` has gone before the ranks
+  /// begin. `done` is called in any case.
   void give_x(const std::shared_ptr<RankJob>& job, const std::shared_ptr<ClientMemory>& memory, std::uint64_t at,
-              std::function<void(const std::optional<Problem>&)> done);
+              const std::weak_ptr<void>& client, std::function<void(const std::optional<Problem>&)> done);
   /// 404 if there is no such job for these rights.
   std::variant<Problem, std::shared_ptr<RankJob>> find(const std::string& id, const Rights& rights) const;
   /// In the order of arrival.
@@ -66,7 +67,7 @@ class Jobs {
   std::map<std::uint64_t, std::shared_ptr<RankJob>> jobs_;  ///< by number
   std::map<std::string, std::uint64_t> last_starts_;        ///< of each client: numbers of runs
   std::map<std::uint64_t, std::shared_ptr<JobRun>> runs_;   ///< that the ranks are at, by number
-  std::uint64_t last_job_ = 0, last_run_ = 0;
+  std::uint64_t last_job_ = 0, last_run_ = 0, last_end_ = 0;
   /// Until when the next run of a solver waits for more jobs to merge, and for how many.
   struct Gathering {
     double until = 0;

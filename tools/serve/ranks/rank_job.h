@@ -77,6 +77,7 @@ class RankJob : public std::enable_shared_from_this<RankJob> {
   // Where it is.
   int inputs = 0;  ///< vectors that are still to be read
   std::uint64_t number = 0;
+  std::uint64_t end_number = 0;  ///< in the order in which jobs end; 0 until then
   std::uint64_t generation = 0;
   std::int64_t merged = 1;  ///< jobs that the ranks are at, or were at, together with this one
   std::weak_ptr<JobRun> run;

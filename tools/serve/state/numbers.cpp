@@ -34,7 +34,8 @@ std::uint64_t Numbers::next() {
 void Numbers::reserve() {
   if (const auto error = replace_file(file_, std::to_string(reserved_ + kAtATime) + "\n"))
     throw Error(ErrorKind::resources,
-                fmt::format("{}: {}; make room on the disk of the state directory", file_.string(), error.message()),
+                fmt::format("{}: {}{}", file_.string(), error.message(),
+                            error == std::errc::no_space_on_device ? "; make room on the disk of the state directory" : ""),
                 "state");
   reserved_ += kAtATime;
 }

@@ -21,11 +21,15 @@ bool write_all(int descriptor, std::string_view text) {
   return true;
 }
 
-/// Whoever may read the old file may read the new one.
+/// Whoever may read the old file may read the new one, unless it was of a user or group to whom this one can give nothing.
 bool keep_owner(int descriptor, const std::filesystem::path& file) {
-  struct stat old {};
+  struct stat old {
+  }, mine{};
   if (stat(file.c_str(), &old) != 0) return errno == ENOENT;
-  return fchown(descriptor, old.st_uid, old.st_gid) == 0 && fchmod(descriptor, old.st_mode & 07777) == 0;
+  if (fstat(descriptor, &mine) != 0) return false;
+  const bool is_mine = mine.st_uid == old.st_uid && mine.st_gid == old.st_gid;
+  if (!is_mine && fchown(descriptor, old.st_uid, old.st_gid) != 0) return errno == EPERM;
+  return fchmod(descriptor, old.st_mode & 07777) == 0;
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 """Matrix files of the caller, as the commands with ``--remote`` take them: they are sent once, and found by their content."""
 
-import contextlib
 import hashlib
 import mmap
 import os
@@ -14,17 +13,19 @@ from .matrix import Matrix
 _LIBRARY = "library:"
 
 
-def matrix_of_file(service, file, *, type="f64", kernel="auto", exchange="auto", solvable=True, timeout=UNSET):
+def matrix_of_file(service, file, *, type=None, kernel="auto", exchange="auto", solvable=True, timeout=UNSET):
     """The matrix of a file of this machine, which is sent unless the library has its bytes; or of a file of the library, if
     there is none here of this name or it says ``library:``; or the matrix of this name in the service.
 
-    It is loaded unless one that suits is there, under the name that the commands give it.
+    It is loaded unless one that suits is there, under the name that the commands give it. ``type``: f64 without it; a matrix
+    of the service may be of any type then.
     """
     deadline, file = service.deadline(timeout), os.fspath(file)
     there = service.get_json("/v1/matrices", timeout=deadline)["matrices"]
     for info in there:
         if info["name"] == file:
-            return _as_wanted(service, info, type, solvable)
+            return _as_wanted(service, info, type)
+    type = type or "f64"
     source = _source_of(service, file, deadline)
     plain = (kernel, exchange) == ("auto", "auto")
     for info in there:
@@ -42,11 +43,9 @@ def matrix_of_file(service, file, *, type="f64", kernel="auto", exchange="auto",
                           error.details) from None
 
 
-def _as_wanted(service, info, type, solvable):
-    if info["state"] == "ready" and info["type"] != type:
+def _as_wanted(service, info, type):
+    if info["state"] == "ready" and type not in (None, info["type"]):
         raise RefusedError(f"{info['name']} is of type {info['type']} in the service", None, info)
-    if info["state"] == "ready" and solvable and not info.get("solvable"):
-        raise RefusedError(f"{info['name']} was loaded without what solvers need of it; load it again as solvable", None, info)
     return Matrix(service, info)  # says so if it is not ready
 
 
@@ -68,9 +67,10 @@ def _source_of(service, file, deadline):
         return file[len(_LIBRARY):]
     if not os.path.isfile(file):
         return file
-    with open(file, "rb") as opened, contextlib.ExitStack() as stack:
+    with open(file, "rb") as opened:
         size = os.fstat(opened.fileno()).st_size
-        data = stack.enter_context(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)) if size else b""
+        # Not closed here: while an error passes, its frames still hold views of it.
+        data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
         digest = hashlib.sha256(data).hexdigest()
 
         def has(source):
