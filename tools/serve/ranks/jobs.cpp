@@ -159,7 +159,7 @@ std::vector<std::shared_ptr<RankJob>> Jobs::merged_with(const std::shared_ptr<Ra
 
 void Jobs::note_pace(const JobRun& run) {
   constexpr std::size_t kMostPaces = 256;
-  constexpr int kTryAgain = 50, kTryNeverAgain = 5000;  // runs after which an old observation is forgotten
+  constexpr int kTryAgain = 50, kTryMuchLater = 5000;  // runs after which an old observation is forgotten
   const bool never_merges = run.jobs() > 1 && run.lacks_solver();
   const double seconds = never_merges ? std::numeric_limits<double>::infinity() : run.seconds_of_iteration();
   if (!service_.merges() || run.first().alone || run.first().columns != 1 || seconds == 0) return;
@@ -168,7 +168,7 @@ void Jobs::note_pace(const JobRun& run) {
   double& known = run.jobs() > 1 ? pace.merged : pace.alone;
   known = known == 0 ? seconds : (known + seconds) / 2;
   pace.runs = run.jobs() > 1 ? 0 : pace.runs + 1;
-  if (pace.runs > (std::isfinite(pace.merged) ? kTryAgain : kTryNeverAgain)) pace.merged = 0;
+  if (pace.runs > (std::isfinite(pace.merged) ? kTryAgain : kTryMuchLater)) pace.merged = 0;
 }
 
 /// True if so many merged jobs take clearly less time than one after the other, or nobody knows.
