@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "kernels/base/at.h"
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 
@@ -15,8 +16,6 @@ namespace shardmat {
 namespace {
 
 constexpr std::int64_t kMatricesPerTask = 1 << 10;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 [[noreturn]] void reject(const std::string& source, const std::string& why) {
   throw Error(ErrorKind::input, fmt::format("{}: {}", source, why));

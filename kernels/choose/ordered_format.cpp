@@ -9,8 +9,6 @@
 namespace shardmat {
 namespace {
 
-constexpr double kMostGrowth = 1.01;  // of a format over CSR
-
 /// What a product with one right-hand side is expected to cost in a format; infinite if the model says nothing.
 double cost_of(const Format& format, ConversionInput& input) {
   constexpr double kUnknown = std::numeric_limits<double>::infinity();
@@ -36,9 +34,7 @@ bool suits_many(const Format& format, ConversionInput& input) {
 }
 
 bool grows(const Format& format, ConversionInput& input) {
-  if (format.name == reference_format().name || format.entries == StoredEntries::half) return false;
-  const std::int64_t bytes = format.bytes(input, ordered_layout(format, input));
-  return static_cast<double>(bytes) > kMostGrowth * static_cast<double>(reference_format().bytes(input, {}));
+  return format.entries != StoredEntries::half && is_larger_than_csr(format, input, ordered_layout(format, input));
 }
 
 /// On GPUs, ordered kernels for CSR with several columns take 1.1 to 4 times as long as those for packed rows, where these

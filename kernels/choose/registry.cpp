@@ -476,6 +476,12 @@ const Format& format_to_update(std::string_view name) {
 
 const Format& reference_format() { return kFormats[0]; }
 
+bool is_larger_than_csr(const Format& format, ConversionInput& input, const Policy& layout) {
+  constexpr double kMostGrowth = 1.01;
+  return format.name != reference_format().name &&
+         static_cast<double>(format.bytes(input, layout)) > kMostGrowth * static_cast<double>(csr_bytes(input, {}));
+}
+
 std::int64_t largest_reasonable_bytes(ConversionInput& input) {
   constexpr std::int64_t kGrowth = 8, kSmall = std::int64_t{1} << 20;
   return std::max(kSmall, kGrowth * csr_bytes(input, {}));

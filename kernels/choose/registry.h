@@ -85,6 +85,8 @@ void require_stores(std::string_view kernel, std::string_view format, StoredEntr
 void require_storage(Backend backend, StoredEntries entries);
 /// CSR. The bytes of other formats are compared with its bytes.
 const Format& reference_format();
+/// True if another format takes more bytes than CSR.
+bool is_larger_than_csr(const Format& format, ConversionInput& input, const Policy& layout);
 
 /// Largest size at which a format is accepted: several times the bytes of CSR, and more for small matrices.
 std::int64_t largest_reasonable_bytes(ConversionInput& input);

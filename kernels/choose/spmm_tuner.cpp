@@ -13,8 +13,7 @@ namespace shardmat {
 namespace {
 
 constexpr int kWarmUps = 1, kRepetitions = 5;
-constexpr double kHopeless = 1.5;     // times the best; after two repetitions
-constexpr double kMostGrowth = 1.01;  // of a format over CSR
+constexpr double kHopeless = 1.5;  // times the best; after two repetitions
 
 /// The layout in which kernels for many right-hand sides want a format.
 Policy spmm_layout(const std::string& name, ConversionInput& input) {
@@ -41,8 +40,7 @@ bool SpmmTuner::grows(const std::string& format) {
   if (format == reference_format().name) return false;
   const auto known = grows_.find(format);
   if (known != grows_.end()) return known->second;
-  const auto bytes = static_cast<double>(find_format(format).bytes(input_, layout_of(format, false)));
-  return grows_[format] = bytes > kMostGrowth * static_cast<double>(reference_format().bytes(input_, {}));
+  return grows_[format] = is_larger_than_csr(find_format(format), input_, layout_of(format, false));
 }
 
 std::shared_ptr<Storage> SpmmTuner::stored(const SpmmKernel& kernel, bool same_bits) {

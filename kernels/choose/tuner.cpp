@@ -29,7 +29,6 @@ constexpr std::size_t kMostMeasured = 8;
 constexpr double kSmall = 16 << 20;  // bytes as CSR
 constexpr double kWorthMeasuringOfSmall = 2.5;
 constexpr std::size_t kMostMeasuredOfSmall = 14;
-constexpr double kMostGrowth = 1.01;  // of a format over CSR
 constexpr double kBudgetProducts = 150, kLeastBudget = 0.02;
 constexpr double kBudgetOfTuning = 5;
 
@@ -211,9 +210,8 @@ class Chooser {
 
   /// The format would take more than CSR, counted exactly: then nothing is converted to it.
   bool grows(const Candidate& candidate) {
-    if (candidate.kernel->format == reference_format().name || request_.storage == StoredEntries::half) return false;
-    const std::int64_t bytes = find_format(candidate.kernel->format).bytes(input_, candidate.layout);
-    return static_cast<double>(bytes) > kMostGrowth * static_cast<double>(csr_bytes(input_, {}));
+    return request_.storage != StoredEntries::half &&
+           is_larger_than_csr(find_format(candidate.kernel->format), input_, candidate.layout);
   }
 
   void take_first() {

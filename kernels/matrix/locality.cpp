@@ -13,7 +13,7 @@
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 16;
+constexpr std::int64_t kGrainOfCount = 1 << 16;
 
 /// Ranges of rows that parallel_tasks takes, one after another in the matrix.
 std::int64_t ranges_of_rows(std::int64_t rows) {
@@ -24,7 +24,7 @@ std::int64_t ranges_of_rows(std::int64_t rows) {
 template <class Count>
 std::int64_t parallel_count(std::int64_t length, const Count& count) {
   std::atomic<std::int64_t> all = 0;
-  parallel_ranges(length, kGrain, [&](std::int64_t begin, std::int64_t end) { all += count(begin, end); });
+  parallel_ranges(length, kGrainOfCount, [&](std::int64_t begin, std::int64_t end) { all += count(begin, end); });
   return all;
 }
 

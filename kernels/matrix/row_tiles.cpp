@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "kernels/base/at.h"
 #include "kernels/base/parallel.h"
 #include "kernels/matrix/rows.h"
 
@@ -15,8 +16,6 @@ namespace {
 
 using Vertex = std::int32_t;
 constexpr std::int64_t kRowsAtLeast = 1 << 10;  // for a thread
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// For each vertex the vertex that leads its group: it leads itself.
 HostVector<Vertex> leaders(const Rows& rows, std::int64_t diagonal) {

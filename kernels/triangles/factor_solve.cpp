@@ -4,14 +4,13 @@
 #include <numeric>
 #include <utility>
 
+#include "kernels/base/at.h"
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "kernels/triangles/pass.h"
 
 namespace shardmat::triangles {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 Buffer upload(const void* data, std::size_t bytes, Stream& stream) {
   Buffer buffer(stream.device(), bytes);

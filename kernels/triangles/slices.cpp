@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "kernels/base/at.h"
 #include "kernels/base/parallel.h"
 
 namespace shardmat::triangles {
@@ -11,8 +12,6 @@ namespace {
 
 constexpr std::int64_t kWindow = 1024;        ///< rows of a level that are sorted by length together
 constexpr std::int64_t kBusyLanes = 1 << 14;  ///< that a GPU needs to be busy in a level
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Where a row of the matrix stands in the arrays, and the other way round.
 std::int64_t place(const TriangleRows& rows, std::int64_t row) { return rows.reversed ? rows.count - 1 - row : row; }

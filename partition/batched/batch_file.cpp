@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/at.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "partition/batched/batch_list.h"
@@ -29,8 +30,6 @@ constexpr const char* kPointers = "/pointers_to_1";
 constexpr const char* kIndices = "/indices_1";
 constexpr const char* kValues = "/values";
 constexpr std::int64_t kVersion = 1;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 [[noreturn]] void reject(const std::string& place, const std::string& why) {
   throw Error(ErrorKind::input,

@@ -4,16 +4,15 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/base/at.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kGrain = 256;
+constexpr std::int64_t kMatricesATask = 256;
 constexpr std::int64_t kCountedAtATime = 1 << 20;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 HostVector<std::int64_t> offsets(const HostVector<std::int64_t>& sizes) {
   HostVector<std::int64_t> offsets(sizes.size() + 1);
@@ -40,7 +39,7 @@ void GeneratedBatch::count_up(std::int64_t count) {
 BatchSizes GeneratedBatch::sizes_of(std::int64_t begin, std::int64_t end) const {
   BatchSizes sizes;
   for (auto* all : {&sizes.rows, &sizes.cols, &sizes.nnz}) all->resize(at(end - begin));
-  parallel_ranges(end - begin, kGrain, [&](std::int64_t from, std::int64_t to) {
+  parallel_ranges(end - begin, kMatricesATask, [&](std::int64_t from, std::int64_t to) {
     for (std::int64_t i = from; i < to; ++i) {
       const Shape one = shape(begin + i);
       sizes.rows[at(i)] = one.rows;
@@ -63,7 +62,7 @@ HostBatch GeneratedBatch::read_range(std::int64_t begin, std::int64_t end) const
   batch.row_ptr.resize(at(batch.first_row.back()) + 1);
   batch.col_idx.resize(at(first.back()));
   batch.values.resize(at(first.back()));
-  parallel_ranges(end - begin, kGrain, [&](std::int64_t from, std::int64_t to) {
+  parallel_ranges(end - begin, kMatricesATask, [&](std::int64_t from, std::int64_t to) {
     for (std::int64_t i = from; i < to; ++i) {
       std::int64_t* const row_ends = batch.row_ptr.data() + batch.first_row[at(i)] + 1;
       fill(begin + i, {sizes.rows[at(i)], sizes.cols[at(i)], sizes.nnz[at(i)]},

@@ -7,15 +7,14 @@
 #include <numeric>
 #include <utility>
 
+#include "kernels/base/at.h"
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kGrain = 256;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+constexpr std::int64_t kGraphsATask = 256;
 
 /// The first diagonal entry of a row; the end of the row if it has none.
 std::int64_t find_diagonal(const HostBatch& batch, std::int64_t stacked_row, std::int64_t row) {
@@ -31,7 +30,7 @@ bool has_diagonal(const HostBatch& batch, std::int64_t stacked_row, std::int64_t
 /// Calls use(i, first_row, rows) for each matrix of the batch, in parallel.
 template <class Use>
 void for_each_matrix(const HostBatch& batch, const Use& use) {
-  parallel_ranges(std::ssize(batch.first_row) - 1, kGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(std::ssize(batch.first_row) - 1, kGraphsATask, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i)
       use(i, batch.first_row[at(i)], batch.first_row[at(i + 1)] - batch.first_row[at(i)]);
   });
@@ -88,7 +87,7 @@ void add_to_diagonal(HostBatch& batch) {
 /// Scales rows and columns of square matrices by the square roots of their row sums.
 void normalise(HostBatch& batch, const std::string& source, std::int64_t first_matrix) {
   HostVector<double> scale(batch.row_ptr.size() - 1);
-  parallel_ranges(std::ssize(scale), kGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(std::ssize(scale), kGraphsATask, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row)
       scale[at(row)] = std::accumulate(batch.values.begin() + batch.row_ptr[at(row)],
                                        batch.values.begin() + batch.row_ptr[at(row + 1)], 0.0);

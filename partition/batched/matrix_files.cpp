@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "kernels/base/at.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/shortened.h"
@@ -18,8 +19,6 @@ namespace shardmat {
 namespace {
 
 using Path = std::filesystem::path;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 constexpr std::size_t kLongestName = 4096;  ///< of Linux
 

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/at.h"
 #include "kernels/base/error.h"
 #include "kernels/base/narrow.h"
 #include "kernels/base/parallel.h"
@@ -30,8 +31,6 @@ using matrix_market::require_line_end;
 using matrix_market::skip_blanks;
 
 constexpr std::string_view kEdges = "_A.txt", kGraphs = "_graph_indicator.txt", kAttributes = "_edge_attributes.txt";
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// The file of this prefix, plain or compressed, if there is one.
 std::optional<Path> find_file(const std::string& prefix, std::string_view suffix) {

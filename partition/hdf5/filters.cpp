@@ -15,7 +15,7 @@ namespace {
 constexpr int kDeflate = 1, kShuffle = 2, kFletcher = 3;
 constexpr std::int64_t kFletcherBytes = 4, kDeflateRatio = 1032;
 
-[[noreturn]] void fail(const std::string& place, const std::string& what) {
+[[noreturn]] void fail_chunk(const std::string& place, const std::string& what) {
   throw Error(ErrorKind::input, fmt::format("{}: {}; the file is damaged: copy or write it again", place, what));
 }
 
@@ -32,8 +32,8 @@ void inflate_to(std::string& bytes, std::int64_t wanted, const std::string& plac
   const auto come = static_cast<std::int64_t>(stream.total_out);
   inflateEnd(&stream);
   if (result != Z_STREAM_END || come != wanted)
-    fail(place, fmt::format("it does not inflate to its {} bytes (but to {}{})", wanted, come,
-                            result == Z_BUF_ERROR || result == Z_OK ? " or more" : ""));
+    fail_chunk(place, fmt::format("it does not inflate to its {} bytes (but to {}{})", wanted, come,
+                                  result == Z_BUF_ERROR || result == Z_OK ? " or more" : ""));
   bytes = std::move(out);
 }
 
@@ -73,11 +73,12 @@ std::uint32_t fletcher32(const unsigned char* data, std::size_t size) {
 }
 
 void check_fletcher(std::string& bytes, const std::string& place) {
-  if (static_cast<std::int64_t>(bytes.size()) < kFletcherBytes) fail(place, "it is shorter than its checksum");
+  if (static_cast<std::int64_t>(bytes.size()) < kFletcherBytes) fail_chunk(place, "it is shorter than its checksum");
   const std::size_t size = bytes.size() - kFletcherBytes;
   std::uint32_t stored = 0;
   std::memcpy(&stored, bytes.data() + size, sizeof stored);
-  if (fletcher32(reinterpret_cast<const unsigned char*>(bytes.data()), size) != stored) fail(place, "its checksum differs");
+  if (fletcher32(reinterpret_cast<const unsigned char*>(bytes.data()), size) != stored)
+    fail_chunk(place, "its checksum differs");
   bytes.resize(size);
 }
 
@@ -85,7 +86,7 @@ void check_fletcher(std::string& bytes, const std::string& place) {
 
 void require_known_filters(const std::vector<Hdf5Filter>& filters, const std::string& place) {
   constexpr std::size_t kMost = 32;  // of HDF5
-  if (filters.size() > kMost) fail(place, fmt::format("it has {} filters", filters.size()));
+  if (filters.size() > kMost) fail_chunk(place, fmt::format("it has {} filters", filters.size()));
   for (const Hdf5Filter& filter : filters)
     if (filter.id < kDeflate || filter.id > kFletcher)
       throw Error(ErrorKind::input,
@@ -111,7 +112,7 @@ void undo_filters(const std::vector<Hdf5Filter>& filters, std::string& bytes, st
     if (filter->id == kFletcher) check_fletcher(bytes, place);
   }
   if (static_cast<std::int64_t>(bytes.size()) != chunk_bytes)
-    fail(place, fmt::format("it has {} bytes in place of {}", bytes.size(), chunk_bytes));
+    fail_chunk(place, fmt::format("it has {} bytes in place of {}", bytes.size(), chunk_bytes));
 }
 
 }  // namespace shardmat

@@ -28,7 +28,7 @@
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kMostIndex = std::int64_t{1} << 58;
+constexpr std::int64_t kMostLabel = std::int64_t{1} << 58;
 
 /// A line: two unknowns, or with dof 0 two indices.
 struct Line {
@@ -149,12 +149,12 @@ class Abaqus final : public TextEntryFormat {
   Line parse(const char* line, int numbers, bool with_value) const {
     using namespace text_numbers;
     Line one;
-    const std::int64_t least = numbers == 3 ? 1 : -kMostIndex;  // nodes that Abaqus added have negative numbers
+    const std::int64_t least = numbers == 3 ? 1 : -kMostLabel;  // nodes that Abaqus added have negative numbers
     if (numbers == 3 && (*first_word(line) == '-' || *first_word(skip_word(line)) == '-')) fail_negative(line);
-    const char* p = parse_whole(line, numbers == 3 ? "row" : "node", least, kMostIndex, one.row.node);
-    if (numbers == 5) p = parse_whole(p, "degree of freedom", 0, kMostIndex, one.row.dof);
-    p = parse_whole(p, numbers == 3 ? "column" : "node", least, kMostIndex, one.col.node);
-    if (numbers == 5) p = parse_whole(p, "degree of freedom", 0, kMostIndex, one.col.dof);
+    const char* p = parse_whole(line, numbers == 3 ? "row" : "node", least, kMostLabel, one.row.node);
+    if (numbers == 5) p = parse_whole(p, "degree of freedom", 0, kMostLabel, one.row.dof);
+    p = parse_whole(p, numbers == 3 ? "column" : "node", least, kMostLabel, one.col.node);
+    if (numbers == 5) p = parse_whole(p, "degree of freedom", 0, kMostLabel, one.col.dof);
     if (with_value) require_line_end(parse_real(p, allow_nonfinite_, one.value));
     return one;
   }

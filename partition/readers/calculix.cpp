@@ -53,7 +53,7 @@ UnknownList read_unknowns(const std::filesystem::path& path, const ReadLimits& l
 
 namespace {
 
-constexpr std::int64_t kMostIndex = std::int64_t{1} << 58;
+constexpr std::int64_t kMostOfEither = std::int64_t{1} << 58;
 
 class Calculix final : public TextEntryFormat {
  public:
@@ -82,8 +82,8 @@ class Calculix final : public TextEntryFormat {
     using namespace text_numbers;
     if (*first_word(line) == '\n') return std::nullopt;
     std::int64_t row = 0, col = 0;
-    const char* p = parse_whole(line, "row", 1, kMostIndex, row);
-    p = parse_whole(p, "column", 1, kMostIndex, col);
+    const char* p = parse_whole(line, "row", 1, kMostOfEither, row);
+    p = parse_whole(p, "column", 1, kMostOfEither, col);
     if (std::max(row, col) > std::ssize(place_))
       throw LineFault{line, fmt::format("row {}, column {}: {} names only {} unknowns; take both files from one run. With "
                                         "cyclic symmetry the matrix has two rows for an unknown, and is not read",

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::string_view kBanner = "%%Shardmat CSR ";
 constexpr std::size_t kLongestLine = 1024;
-constexpr std::int64_t kMost = std::int64_t{1} << 48;  ///< rows, columns, nonzeros: sizes in bytes do not overflow
+constexpr std::int64_t kMostSize = std::int64_t{1} << 48;  ///< rows, columns, nonzeros: sizes in bytes do not overflow
 
 /// What the line says.
 struct Layout {
@@ -122,7 +122,7 @@ class CsrArrays final : public RowSource {
   std::int64_t size_of(const std::string& word, const std::string& value) const {
     std::int64_t size = -1;
     const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), size);
-    if (error != std::errc() || stop != value.data() + value.size() || size < 0 || size > kMost)
+    if (error != std::errc() || stop != value.data() + value.size() || size < 0 || size > kMostSize)
       fail(fmt::format("its first line has \"{}\": a whole number from 0 to 2^48 is wanted", word));
     return size;
   }

@@ -6,7 +6,7 @@
 namespace shardmat::harwell_boeing {
 namespace {
 
-constexpr int kMost = 1000;  ///< of every number and of the fields of a line
+constexpr int kMostNumber = 1000;  ///< of every number and of the fields of a line
 
 /// One thing that a format tells: a field, blanks, or a scale for the fields behind it.
 struct Item {
@@ -34,7 +34,7 @@ class Parser {
 
   bool number(int& value) {
     const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (error != std::errc{} || value < 0 || value > kMost) return false;
+    if (error != std::errc{} || value < 0 || value > kMostNumber) return false;
     at_ = static_cast<std::size_t>(end - text_.data());
     return true;
   }
@@ -46,7 +46,7 @@ class Parser {
     constexpr int kDeepest = 8;
     if (depth > kDeepest) return false;
     while (!take(')')) {
-      if (!item(items, depth) || items.size() > kMost) return false;
+      if (!item(items, depth) || items.size() > kMostNumber) return false;
       take(',');
     }
     return true;
@@ -67,7 +67,7 @@ class Parser {
     } else if (!field(one)) {
       return false;
     }
-    if (static_cast<std::size_t>(count) * one.size() > kMost) return false;
+    if (static_cast<std::size_t>(count) * one.size() > kMostNumber) return false;
     for (int i = 0; i < count; ++i) items.insert(items.end(), one.begin(), one.end());
     return true;
   }

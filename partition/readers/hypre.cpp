@@ -14,7 +14,7 @@
 namespace shardmat::hypre {
 namespace {
 
-constexpr std::int64_t kMost = std::int64_t{1} << 59;
+constexpr std::int64_t kMostIndex = std::int64_t{1} << 59;
 
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
   throw Error(ErrorKind::input, fmt::format("{}: {}", path.string(), what));
@@ -36,7 +36,7 @@ std::vector<std::int64_t> first_line(const InputFile& file, Part& part) {
     const std::size_t begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
     for (const char* p = matrix_market::skip_blanks(text.data() + begin); *p != '\n'; p = matrix_market::skip_blanks(p)) {
       numbers.emplace_back();
-      p = text_numbers::parse_whole(p, "index", -1, kMost, numbers.back());
+      p = text_numbers::parse_whole(p, "index", -1, kMostIndex, numbers.back());
     }
   } catch (const LineFault& fault) {
     fail(file.path(), fmt::format("its first line is no line of an IJ file of hypre: {}", fault.what));
@@ -70,7 +70,7 @@ std::vector<std::int64_t> binary_numbers(const InputFile& file, std::size_t coun
 }
 
 /// The end behind a last index, which may be any number in a damaged file.
-std::int64_t end_behind(std::int64_t last) { return std::clamp<std::int64_t>(last, -2, kMost + 1) + 1; }
+std::int64_t end_behind(std::int64_t last) { return std::clamp<std::int64_t>(last, -2, kMostIndex + 1) + 1; }
 
 bool is_width(std::int64_t bytes) { return bytes == 4 || bytes == 8; }
 
@@ -78,8 +78,8 @@ bool is_width(std::int64_t bytes) { return bytes == 4 || bytes == 8; }
 bool is_binary_vector(const InputFile& file) {
   const std::vector<std::int64_t> numbers = binary_numbers(file, 8);
   const bool fits_vector = is_width(numbers[1]) && numbers[2] >= 0 && numbers[3] >= numbers[2] - 1 && numbers[5] >= 0 &&
-                           numbers[6] >= 1 && numbers[5] <= kMost / numbers[6] &&
-                           numbers[5] * numbers[6] <= kMost / numbers[1] &&
+                           numbers[6] >= 1 && numbers[5] <= kMostIndex / numbers[6] &&
+                           numbers[5] * numbers[6] <= kMostIndex / numbers[1] &&
                            64 + numbers[5] * numbers[6] * numbers[1] == file.size();
   return fits_vector && numbers[4] >= numbers[5];
 }
@@ -124,7 +124,7 @@ Part read_header(const std::filesystem::path& path, bool vector) {
   part.vector = vector;
   if (part.binary) read_binary_header(file, vector, part);
   else read_text_header(file, vector, part);
-  const auto good = [](std::int64_t first, std::int64_t end) { return first >= 0 && end >= first && end <= kMost; };
+  const auto good = [](std::int64_t first, std::int64_t end) { return first >= 0 && end >= first && end <= kMostIndex; };
   if (!good(part.first_row, part.end_row) || (!vector && !good(part.first_col, part.end_col)))
     fail(path, fmt::format("its first line or header gives rows {} to {} and columns {} to {}; the file is damaged",
                            part.first_row, part.end_row - 1, part.first_col, part.end_col - 1));

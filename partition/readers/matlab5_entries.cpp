@@ -15,7 +15,7 @@
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kBlock = 1 << 15;  ///< nonzeros at a time
+constexpr std::int64_t kMostAtOnce = 1 << 15;  ///< nonzeros at a time
 
 class Matlab5Entries final : public EntryReader {
  public:
@@ -63,7 +63,7 @@ class Matlab5Entries final : public EntryReader {
     if (const std::int64_t found = variable_.logical ? contents.begin_logical(room_) : contents.begin(); found < nnz())
       fail(fmt::format("it has {} values for {} nonzeros; the file is damaged, write it again", found, nnz()));
     std::vector<MatrixEntry> entries;
-    HostVector<double> values(static_cast<std::size_t>(std::min(kBlock, nnz())));
+    HostVector<double> values(static_cast<std::size_t>(std::min(kMostAtOnce, nnz())));
     std::int64_t col = 0;
     in_blocks("read entries", after_batch, [&](std::int64_t first, std::int64_t end) {
       contents.next(values.data(), end - first);
@@ -106,7 +106,7 @@ class Matlab5Entries final : public EntryReader {
 
   template <class Use>
   void in_blocks(std::string_view phase, const Progress& after_batch, Use&& use) const {
-    const std::int64_t block = std::clamp<std::int64_t>(limits_.batch_bytes / 24, 1, kBlock);
+    const std::int64_t block = std::clamp<std::int64_t>(limits_.batch_bytes / 24, 1, kMostAtOnce);
     for (std::int64_t first = 0; first < nnz(); first += block) {
       const std::int64_t end = std::min(nnz(), first + block);
       use(first, end);

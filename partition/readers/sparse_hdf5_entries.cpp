@@ -21,7 +21,7 @@ using binsparse::Order;
 using binsparse::Structure;
 using sparse_hdf5::Object;
 
-constexpr std::int64_t kBlock = 1 << 15;  ///< nonzeros at a time
+constexpr std::int64_t kEntriesAtOnce = 1 << 15;  ///< nonzeros at a time
 
 /// Entries of a file have a major index, which goes first in its order (the row in CSR), and a minor one.
 class SparseHdf5Entries final : public EntryReader {
@@ -183,7 +183,7 @@ class SparseHdf5Entries final : public EntryReader {
   template <class Use>
   void in_blocks(std::string_view phase, const Progress& after_batch, Use&& use) {
     read_pointers();
-    const std::int64_t block = std::clamp<std::int64_t>(limits_.batch_bytes / 24, 1, kBlock);
+    const std::int64_t block = std::clamp<std::int64_t>(limits_.batch_bytes / 24, 1, kEntriesAtOnce);
     HostVector<std::int64_t> major, minor;
     std::size_t at = 0;
     const bool by_rows = form().order == Order::rows;

@@ -37,7 +37,7 @@
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kBlock = 1 << 16;  ///< entries converted at a time
+constexpr std::int64_t kConvertedAtOnce = 1 << 16;  ///< entries converted at a time
 
 [[noreturn]] void fail(const std::string& source, const std::string& what, const std::string& setting = {}) {
   throw Error(ErrorKind::input, fmt::format("{}: {}", source, what), setting);
@@ -277,9 +277,9 @@ struct NpyVector {
   /// As they lie in the file.
   HostVector<double> entries(std::int64_t begin, std::int64_t end) const {
     HostVector<double> values(static_cast<std::size_t>(end - begin));
-    HostVector<char> bytes(static_cast<std::size_t>(std::min(kBlock, end - begin) * header.item_bytes));
-    for (std::int64_t done = 0; done < end - begin; done += kBlock) {
-      const std::int64_t count = std::min(kBlock, end - begin - done);
+    HostVector<char> bytes(static_cast<std::size_t>(std::min(kConvertedAtOnce, end - begin) * header.item_bytes));
+    for (std::int64_t done = 0; done < end - begin; done += kConvertedAtOnce) {
+      const std::int64_t count = std::min(kConvertedAtOnce, end - begin - done);
       file.read(bytes.data(), header.data_offset + (begin + done) * header.item_bytes, count * header.item_bytes);
       npy_to_f64(file.path().string(), header, bytes.data(), static_cast<std::size_t>(count), values.data() + done);
     }

@@ -302,12 +302,12 @@ int shardmat_solver_get_prolongation(shardmat_solver* solver, int64_t level, int
     row_ptr[0] = 0;
     for (std::int64_t i = 0; i < p->count(); ++i)
       for (int r = 0; r < p->row_size; ++r) {
-        for (std::int64_t k = p->start[multigrid::at(i)]; k < p->start[multigrid::at(i + 1)]; ++k)
+        for (std::int64_t k = p->start[at(i)]; k < p->start[at(i + 1)]; ++k)
           for (int c = 0; c < p->col_size; ++c) {
-            *columns++ = p->cols->global(p->column[multigrid::at(k)]) * p->col_size + c;
+            *columns++ = p->cols->global(p->column[at(k)]) * p->col_size + c;
             *values++ = p->block(k)[r * p->col_size + c];
           }
-        const std::int64_t entries = p->start[multigrid::at(i + 1)] - p->start[multigrid::at(i)];
+        const std::int64_t entries = p->start[at(i + 1)] - p->start[at(i)];
         row_ptr[1] = row_ptr[0] + entries * p->col_size, ++row_ptr;
       }
   });

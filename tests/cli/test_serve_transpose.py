@@ -126,10 +126,11 @@ class Transposes(VectorsTest):
                 self.multiply(service, f"transpose=1&x={block_x}&y={block_y}&alpha=0&beta=2", name="m", status=204)
                 self.assertEqual(self.get(service, block_y), (2 * y).tobytes())
                 self.assertEqual(self.multiply(service, f"transpose=1&x={block_x}", name="m").body, b"".join(single))
-                problem = self.multiply(service, f"transpose=1&x={at_columns}", name="m", status=422)
-                self.assert_problem(problem, 422, "wrong_length", "x of the transpose of m has 300")
-                problem = self.multiply(service, "transpose=1", y[0].tobytes(), "m", status=422)
-                self.assert_problem(problem, 422, "wrong_length", f"takes {x[0].nbytes}: x with 1 column of 300 numbers")
+                if self.a.shape[0] != self.a.shape[1]:
+                    problem = self.multiply(service, f"transpose=1&x={at_columns}", name="m", status=422)
+                    self.assert_problem(problem, 422, "wrong_length", "x of the transpose of m has 300")
+                    problem = self.multiply(service, "transpose=1", y[0].tobytes(), "m", status=422)
+                    self.assert_problem(problem, 422, "wrong_length", f"takes {x[0].nbytes}: x with 1 column of 300 numbers")
                 self.assert_problem(self.multiply(service, "transpose=yes", name="m", status=400), 400, "malformed", "transpose must be 0 or 1")
                 self.assertEqual(service.terminate(), OK, service.report())
 

@@ -12,13 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/at.h"
 #include "kernels/base/device.h"
 #include "kernels/triangles/factor_solve.h"
 
 namespace shardmat::triangles {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 template <class T>
 HostVector<T> converted(const HostVector<double>& values) {

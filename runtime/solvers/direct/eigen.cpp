@@ -24,7 +24,6 @@ namespace shardmat::direct {
 
 namespace {
 
-using multigrid::at;
 using multigrid::NodeRows;
 using EigenRows = Eigen::SparseMatrix<double, Eigen::ColMajor, std::int32_t>;
 using EigenColumns = Eigen::Map<Eigen::MatrixXd>;

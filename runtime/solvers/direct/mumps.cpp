@@ -34,7 +34,6 @@ namespace shardmat::direct {
 
 namespace {
 
-using multigrid::at;
 using multigrid::NodeRows;
 
 enum Job : MUMPS_INT { kBegin = -1, kEnd = -2, kAnalyse = 1, kFactorise = 2, kSolve = 3 };

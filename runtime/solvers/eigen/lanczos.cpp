@@ -1,3 +1,4 @@
+#include "kernels/base/at.h"
 #include "runtime/solvers/eigen/eigenpairs.h"
 
 #include <fmt/format.h>
@@ -31,8 +32,6 @@ namespace shardmat {
 namespace {
 
 constexpr std::int64_t kMostBasis = 4096;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// What a run works with; views of Lanczos' members.
 struct Parts {

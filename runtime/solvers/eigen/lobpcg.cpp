@@ -23,8 +23,6 @@
 namespace shardmat::modes {
 namespace {
 
-using multigrid::at;
-
 constexpr double kRoundoff = 2.2e-16;
 
 /// Sums over the rows of all ranks for each column of a block.

@@ -23,7 +23,6 @@
 namespace shardmat::modes {
 namespace {
 
-using multigrid::at;
 using multigrid::NodeRows;
 
 void require_pair(const DistributedMatrix& k, const DistributedMatrix* m) {

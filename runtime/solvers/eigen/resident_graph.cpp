@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "kernels/base/at.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "partition/source/partitioner.h"
@@ -18,8 +19,6 @@
 
 namespace shardmat {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::vector<RangeRoute::Range> ranges_of(std::span<const std::int64_t> starts) {
   std::vector<RangeRoute::Range> ranges;

@@ -20,8 +20,6 @@
 namespace shardmat::modes {
 namespace {
 
-using multigrid::at;
-
 /// Of the mean of all eigenvalues. Smallest ones are looked for from a shift so much below 0, so that bodies that nothing
 /// holds have factors, too.
 constexpr double kBelowZero = 1e-9;

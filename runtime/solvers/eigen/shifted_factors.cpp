@@ -13,8 +13,6 @@
 namespace shardmat::modes {
 namespace {
 
-using multigrid::at;
-
 class ShiftedFactors final : public ShiftedInverse {
  public:
   ShiftedFactors(Pencil& pencil, std::optional<double> sigma)

@@ -13,7 +13,6 @@
 
 namespace shardmat::fields {
 
-using multigrid::at;
 using multigrid::NodeRows;
 
 namespace {

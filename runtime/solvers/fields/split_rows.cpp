@@ -15,7 +15,6 @@
 
 namespace shardmat::fields {
 
-using multigrid::at;
 using multigrid::Lists;
 using multigrid::NodeRows;
 

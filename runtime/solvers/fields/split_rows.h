@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/at.h"
 #include "kernels/base/host_vector.h"
 #include "runtime/solvers/loop/null_vectors.h"
 #include "runtime/solvers/multigrid/node_rows.h"
@@ -27,7 +28,6 @@ class Split {
   const std::vector<std::int64_t>& starts(int field) const { return starts_[field]; }
 
  private:
-  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
   HostVector<char> field_;
   HostVector<std::int64_t> place_;
   std::int64_t own_[2] = {};

@@ -16,8 +16,6 @@
 
 namespace shardmat::incomplete {
 
-using multigrid::at;
-
 /// A square matrix of dense blocks of size × size in host memory: the rows that a rank factorises. Columns ascend, and each
 /// row has its diagonal block.
 struct SquareRows {

@@ -10,12 +10,10 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "kernels/base/at.h"
 #include "kernels/base/host_vector.h"
 
 namespace shardmat::multigrid {
-
-/// An index of an array.
-constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// For each of some nodes a list of numbered items with `each` values. List i has the items start[i] … start[i + 1] - 1.
 struct Lists {

@@ -44,7 +44,7 @@ class DirectFactors final : public Preconditioner {
       if (multigrid::asymmetry(rows) > kRoundingAsymmetry) return;
       bool positive = true;
       for (std::int64_t i = 0; i < rows.count(); ++i)
-        positive = positive && rows.value[multigrid::at(rows.find(i, static_cast<std::int32_t>(i)))] > 0;
+        positive = positive && rows.value[at(rows.find(i, static_cast<std::int32_t>(i)))] > 0;
       positive = ranks().all_reduce(positive ? 1 : 0, Reduction::min) == 1;
       kind = positive ? direct::Kind::definite : direct::Kind::symmetric;
     });

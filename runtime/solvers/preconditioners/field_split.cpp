@@ -30,7 +30,6 @@ namespace shardmat {
 namespace {
 
 using fields::Split;
-using multigrid::at;
 using multigrid::NodeRows;
 
 class FieldSplit final : public Preconditioner {

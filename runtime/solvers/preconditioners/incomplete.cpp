@@ -33,7 +33,6 @@ namespace shardmat {
 namespace {
 
 using incomplete::SquareRows;
-using multigrid::at;
 using multigrid::NodeRows;
 
 /// The fastest of the orders with exact solves in all four systems of tools/bench/results-solvers.md.

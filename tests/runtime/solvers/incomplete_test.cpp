@@ -18,7 +18,6 @@
 namespace shardmat {
 namespace {
 
-using multigrid::at;
 using test::csr_of;
 using test::Own;
 using test::System;
