@@ -97,6 +97,7 @@ void number_columns(LoadedPart& part, const HostVector<std::int64_t>& ids, const
       part.csr.change_columns([&](auto columns) { from->to_ids(columns), to->to_positions(columns); });
     });
   }
+  if (!part.square()) part.x.starts = map.starts();
 }
 
 }  // namespace
