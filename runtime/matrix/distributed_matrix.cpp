@@ -14,7 +14,6 @@
 #include "kernels/choose/registry.h"
 #include "kernels/spmm_plan.h"
 #include "runtime/context/context_scope.h"
-#include "runtime/matrix/boundary_rows.h"
 #include "runtime/matrix/load_part.h"
 #include "runtime/matrix/make_symmetric.h"
 #include "runtime/matrix/matrix_rows.h"
@@ -22,7 +21,6 @@
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/product_planner.h"
 #include "runtime/matrix/put_on_maps.h"
-#include "runtime/matrix/reorder_rows.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/source/matrix_source.h"
 
@@ -59,41 +57,6 @@ ColumnSums sum_columns(const LoadedPart& part) {
     }
   }
   return sums;
-}
-
-/// Rows that wait for x come last: they move there, unless the order is given. Returns how many there are; nothing if they
-/// hold most nonzeros or none may be multiplied while x moves. In a given order all rows from the first one that waits
-/// count.
-std::optional<std::int64_t> order_boundary_last(LoadedPart& part, const MatrixOptions& options, const Context& context) {
-  if (!may_overlap(options, options.right_hand_sides, options.column_block, context)) return std::nullopt;
-  const auto rank = static_cast<std::size_t>(context.communicator().rank());
-  const std::vector<std::int64_t>& starts = part.of_x().starts;
-  const BoundaryRows boundary = find_boundary_rows(part.csr.view(), starts[rank], starts[rank + 1]);
-  const bool ordered = options.natural_order || options.y_rows || (part.square() && options.x_rows);
-  const std::int64_t rows = ordered ? boundary.rows_from_first() : boundary.rows;
-  const std::int64_t nnz =
-      ordered ? part.csr.nnz() - part.csr.row_ptr[static_cast<std::size_t>(part.csr.rows - rows)] : boundary.nnz;
-  if (2 * nnz > part.csr.nnz()) return std::nullopt;
-  if (rows == 0 || ordered) return rows;
-  const HostVector<std::int64_t> order = boundary.order();
-  part.y.places = part.y.places.empty() ? order : in_order(part.y.places, order);
-  part.y.ids = in_order(part.y.ids, order);
-  part.value_starts = in_order(part.value_starts, order);
-  move_boundary_last(part.csr, boundary);
-  return rows;
-}
-
-/// Collective.
-Boundary find_boundary(LoadedPart& part, const MatrixOptions& options, Context& context) {
-  Communicator& communicator = context.communicator();
-  const std::optional<std::int64_t> moved_last =
-      communicator.run_agreed([&] { return order_boundary_last(part, options, context); });
-  Boundary boundary;
-  boundary.rows = moved_last.value_or(0);
-  if (!part.csr.row_ptr.empty())
-    boundary.interior_nnz = part.csr.row_ptr[static_cast<std::size_t>(part.csr.rows - boundary.rows)] - part.csr.row_ptr[0];
-  boundary.overlaps = communicator.all_reduce(moved_last ? 1 : 0, Reduction::min) == 1;
-  return boundary;
 }
 
 }  // namespace

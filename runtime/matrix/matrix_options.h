@@ -67,7 +67,7 @@ struct MatrixOptions {
   /// Row maps of another matrix, so that vectors fit both matrices: K and M, or A and its prolongation P. Null: the matrix
   /// makes its own maps. A square matrix has one map for x and y; give either. Sizes and context must be those of this
   /// matrix. Of own rows, each rank must give the rows of y_rows. The product overlaps the exchange only with the rows
-  /// before the first one that needs x of other ranks.
+  /// before the first one that needs x of other ranks (Product::why_rows_wait).
   std::shared_ptr<const RowMap> y_rows = nullptr, x_rows = nullptr;
   /// Keeps the rows in the order of the source or of own rows. Otherwise rows that need x of other ranks come last.
   bool natural_order = false;

@@ -83,6 +83,9 @@ class Product {
   const std::vector<RowPlan>& row_plans() const { return rows_; }
   /// Nonzeros of the rows that are multiplied while x moves.
   std::int64_t overlapped_nnz = 0;
+  /// Why other rows that need no x of other ranks wait for it nevertheless: "the rows lie on the map of another matrix: …".
+  /// Of this rank; empty: none waits.
+  std::string why_rows_wait;
   /// From other ranks, for one product.
   std::int64_t bytes_received() const;
   /// The least number of bytes that multiply_local() moves on this rank: the stored rows, each entry of X that they read

@@ -39,14 +39,6 @@ void require_kernel_for(std::int64_t columns, const std::string& kernel, Backend
 
 }  // namespace
 
-bool may_overlap(const MatrixOptions& options, std::int64_t columns, std::int64_t column_block, const Context& context) {
-  if (options.overlap == Overlap::no || context.communicator().size() == 1) return false;
-  if (column_block > 0 && column_block < columns) return false;
-  if (options.overlap == Overlap::yes || columns == 1) return true;
-  const std::size_t entry_bytes = static_cast<std::size_t>(columns) * size_of(options.type);
-  return context.device().backend == Backend::cuda && !is_half(options.type) && entry_bytes % 16 == 0;
-}
-
 ProductPlanner::ProductPlanner(MatrixRows& rows, const Boundary& boundary, const RowMap& x_rows,
                                const MatrixOptions& options, Context& context)
     : rows_(rows), boundary_(boundary), x_rows_(x_rows), options_(options), context_(context) {
@@ -191,6 +183,20 @@ std::vector<RowPlan> ProductPlanner::plan_rows(const ProductOptions& wanted, con
   }
 }
 
+/// Of this rank: the kernels may differ.
+std::string ProductPlanner::why_rows_wait(const ProductOptions& wanted, const Schedule& schedule,
+                                          const std::vector<RowPlan>& plans, bool overlapped) const {
+  if (context_.communicator().size() == 1) return {};
+  if (options_.overlap == Overlap::no) return "rows wait for x, as asked for";
+  if (schedule.width() < wanted.columns)
+    return "blocks of columns overlap instead: one moves while the one before it is multiplied";
+  if (!may_overlap(options_, options_.right_hand_sides, options_.column_block, context_) ||
+      !may_overlap(options_, wanted.columns, wanted.column_block, context_))
+    return "kernels for several right-hand sides multiply all rows at once unless overlap is asked for";
+  if (overlapped || boundary_.rows == 0) return boundary_.why_rows_wait;
+  return fmt::format("the rows are stored in one block, and {} waits for all of x", plans[0].kernel());
+}
+
 std::unique_ptr<Product> ProductPlanner::product(const DistributedMatrix& matrix, const ProductOptions& wanted) {
   require(wanted);
   if (context_.nccl() != nullptr) context_.nccl()->free_retired();  // else their memory counts as taken
@@ -205,9 +211,11 @@ std::unique_ptr<Product> ProductPlanner::product(const DistributedMatrix& matrix
   std::vector<RowPlan> plans = plan_rows(wanted, *schedule, widths);
   const bool overlapped = plans.size() == 2 ? schedule->overlaps_two_blocks()
                                             : schedule->first_late_entry() && boundary_.rows > 0 && plans[0].begins_early();
+  std::string why_wait = why_rows_wait(wanted, *schedule, plans, overlapped);
   auto product =
       std::make_unique<Product>(matrix, wanted.columns, std::move(schedule), std::move(plans), std::move(y_by_rows));
   product->why_column_block = widths.why;
+  product->why_rows_wait = std::move(why_wait);
   product->overlapped_nnz = overlapped ? boundary_.interior_nnz : 0;
   return product;
 }

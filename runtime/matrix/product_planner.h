@@ -10,6 +10,7 @@
 
 #include "comm/exchange/exchange.h"
 #include "runtime/maps/row_map.h"
+#include "runtime/matrix/boundary_rows.h"
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/matrix/matrix_rows.h"
 
@@ -18,17 +19,6 @@ namespace shardmat {
 class DistributedMatrix;
 class Product;
 class Schedule;
-
-/// The last rows of a rank: they wait for x of other ranks.
-struct Boundary {
-  std::int64_t rows = 0;
-  std::int64_t interior_nnz = 0;  ///< of the rows before them
-  bool overlaps = false;          ///< on all ranks the rows before them may be multiplied while x moves
-};
-
-/// May rows be multiplied while x moves: by two products, or by one that begins early, as the kernels of packed rows on a
-/// GPU can where the rows of X begin at multiples of 16 bytes? For the matrix as its options say, or for one product.
-bool may_overlap(const MatrixOptions& options, std::int64_t columns, std::int64_t column_block, const Context& context);
 
 class ProductPlanner {
  public:
@@ -54,6 +44,8 @@ class ProductPlanner {
   ExchangeContext exchange_context(const ProductOptions& wanted, const Widths& widths) const;
   std::unique_ptr<Schedule> make_schedule(const ProductOptions& wanted, const Widths& widths);
   std::vector<RowPlan> plan_rows(const ProductOptions& wanted, const Schedule& schedule, const Widths& widths);
+  std::string why_rows_wait(const ProductOptions& wanted, const Schedule& schedule, const std::vector<RowPlan>& plans,
+                            bool overlapped) const;
   std::optional<Buffer> memory_for_y(const ProductOptions& wanted) const;
 
   MatrixRows& rows_;

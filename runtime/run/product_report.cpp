@@ -44,6 +44,8 @@ void describe_kernels(const Product& p, ProductReport& r) {
   r.choosing = over_ranks(p.choosing_seconds(), ranks);
   const double nnz = std::max<double>(1, static_cast<double>(matrix.local_nnz()));
   r.overlapped = over_ranks(static_cast<double>(p.overlapped_nnz) / nnz, ranks);
+  for (const std::string& why : ranks.all_gather(p.why_rows_wait))
+    if (r.why_rows_wait.empty()) r.why_rows_wait = why;
 }
 
 }  // namespace
@@ -125,6 +127,15 @@ std::string nodes_text(const ProductReport& r) {
                          : "parts cut nodes, so block_jacobi takes blocks of 1");
 }
 
+/// Empty if nothing moves.
+std::string overlap_text(const ProductReport& r) {
+  const std::string& why = r.why_rows_wait;
+  if (r.exchange_bytes.max == 0) return {};
+  if (r.overlapped.max == 0) return why.empty() ? why : "none: " + why;
+  return fmt::format("{} of the nonzeros are multiplied while x moves, {}", min_mean_max(r.overlapped, percent_text),
+                     why.empty() ? "the others need x of other ranks" : "the others wait: " + why);
+}
+
 }  // namespace
 
 void write_setup(Table& t, const ProductReport& r) {
@@ -164,9 +175,7 @@ void write_setup(Table& t, const ProductReport& r) {
   if (!r.column_block_why.empty())
     t.row("column blocks",
           fmt::format("{} of {} right-hand sides at a time ({})", r.column_block, r.right_hand_sides, r.column_block_why));
-  if (r.overlapped.max > 0)
-    t.row("overlap", fmt::format("{} of the nonzeros are multiplied while x moves, the others need x of other ranks",
-                                 min_mean_max(r.overlapped, percent_text)));
+  t.row("overlap", overlap_text(r));
   t.row("reproducible", r.reproducible ? "yes, bit for bit with these kernels, this exchange and number of ranks"
                                        : "no, a kernel adds in varying order");
   if (r.graph) t.row("replay", "iterations replayed from a CUDA graph");
@@ -238,6 +247,7 @@ ordered_json json_of_exchange(const ProductReport& r) {
           {"bytes_to_other_hosts", json(r.bytes_to_other_hosts)},
           {"messages_to_other_hosts", json(r.messages_to_other_hosts)},
           {"overlapped", json(r.overlapped)},
+          {"why_rows_wait", r.why_rows_wait},
           {"column_block", r.column_block},
           {"column_block_why", r.column_block_why},
           {"graph", r.graph}};

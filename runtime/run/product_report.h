@@ -49,8 +49,9 @@ struct ProductReport {
   std::string exchange, exchange_why;
   OverRanks exchange_bytes;
   OverRanks bytes_to_other_hosts, messages_to_other_hosts;  ///< that ranks send in an iteration
-  OverRanks overlapped;  ///< share of a rank's nonzeros that are multiplied while x moves; 0: the product waits for x
-  bool graph = false;    ///< true if iterations were replayed from a recorded graph
+  OverRanks overlapped;       ///< share of a rank's nonzeros that are multiplied while x moves; 0: the product waits for x
+  std::string why_rows_wait;  ///< Product::why_rows_wait, of the first rank that has one
+  bool graph = false;         ///< true if iterations were replayed from a recorded graph
   std::vector<Phase> phases;
 };
 

@@ -417,7 +417,23 @@ class Report(CliTest):
     def test_a_kernel_is_named_once_for_all_blocks_of_rows(self):
         report = self.json_of("multiply", "poisson:n=8", "--kernel", "csr_host", "--overlap", "--backend", "host", ranks=2)
         self.assertGreater(report["exchange"]["overlapped"]["max"], 0)
+        self.assertEqual(report["exchange"]["why_rows_wait"], "")
         self.assertEqual([rank["kernel"] for rank in report["ranks"]], ["csr_host", "csr_host"])
+
+    def test_the_report_says_why_rows_wait_for_x(self):
+        few = "rows that need no x of other ranks hold [0-9to ]+ % of a rank's nonzeros; ranks where they hold less than half wait for x"
+        several = "kernels for several right-hand sides multiply all rows at once unless overlap is asked for"
+        for words, why in ((["poisson:n=8", "--no-overlap"], "rows wait for x, as asked for"), (["rmat:scale=6"], few),
+                           (["poisson:n=8", "--rhs", 4], several),
+                           (["poisson:n=8", "--rhs", 4, "--column-block", 2], "blocks of columns overlap instead: .*")):
+            with self.subTest(words=words):
+                command = ["multiply", *words, "--backend", "host", "--iterations", 0]
+                report = self.json_of(*command, ranks=2)
+                self.assertRegex(report["exchange"]["why_rows_wait"], f"^{why}$")
+                self.assertEqual(report["exchange"]["overlapped"]["max"], 0)
+                self.assertRegex(self.succeed(*command, ranks=2).out, f"\n  overlap +none: {why}\n")
+        alone = self.succeed("multiply", "poisson:n=8", "--backend", "host", "--iterations", 0).out
+        self.assertNotIn("overlap", alone)
 
     def test_peak_memory_leaves_out_the_arrays_that_measure_the_copy_bandwidth(self):
         peak = [self.json_of("multiply", "poisson:n=8", "--backend", "host", "--iterations", n)["host_peak_bytes"]["max"] for n in (0, 3)]

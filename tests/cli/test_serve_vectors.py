@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import unittest
@@ -165,7 +166,15 @@ class Vectors(VectorsTest):
         self.assertEqual(self.get(service, x), x0.tobytes())
         self.assertEqual(self.multiply(service, f"x={x}", name="permuted").body,
                          self.multiply(service, "", x0.tobytes(), "permuted").body)
-        self.assert_problem(self.multiply(service, f"x={x}", status=422), 422, "wrong_distribution", '{"matrix": "bar"}')
+        refused = self.multiply(service, f"x={x}", status=422)
+        self.assert_problem(refused, 422, "wrong_distribution", '{"matrix": "bar"}')
+        n = self.matrix.shape[0]
+        maps = re.match(rf"{x} lies on row map ([0-9a-f]{{16}}) \({n} entries, made for permuted\), but x of bar on row map ([0-9a-f]{{16}}) \({n} ent",
+                        refused.json["error"])
+        self.assertIsNotNone(maps, refused)
+        self.assertNotEqual(maps[1], maps[2])
+        in_parts = self.multiply(service, f"x={self.make(service, n=n)}&y={x}", status=422).json["error"]
+        self.assertRegex(in_parts, rf"^vec-\w+ lies on row map [0-9a-f]{{16}} \({n} entries, in equal parts\), but x of bar on row map {maps[2]} ")
         of_x, of_y = self.make(service, matrix="wide"), self.make(service, matrix="wide", layout="rows")
         v = np.random.default_rng(1).uniform(-1, 1, 500)
         self.assertEqual(self.put(service, of_x, v).status, 204)

@@ -325,6 +325,93 @@ TEST(RowMaps, VectorsOfAnotherMapAreRefused) {
   error_of(ErrorKind::usage, [&] { solver.solve(z, y); });
 }
 
+/// Nonzeros of this rank's rows [range) of `a`: all, of rows that need no x of other ranks, and of those before the first
+/// row that does.
+struct Shares {
+  std::int64_t all = 0, interior = 0, before = 0;
+};
+Shares shares_of(const HostCsr& a, RowRange range, RowRange own) {
+  Shares shares;
+  bool in_front = true;
+  for (auto i = static_cast<std::size_t>(range.first); i < static_cast<std::size_t>(range.first + range.count); ++i) {
+    const auto begin = a.col_idx.begin() + a.row_ptr[i], end = a.col_idx.begin() + a.row_ptr[i + 1];
+    const bool waits =
+        std::any_of(begin, end, [&](std::int64_t column) { return column < own.first || column >= own.first + own.count; });
+    in_front = in_front && !waits;
+    shares.all += end - begin, shares.interior += waits ? 0 : end - begin, shares.before += in_front ? end - begin : 0;
+  }
+  return shares;
+}
+
+/// "12 %", or "0 to 40 %", of the ranks' nonzeros.
+std::string percent_of_ranks(std::int64_t part, std::int64_t all) {
+  const std::vector<double> each = world().all_gather(100.0 * static_cast<double>(part) / static_cast<double>(all));
+  const std::string least = fmt::format("{:.0f}", *std::min_element(each.begin(), each.end())),
+                    most = fmt::format("{:.0f}", *std::max_element(each.begin(), each.end()));
+  return least == most ? most + " %" : fmt::format("{} to {} %", least, most);
+}
+
+/// Rows that need no x of other ranks are multiplied while it moves, as far as their order allows, and the product says what
+/// keeps others waiting.
+TEST(RowMaps, OverlapInAGivenOrder) {
+  Context& context = context_of(kHost64);
+  const HostCsr k = whole_matrix("banded:n=640");
+  const RowRange mine = range_of(640, false);
+  const Shares shares = shares_of(k, mine, mine);
+  const auto expect = [&](const MatrixOptions& options, std::int64_t overlapped, const std::string& why) {
+    DistributedMatrix of_k(rows_of(k, mine, kHost64), context, options);
+    const auto product = of_k.product(1);
+    EXPECT_EQ(product->overlapped_nnz, overlapped);
+    EXPECT_EQ(product->why_rows_wait, why);
+  };
+  DistributedMatrix of_m(rows_of(diagonal(640), mine, kHost64), context, options_for(kHost64));
+  MatrixOptions natural = options_for(kHost64), none = options_for(kHost64);
+  natural.natural_order = true, none.overlap = Overlap::no;
+  if (world().size() == 1) {
+    for (const MatrixOptions& options : {MatrixOptions(options_for(kHost64)), natural, none}) expect(options, 0, "");
+    return;
+  }
+  const bool half = 2 * shares.interior >= shares.all, half_before = 2 * shares.before >= shares.all;
+  const bool all_half = world().all_reduce(half ? 1 : 0, Reduction::min) == 1;
+  ASSERT_TRUE(all_half) << "a matrix whose boundary is small";
+  expect(options_for(kHost64), shares.interior, "");
+  const std::string given = fmt::format(
+      ": those before the first row that needs x of other ranks hold {} of a rank's nonzeros, all that need none hold {}; "
+      "ranks where they hold less than half wait for x",
+      percent_of_ranks(shares.before, shares.all), percent_of_ranks(shares.interior, shares.all));
+  expect(options_on(kHost64, of_m.y_rows()), half_before ? shares.before : 0,
+         "the rows lie on the map of another matrix" + given);
+  expect(natural, half_before ? shares.before : 0, "the rows lie in their natural order" + given);
+  EXPECT_EQ(world().all_reduce(half_before ? 1 : 0, Reduction::sum), 1) << "only rank 0 needs x of later ranks alone";
+  expect(none, 0, "rows wait for x, as asked for");
+  const auto eight = of_m.product(8);
+  EXPECT_EQ(eight->why_rows_wait,
+            "kernels for several right-hand sides multiply all rows at once unless overlap is asked for");
+  // In the order of a matrix with the same boundary nothing is lost.
+  DistributedMatrix first(rows_of(k, mine, kHost64), context, options_for(kHost64));
+  expect(options_on(kHost64, first.y_rows()), shares.interior, "");
+}
+
+/// The map says which x a rank owns, also of a matrix that is not square: other rows must not be multiplied before it moved.
+TEST(RowMaps, OverlapOnAMapOfUnevenRanges) {
+  Context& context = context_of(kHost64);
+  const HostCsr p = transposed(restriction(400, 800));
+  const std::int64_t ranks = world().size(), rank = world().rank(), step = 400 / (ranks * (ranks + 1) / 2);
+  const std::int64_t first = step * rank * (rank + 1) / 2, end = rank + 1 == ranks ? 400 : first + step * (rank + 1);
+  const RowRange coarse{first, end - first};  // every rank has more than the one before
+  DistributedMatrix on_coarse(rows_of(diagonal(400), coarse, kHost64), context, options_for(kHost64));
+  const RowRange fine{2 * first, 2 * (end - first)};
+  DistributedMatrix of_p(rows_of(p, fine, kHost64), context, options_on(kHost64, nullptr, on_coarse.x_rows()));
+  const auto product = of_p.product(1);
+  if (ranks > 1) {
+    const Shares shares = shares_of(p, fine, coarse);
+    EXPECT_EQ(product->overlapped_nnz, shares.interior < shares.all ? shares.interior : 0);
+  }
+  DistributedVector y(of_p.y_rows(), ValueType::f64);
+  multiply(of_p, vector_on(on_coarse.x_rows(), kHost64, some_x(400)), y);
+  expect_values(y, times(p, some_x(400)), "on uneven ranges");
+}
+
 TEST(RowMaps, NumbersAreAlikeOnAllRanks) {
   Context& context = context_of(kHost64);
   DistributedMatrix k(open_matrix("poisson:n=6", world()), context, options_for(kHost64)),

@@ -120,6 +120,10 @@ TEST_F(MultiplyShapeTest, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(code("x=vec-3&y=vec-2", 0), "wrong_columns");
   EXPECT_EQ(code("x=vec-2", 0), "wrong_length");
   EXPECT_EQ(code("x=vec-5", 0), "wrong_distribution");
+  EXPECT_NE(std::get<Problem>(ask("transpose=1&y=vec-5", 80))
+                .text.find("vec-5 lies on row map 0000000000000007 (20 entries, in equal parts), but x of m on row map "
+                           "0000000000000001 (20 entries)"),
+            std::string::npos);
   EXPECT_EQ(code("x=vec-6", 0), "wrong_type");
   EXPECT_EQ(code("x=vec-9", 0), "no_vector");
   EXPECT_EQ(code("x=", 0), "malformed");

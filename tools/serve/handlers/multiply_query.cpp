@@ -62,11 +62,16 @@ std::variant<Problem, const Vector*> find_vector(const std::string& id, bool is_
     return make_problem(422, "wrong_length",
                         fmt::format("{} has {} entries, but {} of {}{} has {}", id, vector->size, is_x ? "x" : "y",
                                     transpose ? "the transpose of " : "", name, size));
-  if (vector->distribution != (by_columns ? shape.x_distribution : shape.y_distribution))
-    return make_problem(422, "wrong_distribution",
-                        fmt::format("{} is distributed over the ranks in another way than {} of {}; make a vector with "
-                                    "{{\"matrix\": \"{}\"{}}}",
-                                    id, by_columns ? "x" : "y", name, name, by_columns ? "" : ", \"layout\": \"rows\""));
+  const std::uint64_t row_map = by_columns ? shape.x_distribution : shape.y_distribution;
+  if (vector->distribution != row_map)
+    return make_problem(
+        422, "wrong_distribution",
+        fmt::format("{} lies on row map {:016x} ({} entries, {}), but {} of {} on row map {:016x} ({} "
+                    "entries): its entries lie on other ranks or in another order; make a vector with "
+                    "{{\"matrix\": \"{}\"{}}}",
+                    id, vector->distribution, vector->size,
+                    vector->matrix.empty() ? "in equal parts" : "made for " + vector->matrix, by_columns ? "x" : "y", name,
+                    row_map, size, name, by_columns ? "" : ", \"layout\": \"rows\""));
   return vector;
 }
 
