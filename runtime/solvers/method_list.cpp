@@ -21,6 +21,9 @@ std::unique_ptr<Method> make_fgmres(const MethodInputs& inputs);
 std::unique_ptr<Method> make_gmres(const MethodInputs& inputs);
 std::unique_ptr<Method> make_minres(const MethodInputs& inputs);
 
+std::vector<SolverSetting> cg_settings();
+std::vector<SolverSetting> gmres_settings();
+
 namespace {
 
 constexpr std::array kAllNorms{ResidualNorm::unpreconditioned, ResidualNorm::preconditioned, ResidualNorm::natural};
@@ -35,7 +38,8 @@ constexpr auto kMethods = std::to_array<MethodEntry>({
      .norms = kAllNorms,
      .coefficients = Coefficients::of_conjugate_gradients,
      .variants = true,
-     .make = make_cg},
+     .make = make_cg,
+     .settings = cg_settings},
     {.name = "minres",
      .help = "minimal residuals, for symmetric matrices, indefinite ones too",
      .demands = Demands::symmetric,
@@ -49,7 +53,8 @@ constexpr auto kMethods = std::to_array<MethodEntry>({
      .vectors = 1,
      .vectors_a_step = 1,
      .norms = kUnpreconditioned,
-     .make = make_gmres},
+     .make = make_gmres,
+     .settings = gmres_settings},
     {.name = "fgmres",
      .help = "the same for a preconditioner that changes from step to step; takes the memory of twice as many vectors",
      .demands = Demands::nothing,

@@ -7,21 +7,46 @@
 #include "runtime/solvers/method_choice.h"
 
 namespace shardmat {
+
+// Of files of preconditioners/.
+std::vector<SolverSetting> node_block_settings();
+std::vector<SolverSetting> chebyshev_polynomial_settings();
+std::vector<SolverSetting> incomplete_settings();
+std::vector<SolverSetting> multigrid_settings();
+std::vector<SolverSetting> field_split_settings();
+
 namespace {
 
-constexpr std::array<PreconditionerEntry, 9> kPreconditioners{{
-    {"none", "no preconditioner", make_no_preconditioner},
-    {"jacobi", "the diagonal of the matrix", make_jacobi},
-    {"block_jacobi", "blocks around the diagonal, of the unknowns of a node", make_block_jacobi},
-    {"chebyshev", "a Chebyshev polynomial of the matrix scaled by its diagonal, for positive definite matrices",
-     make_chebyshev_polynomial},
-    {"ilu", "incomplete factors L·U of each rank's rows, made by the host", make_ilu},
-    {"ic", "incomplete factors L·D·Lᵀ of each rank's rows, made by the host, for symmetric matrices", make_ic},
-    {"multigrid", "a cycle of smoothed aggregation, for positive definite matrices", make_multigrid},
-    {"field_split", "for saddle points as of Stokes: multigrid for one field, the Schur complement for the other",
-     make_field_split},
-    {"direct", "the factors of the matrix, by MUMPS or Eigen in host memory: exact but for rounding", make_direct},
-}};
+constexpr auto kPreconditioners = std::to_array<PreconditionerEntry>({
+    {.name = "none", .help = "no preconditioner", .make = make_no_preconditioner},
+    {.name = "jacobi", .help = "the diagonal of the matrix", .make = make_jacobi},
+    {.name = "block_jacobi",
+     .help = "blocks around the diagonal, of the unknowns of a node",
+     .make = make_block_jacobi,
+     .settings = node_block_settings},
+    {.name = "chebyshev",
+     .help = "a Chebyshev polynomial of the matrix scaled by its diagonal, for positive definite matrices",
+     .make = make_chebyshev_polynomial,
+     .settings = chebyshev_polynomial_settings},
+    {.name = "ilu",
+     .help = "incomplete factors L·U of each rank's rows, made by the host",
+     .make = make_ilu,
+     .settings = incomplete_settings},
+    {.name = "ic",
+     .help = "incomplete factors L·D·Lᵀ of each rank's rows, made by the host, for symmetric matrices",
+     .make = make_ic},
+    {.name = "multigrid",
+     .help = "a cycle of smoothed aggregation, for positive definite matrices",
+     .make = make_multigrid,
+     .settings = multigrid_settings},
+    {.name = "field_split",
+     .help = "for saddle points as of Stokes: multigrid for one field, the Schur complement for the other",
+     .make = make_field_split,
+     .settings = field_split_settings},
+    {.name = "direct",
+     .help = "the factors of the matrix, by MUMPS or Eigen in host memory: exact but for rounding",
+     .make = make_direct},
+});
 
 class Identity final : public Preconditioner {
  public:

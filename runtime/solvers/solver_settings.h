@@ -1,35 +1,18 @@
-// The options of solvers as one table: name, values, default, help. The command, C, Fortran, Python, PETSc's plug-in, the
-// checks and the reports take them from here, so that a new option is a field of SolverOptions and an entry here.
+// The options of solvers as one table: name, values, default, help. Those of a method or a preconditioner are described in
+// its file. The command, C, Fortran, Python, PETSc's plug-in, the checks and the reports take them from here, so that a new
+// option is a field of SolverOptions and its description.
 //
 // Threads: any thread. Nothing here is collective.
 #pragma once
 
-#include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "comm/same_on_all_ranks.h"
+#include "runtime/solvers/loop/setting.h"
 #include "runtime/solvers/loop/solver_options.h"
 
 namespace shardmat {
-
-struct SolverSetting {
-  std::string name;                       ///< "restart"; the command calls it --restart
-  std::string help;                       ///< what its values do
-  std::vector<std::string> choices = {};  ///< the words that it takes; empty: a number, a flag, or text
-  bool flag = false, whole = false;       ///< "0" or "1"; a whole number
-  bool text = false;                      ///< as its help says
-  /// Methods or preconditioners that look at it; empty: all do.
-  std::string of = {};  ///< "solver" or "preconditioner"
-  std::vector<std::string> users = {};
-  /// True if the chosen method or preconditioner looks at it.
-  bool is_used(const SolverOptions& options) const;
-  std::string unset = {};                                     ///< what get() says where the default depends on the matrix
-  std::function<std::string(const SolverOptions&)> get = {};  ///< as text that set() takes
-  /// Throws Error(usage) for another value, naming those that it takes.
-  std::function<void(SolverOptions&, const std::string&)> set = {};
-};
 
 const std::vector<SolverSetting>& solver_settings();
 /// Throws Error(usage) for an unknown name, with the nearest one.

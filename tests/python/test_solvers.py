@@ -11,6 +11,23 @@ import scipy.sparse.linalg as spl
 import shardmat
 from checks import elastic_plate, rigid_modes, tridiagonal
 
+# A line of shardmat.solver_settings().
+SETTING = re.compile(r"(?P<name>\w+): (?:of the (?P<of>solver|preconditioner) (?P<users>[\w, ]+?): )?.*"
+                     r"\. (?:One of (?P<choices>[\w, ]+?)|Values: (?P<values>.*?))(?:\. Default: (?P<default>.*))?\.$")
+
+
+def value_of(setting):
+    """A value that a setting takes, as Python has it: of a word, another one than its default."""
+    if setting["name"] == "near_null_space":
+        return "constants"  # rigid needs coordinates
+    if setting["choices"]:
+        return next(word for word in re.split(", | or ", setting["choices"]) if word != setting["default"])
+    for pattern, value in (("0 or 1$", lambda found: True), (r"a whole number (?:from|of) (\d+) (?:to|or)", lambda found: int(found[1]) + 1),
+                           (r"(\d+) or more", lambda found: float(found[1]) + 0.5), (r"above (\d+)", lambda found: float(found[1]) + 0.5)):
+        if found := re.match(pattern, setting["values"]):
+            return value(found)
+    return setting["default"]
+
 
 class Solvers(unittest.TestCase):
     def test_columns_monitor_history(self):
@@ -26,36 +43,33 @@ class Solvers(unittest.TestCase):
 
     def test_help_lists_the_options(self):
         m = shardmat.Matrix.from_scipy(tridiagonal(60) + tridiagonal(60).T)
-        names = re.findall(r"^(\w+):", shardmat.solver_settings(), re.M)
-        given = {"solver": "cg", "preconditioner": "jacobi", "rtol": 1e-3, "atol": 1e-9, "divergence_tolerance": 10.0,
-                 "max_iterations": 7, "restart": 5, "gram_schmidt": "modified", "columns": 2, "node_block_size": 1, "degree": 3, "factor_levels": 1,
-                 "drop_tolerance": 0.01, "factor_fill": 3.0, "factor_order": "rcm", "factor_sweeps": 0, "asm_overlap": 1, "null_space": "none",
-                 "near_null_space": "constants", "strength": 0.1, "smoother_degree": 3, "smoother": "l1_jacobi", "cycle": "W", "coarse_size": 20, "rank_size": 100, "levels": 3, "inner": "f64", "refresh": "anew",
-                 "fields": "auto", "schur": "diagonal",
-                 "residual_norm": "preconditioned", "assume_symmetric": True, "variant": "classic", "penalty_rows": "keep",
-                 "coordinates": np.zeros((60, 3)), "monitor": print, "watch": print, "M": sp.eye(60)}
-        self.assertEqual(sorted(names + ["M", "columns", "coordinates", "monitor", "watch"]), sorted(given))
-        for documented in (shardmat.Solver, m.solve, m.solver):
-            self.assertEqual(sorted(re.findall(r"^ *(\w+): ", documented.__doc__, re.M)), sorted(given))
-        users = {"restart": {"solver": "gmres"}, "gram_schmidt": {"solver": "fgmres"}, "degree": {"preconditioner": "chebyshev"},
-                 "node_block_size": {"preconditioner": "block_jacobi"}}
-        fits = {"M": {"preconditioner": "auto"}}
-        users |= dict.fromkeys(("near_null_space", "strength", "smoother_degree", "smoother", "cycle", "coarse_size", "rank_size", "levels", "inner", "refresh", "coordinates"),
-                               {"preconditioner": "multigrid"})
-        users |= dict.fromkeys(("factor_levels", "drop_tolerance", "factor_fill", "factor_order", "factor_sweeps", "asm_overlap"), {"preconditioner": "ic"})
-        users |= dict.fromkeys(("fields", "schur"), {"solver": "gmres", "preconditioner": "auto"})
-        for name, value in given.items():
-            plain = {"solver": "cg", "preconditioner": "none"}
-            m.solver(**{**plain, **users.get(name, {}), **fits.get(name, {}), name: value}).close()
-            if name in users:
-                with self.assertRaisesRegex(ValueError, f"{name} (is|are) of no use with the .*; leave (it|them) out, or take"):
-                    m.solver(**plain, **{name: value})
-        for option in ("solver", "preconditioner"):
-            choices = re.search(rf"^{option}: .*One of (.*?)\. ", shardmat.solver_settings(), re.M)[1]
-            for name in re.split(", | or ", choices):
-                self.assertIn(f'"{name}"', shardmat.Solver.__doc__)
-        with self.assertRaisesRegex(TypeError, "no option 'tol'.*help"):
-            m.solver(tol=1e-3)
+        settings = [SETTING.match(line) for line in shardmat.solver_settings().splitlines()]
+        names = [setting["name"] for setting in settings] + ["M", "columns", "coordinates", "monitor", "watch"]
+        told = {name: " ".join(text.split()) for name, text in re.findall(r"^    (\w+): (.*(?:\n        .*)*)", shardmat.Solver.__doc__, re.M)}
+        self.assertEqual(sorted(told), sorted(names))
+        for name, text in (("restart", "a whole number from 1 to 100000. Default: 30."), ("assume_symmetric", "True or False. Default: False."),
+                           ("cycle", "One of auto, V, W or K. Default: auto."), ("null_space", "Or vectors that span it"), ("M", "preconditioner.")):
+            self.assertIn(text, told[name])
+        for documented in (m.solve, m.solver):
+            self.assertIn("help(shardmat.Solver) lists the options", documented.__doc__)
+
+        given = {setting["name"]: (value_of(setting), setting["of"], setting["users"]) for setting in settings}
+        given |= {"coordinates": (np.zeros((60, 3)), "preconditioner", "multigrid"), "monitor": (print, None, None), "watch": (print, None, None),
+                  "columns": (2, None, None), "M": (sp.eye(60), None, None)}
+        self.assertEqual(set(given), set(names))
+        for name, (value, of, users) in given.items():
+            plain = {"solver": "cg", "preconditioner": "auto" if name == "M" else "none"}
+            user = {} if of is None else {of: "auto" if "auto" in users else users}
+            with self.subTest(option=name, value=value, user=user):
+                m.solver(**{**plain, **user, name: value}).close()
+                if of is not None:
+                    with self.assertRaisesRegex(ValueError, f"{name} (is|are) of no use with the .*; leave (it|them) out, or take"):
+                        m.solver(**{**plain, "solver": "minres", name: value})
+        for option, value, error, words in (("tol", 1e-3, TypeError, "no option 'tol'.*help"), ("restart", [5], TypeError, "restart is a list; it must be"),
+                                            ("restart", 5.5, ValueError, "restart must be a whole number from 1 to 100000"),
+                                            ("cycle", "U", ValueError, "cycle must be auto, V, W or K"), ("cycle", "V W", ValueError, "must be one word")):
+            with self.assertRaisesRegex(error, words):
+                m.solver(**{option: value})
 
     def test_multigrid_takes_coordinates(self):
         a, xyz = elastic_plate(80, 4)

@@ -22,6 +22,8 @@
 
 namespace shardmat {
 
+struct SolverSetting;
+
 /// What is known of the x that a method starts from.
 enum class Guess { zero, any };
 
@@ -126,6 +128,8 @@ struct MethodEntry {
   std::string_view preconditioner{};  ///< the only one that it takes; empty: any
   /// Checks memory before it is taken. Collective; the same error on all ranks.
   std::unique_ptr<Method> (*make)(const MethodInputs& inputs);
+  /// Options that only this method, and others of its file, look at (setting.h); null: none, or another entry brings them.
+  std::vector<SolverSetting> (*settings)() = nullptr;
 };
 std::span<const MethodEntry> methods();
 

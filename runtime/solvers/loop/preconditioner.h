@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/base/dense.h"
 #include "kernels/base/device.h"
@@ -22,6 +23,7 @@ class NullSpaceProjector;
 struct DirectReport;
 struct MultigridReport;
 struct NullVectors;
+struct SolverSetting;
 namespace multigrid {
 class Hierarchy;
 }
@@ -76,6 +78,8 @@ struct PreconditionerEntry {
   std::string_view name, help;
   /// Collective; the same error on all ranks. Must be called before the matrix drops its host rows.
   std::unique_ptr<Preconditioner> (*make)(DistributedMatrix& matrix, const PreconditionerOptions& options);
+  /// Options that it looks at (setting.h); null: none, or another entry brings them.
+  std::vector<SolverSetting> (*settings)() = nullptr;
 };
 std::span<const PreconditionerEntry> preconditioners();
 

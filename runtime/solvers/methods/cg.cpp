@@ -11,6 +11,7 @@
 #include "runtime/solvers/loop/method_memory.h"
 #include "runtime/solvers/loop/product_with_dot.h"
 #include "runtime/solvers/loop/residual_norm.h"
+#include "runtime/solvers/loop/setting.h"
 
 namespace shardmat {
 namespace {
@@ -117,6 +118,20 @@ std::unique_ptr<Method> make_cg(const MethodInputs& inputs) {
       return std::make_unique<Cg<typename Tag::type, Scaling::separate>>(inputs);
     });
   return make_preconditioned<Cg>(inputs);
+}
+
+std::vector<SolverSetting> cg_settings() {
+  return settings::of_solvers(
+      {"cg", "auto"},
+      {settings::word(
+          "variant",
+          "classic: two sums over the ranks an iteration; single_reduction: one, for the price of a further vector to read "
+          "and write; flexible: two, for a preconditioner that is a little unsymmetric or changes; auto takes flexible with "
+          "a preconditioner of the program and with the cycle K, else it measures which of the others is faster (if results "
+          "must be reproducible, the size of the vectors decides)",
+          {"auto", "classic", "single_reduction", "flexible"},
+          [](const SolverOptions& o) { return std::string(name(o.variant)); },
+          [](SolverOptions& o, const std::string& text) { o.variant = parse_cg_variant(text); })});
 }
 
 }  // namespace shardmat

@@ -12,6 +12,7 @@
 #include "runtime/solvers/loop/basis_passes.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/method_memory.h"
+#include "runtime/solvers/loop/setting.h"
 
 namespace shardmat {
 namespace {
@@ -215,5 +216,20 @@ using Flexible = Gmres<T, kScaling, true>;
 
 std::unique_ptr<Method> make_gmres(const MethodInputs& inputs) { return make_preconditioned<Fixed>(inputs); }
 std::unique_ptr<Method> make_fgmres(const MethodInputs& inputs) { return make_preconditioned<Flexible>(inputs); }
+
+std::vector<SolverSetting> gmres_settings() {
+  using namespace settings;
+  using O = SolverOptions;
+  return of_solvers(
+      {"gmres", "fgmres", "auto"},
+      {count("restart", "steps until the method begins anew; N vectors are kept", 1, 100'000,
+             [](O& o) -> std::int64_t& { return o.restart; }),
+       word(
+           "gram_schmidt",
+           "classical: with one sum over the ranks a step, or two where the first is not enough; modified: with a sum for "
+           "each vector kept",
+           {"classical", "modified"}, [](const O& o) { return std::string(name(o.gram_schmidt)); },
+           [](O& o, const std::string& text) { o.gram_schmidt = parse_gram_schmidt(text); })});
+}
 
 }  // namespace shardmat

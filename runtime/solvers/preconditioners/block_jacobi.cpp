@@ -19,6 +19,7 @@
 #include "runtime/matrix/held_rows.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/loop/setting.h"
 #include "runtime/solvers/loop/symmetric_eigen.h"
 
 namespace shardmat {
@@ -162,6 +163,13 @@ std::int64_t block_jacobi_size(const DistributedMatrix& matrix) {
 
 std::unique_ptr<Preconditioner> make_block_jacobi(DistributedMatrix& matrix, const PreconditionerOptions& options) {
   return std::make_unique<BlockJacobi>(matrix, options);
+}
+
+std::vector<SolverSetting> node_block_settings() {
+  return settings::of_preconditioners(
+      {"block_jacobi", "ilu", "ic", "auto"},
+      {settings::count("node_block_size", "unknowns a node; 0: as the matrix has them", 0, 1 << 20,
+                       [](SolverOptions& o) -> int& { return o.preconditioning.node_block_size; })});
 }
 
 }  // namespace shardmat

@@ -16,6 +16,7 @@
 #include "runtime/matrix/row_plan.h"
 #include "runtime/solvers/loop/null_space.h"
 #include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/loop/setting.h"
 #include "runtime/solvers/loop/spectrum.h"
 
 namespace shardmat {
@@ -116,6 +117,12 @@ class ChebyshevPolynomial final : public Preconditioner {
 
 std::unique_ptr<Preconditioner> make_chebyshev_polynomial(DistributedMatrix& matrix, const PreconditionerOptions& options) {
   return std::make_unique<ChebyshevPolynomial>(matrix, options);
+}
+
+std::vector<SolverSetting> chebyshev_polynomial_settings() {
+  return settings::of_preconditioners({"chebyshev"},
+                                      {settings::count("degree", "products an application", 1, 100,
+                                                       [](SolverOptions& o) -> int& { return o.preconditioning.degree; })});
 }
 
 }  // namespace shardmat

@@ -22,6 +22,7 @@
 #include "runtime/solvers/fields/split_rows.h"
 #include "runtime/solvers/loop/null_vectors.h"
 #include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/loop/setting.h"
 #include "runtime/solvers/multigrid/hierarchy.h"
 #include "runtime/solvers/multigrid/operator.h"
 #include "runtime/solvers/multigrid/take_nodes.h"
@@ -136,6 +137,24 @@ class FieldSplit final : public Preconditioner {
 
 std::unique_ptr<Preconditioner> make_field_split(DistributedMatrix& matrix, const PreconditionerOptions& options) {
   return std::make_unique<FieldSplit>(matrix, options);
+}
+
+std::vector<SolverSetting> field_split_settings() {
+  using O = SolverOptions;
+  return settings::of_preconditioners(
+      {"field_split", "auto"},
+      {settings::digits("fields",
+                        "which of two fields an unknown belongs to: a digit for each unknown of a node, as 001 for u, v and "
+                        "p; auto: rows with a negative diagonal, or one that is small beside their other entries, are the "
+                        "second",
+                        [](O& o) -> std::string& { return o.preconditioning.fields; }),
+       settings::word("schur",
+                      "what the Schur complement of the second field becomes: diagonal (good for Stokes), commutator (two "
+                      "cycles of multigrid; good for flows with a strong wind, as of Oseen), multigrid (good where the "
+                      "first block is a mass matrix, as of Darcy), or auto: multigrid unless the first block maps constants "
+                      "to almost 0, else diagonal",
+                      {"auto", "diagonal", "commutator", "multigrid"},
+                      [](O& o) -> std::string& { return o.preconditioning.schur; })});
 }
 
 }  // namespace shardmat

@@ -24,8 +24,10 @@
 #include "runtime/matrix/held_rows.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/incomplete/factors.h"
+#include "runtime/solvers/incomplete/order.h"
 #include "runtime/solvers/incomplete/pivot.h"
 #include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/loop/setting.h"
 #include "runtime/solvers/multigrid/asymmetry.h"
 #include "runtime/solvers/multigrid/take_nodes.h"
 
@@ -362,6 +364,44 @@ std::unique_ptr<Preconditioner> make_ilu(DistributedMatrix& matrix, const Precon
 
 std::unique_ptr<Preconditioner> make_ic(DistributedMatrix& matrix, const PreconditionerOptions& options) {
   return std::make_unique<Incomplete>(matrix, options, true);
+}
+
+namespace {
+
+/// Programs may also say clusters:N (incomplete::matching_of()).
+SolverSetting factor_order() {
+  const std::vector<std::string> choices{"auto", "natural", "rcm", "colours", "clusters"};
+  return settings::word(
+      "factor_order",
+      "the order in which a rank eliminates its rows: natural, rcm (reverse Cuthill-McKee), colours (rows that are not "
+      "coupled together: few steps on a GPU, more iterations), clusters (colours of small groups of strongly coupled rows: "
+      "between both), or auto: colours on a GPU, else rcm where entries lie far from the diagonal",
+      choices, [](const SolverOptions& o) { return o.preconditioning.factor.order; },
+      [choices](SolverOptions& o, const std::string& text) {
+        const bool known = std::find(choices.begin(), choices.end(), text) != choices.end();
+        if (!known && !incomplete::matching_of(text)) settings::refuse("factor_order", join_choices(choices), text);
+        o.preconditioning.factor.order = text;
+      });
+}
+
+}  // namespace
+
+std::vector<SolverSetting> incomplete_settings() {
+  using namespace settings;
+  using O = SolverOptions;
+  return of_preconditioners(
+      {"ilu", "ic", "auto"},
+      {count("factor_levels", "levels of fill: 0 keeps the pattern of the matrix", 0, 20,
+             [](O& o) -> int& { return o.preconditioning.factor.levels; }),
+       number("drop_tolerance", "above 0: fill is kept, in place of levels, where it is above X times the norm of its row",
+              0, [](O& o) -> double& { return o.preconditioning.factor.drop_tolerance; }),
+       number_above("factor_fill", "with a drop tolerance: at most X times the entries of the matrix", 0,
+                    [](O& o) -> double& { return o.preconditioning.factor.fill; }),
+       factor_order(),
+       count("factor_sweeps", "on a GPU: N Jacobi sweeps of each factor in place of an exact solve; 0: exact", 0, 100,
+             [](O& o) -> int& { return o.preconditioning.factor.sweeps; }),
+       count("asm_overlap", "1: each rank's factors reach into the rows next to its own", 0, 1,
+             [](O& o) -> int& { return o.preconditioning.factor.overlap; })});
 }
 
 }  // namespace shardmat

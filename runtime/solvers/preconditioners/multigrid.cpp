@@ -9,8 +9,10 @@
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/solvers/loop/preconditioner.h"
+#include "runtime/solvers/loop/setting.h"
 #include "runtime/solvers/multigrid/hierarchy.h"
 #include "runtime/solvers/multigrid/known_nodes.h"
+#include "runtime/solvers/multigrid/smoother.h"
 
 namespace shardmat {
 namespace {
@@ -59,6 +61,63 @@ std::unique_ptr<Preconditioner> make_multigrid(DistributedMatrix& matrix, const 
   std::unique_ptr<Preconditioner> made;
   matrix.context().communicator().run_guarded([&] { made = std::make_unique<Multigrid>(matrix, options); });
   return made;
+}
+
+/// Also those of field_split, which is multigrid of each field; incomplete factors take `inner`, too.
+std::vector<SolverSetting> multigrid_settings() {
+  using namespace settings;
+  using O = SolverOptions;
+  std::vector<std::string> smoothers{"auto"};
+  for (const multigrid::SmootherEntry& entry : multigrid::smoothers()) smoothers.emplace_back(entry.name);
+  std::vector<SolverSetting> all = of_preconditioners(
+      {"multigrid", "field_split", "auto"},
+      {word(
+           "near_null_space",
+           "vectors that A maps to almost 0: rigid (rigid-body modes, which need coordinates), constants (one for each "
+           "unknown of a node), adaptive (the constants, and for symmetric matrices vectors that cycles from random ones "
+           "find: no coordinates are needed, and the set-up takes longer), or auto: rigid where the coordinates are known "
+           "and A maps the modes to almost 0, else constants",
+           {"auto", "rigid", "constants", "adaptive"},
+           [](const O& o) { return o.preconditioning.multigrid.near_null_space; },
+           [](O& o, const std::string& text) { o.preconditioning.multigrid.near_null_space = text; }),
+       number("strength", "couplings of X and more form aggregates", 0,
+              [](O& o) -> double& { return o.preconditioning.multigrid.strength; }),
+       word(
+           "smoother",
+           "what reduces errors on each level: chebyshev and ic (for symmetric matrices), l1_jacobi and ilu (for any), or "
+           "auto: chebyshev if the matrix is symmetric, else l1_jacobi",
+           smoothers, [](const O& o) { return o.preconditioning.multigrid.smoother; },
+           [](O& o, const std::string& text) {
+             if (text != "auto") multigrid::find_smoother(text);
+             o.preconditioning.multigrid.smoother = text;
+           }),
+       word("cycle",
+            "V: each level once; W: coarse levels twice; K: twice, with the best combination of both, for fgmres and cg; "
+            "auto: V if the matrix is symmetric, else K with fgmres and W with other methods",
+            {"auto", "V", "W", "K"}, [](O& o) -> std::string& { return o.preconditioning.multigrid.cycle; }),
+       count("smoother_degree", "steps of the smoother before and after the coarse correction", 1, 10,
+             [](O& o) -> int& { return o.preconditioning.multigrid.smoother_degree; }),
+       count("coarse_size", "a level of at most N unknowns is solved exactly", 1, 10'000,
+             [](O& o) -> std::int64_t& { return o.preconditioning.multigrid.coarse_size; }),
+       count("rank_size",
+             "coarse levels with fewer than N unknowns a rank, or than a quarter of the first level's, move to fewer ranks; "
+             "0: none does",
+             0, 1'000'000'000, [](O& o) -> std::int64_t& { return o.preconditioning.multigrid.rank_size; }),
+       count("levels", "levels at most", 1, 100, [](O& o) -> int& { return o.preconditioning.multigrid.levels; }),
+       word("refresh",
+            "what new values of the matrix change: keep (the matrices of all levels), smooth (also the prolongations), or "
+            "anew (the aggregates, too)",
+            {"keep", "smooth", "anew"}, [](O& o) -> std::string& { return o.preconditioning.multigrid.refresh; })});
+  const std::vector<SolverSetting> inner = of_preconditioners(
+      {"multigrid", "field_split", "ilu", "ic", "auto"},
+      {word(
+          "inner",
+          "type of the values inside: f32 is as good as f64 in most systems, and faster; f16: matrices of multigrid that "
+          "is set up on a GPU, of 2, 3 or 6 unknowns a node, the rest in f32",
+          {"f64", "f32", "f16"}, [](const O& o) { return std::string(name(o.preconditioning.multigrid.inner)); },
+          [](O& o, const std::string& text) { o.preconditioning.multigrid.inner = parse_value_type(text); })});
+  all.insert(all.end(), inner.begin(), inner.end());
+  return all;
 }
 
 }  // namespace shardmat

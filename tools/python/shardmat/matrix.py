@@ -8,7 +8,7 @@ from .arrays import (csr_arrays, csr_of, in_library_of, indices_of, on_gpu, plac
                      real, type_name, values_of)
 from .context import context_for, empty, native
 from .handle import Handle
-from .solver import Solver, lists_options
+from .solver import Solver
 
 
 def _remote():
@@ -257,19 +257,14 @@ class Matrix(LinearMap, Handle):
 
     # ---- solving ----
 
-    @lists_options
     def solver(self, solver="auto", preconditioner="auto", **options):
-        """A solver of A·X = B that keeps its memory. Collective.
-
-    {options}
-        """
+        """A solver of A·X = B that keeps its memory. help(shardmat.Solver) lists the options. Collective."""
         return Solver(self, solver, preconditioner, **options)
 
-    @lists_options
     def solve(self, b, x0=None, *, solver="auto", preconditioner="auto", **options):
         """Solves A·x = b once, from x0 or zeros. Returns x; raises NotConvergedError, which has the last x. Collective.
 
-    {options}
+        help(shardmat.Solver) lists the options.
         """
         columns = 1 if getattr(b, "ndim", 1) == 1 else b.shape[1]
         return Solver(self, solver, preconditioner, columns=columns, **options).solve(b, x0)

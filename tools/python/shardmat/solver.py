@@ -1,95 +1,61 @@
 """Solvers, and their options."""
 
 import operator
-import re
 
 from .arrays import in_library_of, on_gpu, real
 from .context import empty, native
 from .errors import NotConvergedError
 from .handle import Handle
 
-_OPTIONS = """solver: "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", "direct" (by factors of the matrix), or
-        "auto" (by the matrix). "lsqr" and "cgls", for least squares, are of the command ``shardmat solve``
-        alone; SciPy's lsqr takes a matrix, too.
-    preconditioner: "none", "jacobi", "block_jacobi", "chebyshev", "ilu", "ic" (incomplete factors), "multigrid",
-        "field_split" (saddle points), "direct", or "auto": multigrid for symmetric matrices of 5,000 rows and more with a positive diagonal, block_jacobi for smaller
-        ones, field_split where the diagonal is 0 or negative in some rows, ilu if the matrix is not symmetric.
-        Where a choice fails, the next one goes on. Or a preconditioner of the program: z = M(r) for arrays of NumPy with this
-        rank's rows of the residuals, (rows,) or (rows, columns). A function may give other results from one call to the next,
-        for "cg" and "fgmres"; any solver takes a LinearOperator of SciPy, a sparse matrix or an array with this rank's rows
-        and columns. An exception of it ends the solve on all ranks.
-
-    M: another word for the preconditioner.
-
-    Options, by keyword:
-    rtol: of the norm of b. 1e-8, for a matrix in float32 1e-5.
-    atol: of the residual. 0.
-    divergence_tolerance: a residual so many times the first one ends the solve. 1e5.
-    max_iterations: 10000.
-    restart: iterations of gmres and fgmres until they begin anew. 30.
-    gram_schmidt: of gmres and fgmres: "classical" (a second time only where needed), or "modified" with a sum over the ranks for each vector.
-    columns: right-hand sides that are solved at once. 1; Matrix.solve takes those of b.
-    node_block_size: the unknowns a node, for block_jacobi, ilu and ic. Found in the pattern.
-    degree: of the polynomial of chebyshev. 4.
-    factor_levels: of ilu and ic: levels of fill. 0: the factors have the pattern of the matrix.
-    drop_tolerance: of ilu and ic: above 0, fill is kept, in place of levels, where it is above so many times the norm of its
-        row. 0.
-    factor_fill: of ilu and ic with a drop tolerance: at most so many times the entries of the matrix. 2.
-    factor_order: of ilu and ic: in which order a rank eliminates its rows: "natural", "rcm" (reverse Cuthill-McKee),
-        "colours" (rows that are not coupled together: few steps on a GPU, more iterations), "clusters" (colours of small
-        groups of strongly coupled rows: between both), or "auto": "colours" on a GPU, else "rcm" where entries lie far from
-        the diagonal. "auto".
-    factor_sweeps: of ilu and ic on a GPU: so many Jacobi sweeps of each factor in place of an exact solve. 0: exact.
-    asm_overlap: of ilu and ic: 1: the factors of a rank reach into the rows next to its own. 0.
-    near_null_space: of multigrid: vectors that A maps to almost 0, an array with a row for each row of this rank and 1 to 12
-        columns. Or "rigid", the rigid-body modes, which need coordinates; "constants", one for each unknown of a node;
-        "adaptive", the constants and, for symmetric matrices, vectors that cycles from random ones find, where no coordinates
-        are known; "auto": rigid where the coordinates are known and A maps the modes to almost 0, else constants.
-    coordinates: for multigrid: where the nodes lie, an array with a row for each node of this rank's rows, in their order,
+# What Python takes beside the words and numbers that the library lists.
+_ALSO = {
+    "solver": "lsqr and cgls are of the command ``shardmat solve`` alone; SciPy's lsqr takes a matrix, too.",
+    "preconditioner": """Or a preconditioner of the program: z = M(r) for arrays of NumPy with this rank's rows of the residuals,
+        (rows,) or (rows, columns). A function may give other results from one call to the next, for cg and fgmres; any solver
+        takes a LinearOperator of SciPy, a sparse matrix or an array with this rank's rows and columns. An exception of it ends
+        the solve on all ranks.""",
+    "near_null_space": "Or an array with a row for each row of this rank and 1 to 12 columns.",
+    "null_space": """Or vectors that span it, which the transpose maps to 0, too: an array with a row for each row of this rank and
+        1 to 24 columns.""",
+}
+_MORE = {
+    "M": "another word for the preconditioner.",
+    "columns": "right-hand sides that are solved at once. Default: 1; Matrix.solve takes those of b.",
+    "coordinates": """for multigrid: where the nodes lie, an array with a row for each node of this rank's rows, in their order,
         and 2 or 3 columns. Structures want them: without them a solve takes several times as many iterations. A matrix from a
         shard file that stores them, or from a generator, knows them. 12 columns: three coordinates, then the three axes of the
         node's own system. Displacements are along these or the global axes, as A says, and rotations about these; with 5
-        unknowns a node, as shells have, about the first two, and the third is the director.
-    strength: of multigrid: couplings of so much and more form aggregates. 0.05.
-    smoother_degree: of multigrid: steps of the smoother before and after a coarse correction. 2.
-    smoother: of multigrid: "chebyshev" or "ic" for symmetric matrices, "l1_jacobi" or "ilu" for any, or "auto". "auto".
-    cycle: of multigrid: "V", "W" (coarse levels twice), "K" (twice, with the best combination of both; for fgmres and cg), or
-        "auto": "V" for symmetric matrices, for others "K" with fgmres and "W" with other methods. "auto".
-    coarse_size: of multigrid: a level of so many unknowns is solved exactly. 900.
-    rank_size: of multigrid: coarse levels with fewer unknowns a rank, or than a quarter of the first level's, move to fewer
-        ranks; 0: none does. 20000.
-    levels: of multigrid, at most. 20.
-    inner: of multigrid, ilu and ic: the type of their values, "f32" or "f64". "f32". "f16": matrices
-        of multigrid that is set up on a GPU, the rest in f32.
-    refresh: of multigrid: what new values change: "keep" (the matrices of all levels), "smooth" (also the prolongations) or
-        "anew" (the aggregates, too). "keep".
-    fields: of field_split, for saddle points as of Stokes: a digit for each unknown of a node, as "001" for u, v and p; or
-        "auto": the rows whose diagonal is negative, or small beside their other entries. "auto".
-    schur: of field_split: "diagonal" (for Stokes), "commutator" (for Oseen), "multigrid" (for Darcy) or "auto". "auto".
-    null_space: what A maps to 0; it is removed from b and x. "none", "constant" for a matrix with A·1 = 0, "rigid" for bodies
-        that nothing holds (needs coordinates), "auto" (default): what multigrid finds. Or vectors that span it, which the
-        transpose maps to 0, too: an array with a row for each row of this rank and 1 to 24 columns.
-    residual_norm: "unpreconditioned" or "preconditioned", for the test of convergence.
-    assume_symmetric: True skips the test that cg, minres and chebyshev make.
-    variant: of cg: "auto", "classic", "single_reduction" with one sum over the ranks an iteration, or "flexible" for a
-        preconditioner that is a little unsymmetric, or changes.
-    penalty_rows: rows that state a known value by a diagonal above 1e8 times all else, as FreeFEM's tgv. "auto": they give
-        x = b / diagonal, and the others are solved for; "known": all such rows, and one at least; "keep": rows like
-        others. ``results`` tell how many; norm_of_b, residual and true_residual are those of the other rows.
-    watch: called after each iteration with the x so far, (rows,) or (rows, columns); True ends the solve. Takes one more
-        product an iteration.
-    monitor: called now and then with the iterations and the norm of each column's residual; True ends the solve. Ctrl-C ends
-        it, too."""
+        unknowns a node, as shells have, about the first two, and the third is the director.""",
+    "watch": """called after each iteration with the x so far, (rows,) or (rows, columns); True ends the solve. Takes one more
+        product an iteration.""",
+    "monitor": """called now and then with the iterations and the norm of each column's residual; True ends the solve. Ctrl-C ends
+        it, too.""",
+}
 
 
-def lists_options(documented):
-    """Puts the options of a solver into a docstring, so that help() shows them."""
-    documented.__doc__ = documented.__doc__.replace("{options}", _OPTIONS)
-    return documented
+def _settings():
+    """The options of solvers that the library lists: what each does, by name."""
+    return dict(line.split(": ", 1) for line in solver_settings().splitlines())
+
+
+class _Documentation:
+    """A docstring with the options of solvers. The native module lists them, so it is loaded when somebody reads this."""
+
+    def __init__(self, text):
+        self._text = text
+
+    def __get__(self, instance, owner):
+        import textwrap
+
+        about = {name: text.replace("Values: 0 or 1. Default: 0.", "True or False. Default: False.") for name, text in _settings().items()}
+        about = {name: f"{text} {_ALSO[name]}" if name in _ALSO else text for name, text in about.items()} | _MORE
+        lines = (textwrap.fill(f"{name}: {' '.join(text.split())}", 120, initial_indent=" " * 4, subsequent_indent=" " * 8,
+                               break_on_hyphens=False, break_long_words=False) for name, text in about.items())
+        return self._text.replace("    {options}", "\n".join(lines))
 
 
 def solver_settings():
-    """The options of solvers, a line each: name, what its values do, and its default."""
+    """The options of solvers, a line each: name, what its values do, which it takes, and its default."""
     return native().solver_settings()
 
 
@@ -102,6 +68,8 @@ def _as_text(name, value):
     try:
         return str(int(operator.index(value)))
     except TypeError:
+        if not hasattr(value, "__float__"):
+            raise TypeError(f"{name} is a {type(value).__name__}; it must be a word, a number, or True or False") from None
         return repr(float(value))
 
 
@@ -156,19 +124,20 @@ def _options(given):
     columns = operator.index(known.get("columns", 1))
     if not 1 <= columns < 2**63:
         raise ValueError(f"columns is {columns}; it must be at least 1")
-    names = re.findall(r"^(\w+):", solver_settings(), re.MULTILINE)
+    names = _settings()
     for name in known:
         if name not in names and name not in _CALLED:
             raise TypeError(f"there is no option '{name}' of a solver; help(shardmat.Solver) lists them")
     return {name: value if name in _CALLED else _as_text(name, value) for name, value in known.items()}
 
 
-@lists_options
 class Solver(Handle):
-    """Solves A·X = B by Krylov methods; all vectors and sums stay on the devices.
+    __doc__ = _Documentation("""Solves A·X = B by Krylov methods; all vectors and sums stay on the devices.
+
+    Options, by keyword:
 
     {options}
-    """
+    """)
 
     def __init__(self, matrix, solver="auto", preconditioner="auto", **options):
         self._matrix = matrix
