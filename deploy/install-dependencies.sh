@@ -106,7 +106,7 @@ if [ $tests = yes ]; then
   want git has_command git
   want logrotate has_file /usr/sbin/logrotate
   want python3-yaml has_python_modules yaml
-  want python3-kubernetes has_python_modules kubernetes
+  want python3-jsonschema has_python_modules jsonschema
 fi
 if [ $peers = yes ]; then
   want pkg-config has_command pkg-config
@@ -142,7 +142,6 @@ if [ $deploy = yes ]; then
   want openssh-client has_command ssh-keygen
   want systemd has_command systemd-analyze
   want prometheus has_command promtool
-  want python3-jsonschema has_python_modules jsonschema
 fi
 [ $((${#required[@]} + ${#optional[@]})) -gt 0 ] || exit 0
 
