@@ -269,12 +269,26 @@ class FoldersOfHosts(DoctorTest):
 
 class Reports(DoctorTest):
     def test_reports_of_runs_have_the_names(self):
-        commands = (("multiply", "poisson:n=4"), ("solve", "poisson27:n=4"), ("eigen", "poisson:n=4", "--count", 2))
+        commands = (("multiply", "poisson:n=4"), ("solve", "poisson27:n=4"), ("eigen", "poisson:n=4", "--count", 2), ("pagerank", "rmat:scale=5"),
+                    ("batch", "batch:count=9,dim=4"), ("bench", "scaling", "poisson:n=4", "--iterations", 2),
+                    ("bench", "solve", "poisson7:n=5,uniform", "--repetitions", 1))
         for command in commands:
             report = self.json_of(*command, "--backend", "host", ranks=2, env={"NCCL_P2P_DISABLE": "1"})
             doctor = report["run"]["doctor"]
             self.assertEqual(doctor["findings"], len(doctor["names"]))
-            self.assertIn("slowing_settings", doctor["names"])
+            self.assertIn("slowing_settings", doctor["names"], command)
+        report = self.json_of("bench", "kernels", "poisson7:n=4", "--repetitions", 1, "--backend", "host", env={"NCCL_P2P_DISABLE": "1"})
+        self.assertIn("slowing_settings", report["run"]["doctor"]["names"])
+
+    def test_one_core_for_all_ranks_is_in_reports_of_benchmarks_and_batches(self):
+        """A finding that only all ranks together show."""
+        if not shutil.which("taskset"):
+            self.skipTest("no taskset")
+        core = str(min(os.sched_getaffinity(0)))
+        for command in (("batch", "batch:count=9,dim=4"), ("bench", "scaling", "poisson:n=4", "--iterations", 2, "--no-forecast")):
+            result = run(["taskset", "-c", core, "mpirun", "-n", "2", PROGRAM, *command, "--backend", "host", "--json", "-"], self.directory)
+            self.assertEqual(result.code, OK, result)
+            self.assertIn("one_core_for_all_ranks", json.loads(result.out)["run"]["doctor"]["names"], command)
 
     def test_a_report_to_a_file(self):
         result = self.call("doctor", "--quick", "--json", "d.json")

@@ -10,6 +10,7 @@ from support import PROGRAM, ROOT, CliTest
 SCHEMAS = ROOT / "tools" / "schemas"
 KEYWORDS = {"$schema", "$id", "$ref", "$defs", "title", "description", "type", "enum", "anyOf", "items", "properties",
             "required", "additionalProperties"}
+WITHOUT_DOCTOR = {"info", "predict", "compare"}  # reports of commands that compute nothing on ranks
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float), "null": type(None)}
 
 
@@ -105,6 +106,8 @@ class Schemas(CliTest):
         """The report of a command against the schema of that name."""
         schema, report = load(name), self.json_of(*arguments, **options)
         self.assertEqual(faults(report, schema, schema)[:10], [], f"{name}: {' '.join(map(str, arguments))}")
+        for one in report if isinstance(report, list) else [report]:
+            self.assertEqual("doctor" in one["run"], name not in WITHOUT_DOCTOR, name)
         return report
 
     def test_multiply(self):
@@ -235,6 +238,7 @@ class Schemas(CliTest):
                      "--json", "s.json", "--csv", "s.csv", ranks=2)
         schema, study = load("bench-scaling"), json.loads(self.path("s.json").read_text())
         self.assertEqual(faults(study, schema, schema)[:10], [])
+        self.assertIn("doctor", study["run"])
         self.assertTrue(any("forecast" in case for case in study["cases"]))
         self.check("predict", "predict", "s.json", "--ranks", "1,2,8", "--network-latency", "5us", "--network-bandwidth", "25GB")
 

@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <utility>
 
 #include "kernels/base/error.h"
 #include "kernels/base/print_error.h"
+#include "runtime/doctor/doctor.h"
 #include "tools/cli/checks.h"
 #include "tools/cli/plot.h"
 #include "tools/cli/write_report.h"
@@ -39,13 +41,26 @@ std::string document(const nlohmann::ordered_json& report, bool complete) {
   return whole.dump(2) + "\n";
 }
 
+GrowingReport::GrowingReport(Outputs outputs, std::string script, Communicator& ranks)
+    : outputs_(std::move(outputs)), script_(std::move(script)) {
+  if (!outputs_.json.empty()) findings_ = doctor::quick_findings(ranks);
+  if (ranks.rank() != 0) outputs_ = {};
+}
+
+GrowingReport::GrowingReport(Outputs outputs, std::string script)
+    : outputs_(std::move(outputs)), script_(std::move(script)) {
+  if (outputs_.json.empty()) return;
+  Communicator alone = Communicator::alone();
+  findings_ = doctor::quick_findings(alone);
+}
+
 void GrowingReport::save(const std::function<nlohmann::ordered_json()>& report) const {
-  if (is_rewritable(outputs_.json)) write_report(outputs_.json, document(report(), false));
+  if (is_rewritable(outputs_.json)) write_report(outputs_.json, document(report(), false), findings_);
 }
 
 void GrowingReport::finish(const nlohmann::ordered_json& report) const {
   const std::string text = document(report, true);
-  if (!outputs_.json.empty()) write_report(outputs_.json, text);
+  if (!outputs_.json.empty()) write_report(outputs_.json, text, findings_);
   if (!outputs_.plot.empty()) plot(script_, text, outputs_.plot);
 }
 

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "comm/communicator.h"
 
 namespace shardmat::tools {
 
@@ -25,11 +27,13 @@ bool is_rewritable(const std::string& path);
 std::string document(const nlohmann::ordered_json& report, bool complete);
 
 /// The report of a benchmark while it grows. Its JSON file is whole at any moment: save() and finish() put a new one in its
-/// place. "complete" in it is false until finish().
+/// place. "complete" in it is false until finish(). The file names what `shardmat doctor` finds without measuring.
 class GrowingReport {
  public:
-  /// `script` draws the report (plot.h); empty without a picture.
-  GrowingReport(Outputs outputs, std::string script) : outputs_(std::move(outputs)), script_(std::move(script)) {}
+  /// Of `ranks`; the lowest one writes. `script` draws the report (plot.h); empty without a picture. Collective.
+  GrowingReport(Outputs outputs, std::string script, Communicator& ranks);
+  /// Of this process alone.
+  GrowingReport(Outputs outputs, std::string script);
 
   /// After every row: writes what there is. Calls `report` only if there is a file to write (is_rewritable()).
   void save(const std::function<nlohmann::ordered_json()>& report) const;
@@ -39,6 +43,7 @@ class GrowingReport {
  private:
   Outputs outputs_;
   std::string script_;
+  std::optional<std::vector<std::string>> findings_;  ///< of the doctor, if there is a JSON file
 };
 
 /// 0, or with wrong results that of a failed verification and a line that says how many.

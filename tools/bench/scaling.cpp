@@ -222,11 +222,11 @@ void require_files(const Options& options) {
   require_plot_script(kHtmlScript, "--html");
 }
 
-void write_files(const Options& options, const ScalingStudy& study) {
+void write_files(const Options& options, const ScalingStudy& study, const GrowingReport& file) {
   if (options.outputs.json != "-" && options.csv != "-") fmt::print("{}", table(study));
   const nlohmann::ordered_json json = to_json(study);
   if (!options.csv.empty()) write_text(options.csv, to_csv(study));
-  GrowingReport(options.outputs, kPlotScript).finish(json);
+  file.finish(json);
   if (!options.html.empty()) plot(kHtmlScript, document(json, true), options.html, "--html");
 }
 
@@ -266,12 +266,12 @@ void describe(ScalingStudy& study, const Communicator& all) {
 }
 
 /// A study can take hours: what it has found is in the files after every case.
-void save_so_far(const Options& options, ScalingStudy& study, const Communicator& all) {
+void save_so_far(const Options& options, ScalingStudy& study, const Communicator& all, const GrowingReport& file) {
   find_efficiencies(study.cases);
   find_efficiencies(study.solves);
   describe(study, all);
   if (is_rewritable(options.csv)) write_text(options.csv, to_csv(study));
-  GrowingReport(options.outputs, kPlotScript).save([&] { return to_json(study); });
+  file.save([&] { return to_json(study); });
 }
 
 /// What is to be measured, in this order.
@@ -334,14 +334,14 @@ void begin_run(ScalingStudy& study, Communicator& all) {
 }
 
 /// Measures what is to come; the files have every case as soon as it is measured. Collective.
-void measure_all(const Options& options, ScalingStudy& study, Plan& plan, Communicator& all) {
+void measure_all(const Options& options, ScalingStudy& study, Plan& plan, Communicator& all, const GrowingReport& file) {
   const Progress progress = make_progress_bar();
   const std::int64_t before = std::ssize(study.cases) + std::ssize(study.solves);
   const auto done = [&] { return std::ssize(study.cases) + std::ssize(study.solves); };
   const auto save = [&] {
     study.runs.back() = joined_run(study.runs.back(), study.runs.back(), static_cast<std::size_t>(done() - before));
     all.run_agreed([&] {
-      if (all.rank() == 0) save_so_far(options, study, all);
+      if (all.rank() == 0) save_so_far(options, study, all, file);
     });
   };
   const auto tell = [&] {
@@ -406,14 +406,15 @@ int run(Options options, Communicator& all) {
   Plan plan = plan_cases(options, counts, study);
   go_on(options, study, plan, all);
   begin_run(study, all);
-  measure_all(options, study, plan, all);
+  const GrowingReport file(options.outputs, kPlotScript, all);
+  measure_all(options, study, plan, all, file);
   std::int64_t wrong = 0;
   all.run_agreed([&] {
     if (all.rank() != 0) return;
     find_efficiencies(study.cases);
     find_efficiencies(study.solves);
     describe(study, all);
-    write_files(options, study);
+    write_files(options, study, file);
     wrong = std::count_if(study.cases.begin(), study.cases.end(), [](const ScalingCase& one) {
       return one.report.verification && !one.report.verification->passed;
     });

@@ -142,10 +142,11 @@ int run(const Options& o, Communicator& all) {
         {bytes, {most_of_feeders(group, mine.copy), most_of_feeders(group, mine.give), most_of_feeders(group, mine.take)}});
   }
   report.idle_share = most_of_feeders(group, idle_share(group, o.idle_seconds));
+  const GrowingReport file({o.json, ""}, "", all);
   all.run_agreed([&] {
     if (all.rank() != 0) return;
     if (o.json != "-") fmt::print("{}", report.text());
-    GrowingReport({o.json, ""}, "").finish(report.json());
+    file.finish(report.json());
   });
   return 0;
 }

@@ -78,11 +78,11 @@ class Run {
   }
 
   int operator()() {
-    const GrowingReport file(writes() ? options_.outputs : Outputs{}, kPlotScript);
+    const GrowingReport file(options_.outputs, kPlotScript, communicator_);
     const Size size = options_.size != "auto" ? parse_size(options_.size) : on_host() ? Size::small : Size::full;
     for (const NamedMatrix& one : matrices_from(options_.matrices, kSystems, size)) {
       measure(one.argument);
-      if (writes()) file.save([&] { return json(); });
+      file.save([&] { return json(); });
     }
     if (prints()) fmt::print("{}", table_.text());
     if (writes()) file.finish(json());

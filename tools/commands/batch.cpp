@@ -18,11 +18,10 @@
 #include "tools/cli/command.h"
 #include "tools/cli/environment.h"
 #include "tools/cli/help_text.h"
+#include "tools/cli/print_report.h"
 #include "tools/cli/progress_bar.h"
 #include "tools/cli/report_option.h"
 #include "tools/cli/run_owners.h"
-#include "tools/cli/write_report.h"
-#include "tools/cli/write_text.h"
 
 namespace shardmat::tools {
 namespace {
@@ -202,12 +201,7 @@ int run(const Options& o, Communicator& communicator) {
   Context context(communicator, parse_backend_choice(o.backend));
   const BatchedReport report = multiply_batched(context, o.run);
   save(o, communicator);
-  communicator.run_agreed([&] {
-    if (communicator.rank() != 0) return;
-    if (o.json != "-") write_text("-", to_text(report));
-    if (!o.json.empty()) write_report(o.json, to_json(report));
-    std::fflush(stdout);
-  });
+  print_report(report, o.json, communicator);
   if (!report.verification || report.verification->passed) return 0;
   if (communicator.rank() == 0)
     print_error("shardmat: {}: {} of {} rows are wrong, the worst in matrix {}, row {}\n", report.batch,

@@ -313,7 +313,7 @@ int run_on_ranks(const Options& o, Communicator& all) {
     add_tables(report, sorted.tables());
     return report;
   };
-  const GrowingReport file({o.json, o.plot}, kPlotScript);
+  const GrowingReport file({o.json, o.plot}, kPlotScript, all);
   for (const NamedMatrix& matrix : matrices_from(o.matrices, course_classes(), o.matrix_size(machine.device.backend))) {
     const HostCsr rows = all.run_agreed([&] { return load_matrix(matrix.argument, {}); });
     for (const ValueType type : o.value_types()) {
