@@ -31,7 +31,8 @@ done
 expect 2 "no label quick" "$root/tests/run.sh" --label quick
 
 export PATH="$work/bin:$PATH" CALLS="$work/calls"
-fake bin/nvidia-smi 'for i in 0 1 2; do echo "GPU $i: Fake (UUID: GPU-$i)"; done'
+fake bin/nvidia-smi 'case $* in *--id=*) echo "00000000:0${*##*--id=}:00.0"; exit ;; esac
+for i in 0 1 2; do echo "GPU $i: Fake (UUID: GPU-$i)"; done'
 expect 0 3 "$root/deploy/gpu-count.sh"
 expect 0 2 env CUDA_VISIBLE_DEVICES=0,2 "$root/deploy/gpu-count.sh"
 expect 0 0 env CUDA_VISIBLE_DEVICES= "$root/deploy/gpu-count.sh"
@@ -50,6 +51,28 @@ expect 0 " --ranks 1 " study 1 1 "$slurm"
 echo 'raise ImportError' > "$work/matplotlib.py"
 expect 0 "make the page elsewhere" study 1 1 env PYTHONPATH="$work" "$slurm"
 expect 1 "start it with sbatch" env -u SLURM_JOB_NUM_NODES "$slurm"
+
+# What each job says of its ranks: binding, GPU, and the warning where a rank does not see the GPUs of the others. srun starts two
+# ranks on a node of two GPUs here, with GPUs of a node (RANKS_SEE="0,1 0,1") or of a task.
+fake bin/srun 'case $* in *show_rank*) ;; *) echo "$*"; exit ;; esac
+while [ "$1" != bash ]; do shift; done
+rank=0
+for seen in $RANKS_SEE; do
+  SLURM_PROCID=$rank SLURM_LOCALID=$rank SLURMD_NODENAME=n1 CUDA_VISIBLE_DEVICES=$seen "$@"
+  rank=$((rank + 1))
+done'
+fake bin/shardmat 'echo "shardmat $*"'
+warning="WARNING: ranks of a node reach each other's GPUs only if they see them: give --gpus-per-node, not --gpus-per-task"
+for job in solve scaling serve; do
+  script=$root/deploy/slurm/$job.slurm
+  expect 0 "rank 1 on n1: cores $(awk '/^Cpus_allowed_list/ { print $2 }' /proc/self/status), GPU 1 of 0,1 00000000:01:00.0" \
+    study 1 2 env SLURMD_NODENAME=n1 RANKS_SEE="0,1 0,1" "$script" matrices
+  ! grep -q WARNING "$work/said" || fail "$job: a warning without a reason: $(cat "$work/said")"
+  expect 0 "GPU 1 of 1 00000000:01:00.0 $warning" study 1 2 env SLURMD_NODENAME=n1 RANKS_SEE="0 1" "$script" matrices
+  [ "$(grep -c WARNING "$work/said")" -eq 2 ] || fail "$job: one warning a rank: $(cat "$work/said")"
+  sed -n '/^show_rank()/,/^}/p' "$script" > "$work/$job"
+  cmp -s "$work/$job" "$work/solve" || fail "$job.slurm has another show_rank than solve.slurm"
+done
 
 # Only 2 and 3 ranks fit on three GPUs, 3 and 4 on what passes for two hosts. The programs lie anywhere under DIR, whose name
 # may hold a space.

@@ -19,7 +19,8 @@ if missing():
     sys.exit(0)
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "cli"))
-from support import DATA, PROGRAM, environment, fem_matrix, read_vector, run  # noqa: E402
+from support import DATA, OK, PROGRAM, environment, fem_matrix, read_vector, run  # noqa: E402
+from test_doctor import FOUND, Folder  # noqa: E402
 
 SCRIPTS = ROOT / "deploy" / "slurm"
 TWO_RANKS = ("--gpus-per-node=0", "--ntasks-per-node=2", "--cpus-per-task=1")
@@ -199,8 +200,11 @@ class Serve(SlurmTest):
     def test_a_service_outlives_a_rank_and_the_time_of_its_job(self):
         (self.directory / "library").mkdir()
         shutil.copy(DATA / "elasticity_bar.mtx.gz", self.directory / "library")
-        job = self.submit("serve.slurm", "library", "--backend", "host")
+        job = self.submit("serve.slurm", "library", "--backend", "host", options=("--gpus-per-node=2", *TWO_RANKS[1:]))
         self.wait_until_ready(job)
+        for rank in range(2):
+            self.assertRegex(self.log(job), rf"(?m)^rank {rank} on n1: cores {rank}, GPU {rank} of 0,1 00000000:0{rank}:00.0$")
+        self.assertNotIn("WARNING", self.log(job))
         self.assertEqual(self.client(job, "load", "bar", "elasticity_bar.mtx.gz").code, 0)
         state = self.directory / f"serve-{job}"
         # Through the port that the log names, with the token, as from another machine.
@@ -221,6 +225,55 @@ class Serve(SlurmTest):
         self.cluster.call("scancel", job)
         self.assertEqual(self.end(job)[0], "CANCELLED")
         self.assertIn("ending: requests that were accepted are answered first", self.log(job))
+
+
+class Doctor(SlurmTest):
+    """Under srun itself, with the options of jobs."""
+
+    def examine(self, *options, doctor=("--quick",), code, **variables):
+        """The report that one of the ranks prints. `code`: None if the findings decide."""
+        words = ["srun", "--chdir", self.directory, *options, PROGRAM, "doctor", *doctor, "--json", "-"]
+        result = run(words, self.directory, env=self.cluster.environment | variables)
+        self.assertIn(result.code, (OK, FOUND), result)
+        report = json.loads(result.out)
+        self.assertEqual(result.code, (FOUND if report["findings"] else OK) if code is None else code, result)
+        self.assertEqual({rank["launch"]["launcher"] for rank in report["facts"]}, {"Slurm's srun"})
+        return report
+
+    @staticmethod
+    def names(report):
+        return {finding["name"] for finding in report["findings"]}
+
+    def test_ranks_with_cores_of_their_own(self):
+        Folder(self.directory / "root")
+        report = self.examine("--mpi=pmix", "-n2", "--cpu-bind=cores", doctor=("--root", "root"), code=OK)
+        self.assertEqual((report["ranks"], report["findings"]), (2, []))
+        self.assertEqual([rank["launch"]["world_ranks"] for rank in report["facts"]], [2, 2])
+        [pair] = [pair for rank in report["facts"] for pair in rank["links"].get("pairs", [])]
+        self.assertGreater(pair["bytes_per_s"], 0)
+
+    def test_ranks_on_one_core(self):
+        report = self.examine("--mpi=pmix", "-n2", "--cpu-bind=map_cpu:1,1", code=FOUND)
+        [finding] = [finding for finding in report["findings"] if finding["name"] == "one_core_for_all_ranks"]
+        self.assertIn("all 2 ranks may use core 1 alone", finding["what"])
+        apart = self.examine("--mpi=pmix", "-n2", "--cpu-bind=map_cpu:0,1", code=FOUND, NCCL_P2P_DISABLE="1")
+        self.assertIn("slowing_settings", self.names(apart))
+        self.assertNotIn("one_core_for_all_ranks", self.names(apart))
+
+    def test_processes_that_are_each_alone(self):
+        report = self.examine("--mpi=none", "-n2", code=FOUND)
+        [finding] = [finding for finding in report["findings"] if finding["name"] == "singletons"]
+        self.assertIn("Slurm's srun started 2 processes", finding["what"])
+        self.assertIn("srun --mpi=pmix", finding["remedy"])
+        self.assertEqual((report["ranks"], report["facts"][0]["launch"]["mpi_started"]), (1, False))
+
+    def test_gpus_that_ranks_hide_from_each_other(self):
+        Folder(self.directory / "root").gpus()
+        of_ranks = {"hidden_peers", "shared_gpu"}  # others tell of this build
+        for options, expected in ((("--gpus-per-task=1",), {"hidden_peers"}), (("--gpus-per-node=2",), set())):
+            report = self.examine("--mpi=pmix", "-n2", *options, doctor=("--quick", "--root", "root"), code=None)
+            self.assertEqual(self.names(report) & of_ranks, expected, options)
+        self.assertEqual([rank["gpus"]["cuda_visible_devices"] for rank in report["facts"]], ["0,1", "0,1"])
 
 
 class SeveralNodes(SlurmTest):
