@@ -47,6 +47,10 @@ void combine(ValueType type, std::int64_t n, std::int64_t columns, Factor a, con
 
 void square_roots(std::int64_t n, double* values, Stream& stream) { backend_of(stream).square_roots(n, values, stream); }
 
+Magnitudes magnitudes(ValueType type, std::int64_t n, const void* x, Stream& stream) {
+  return backend_of(stream).magnitudes(type, n, x, stream);
+}
+
 void normalise(ValueType type, std::int64_t n, const void* y, const double* norm_squared, void* x, Stream& stream) {
   backend_of(stream).normalise(type, n, y, norm_squared, x, stream);
 }

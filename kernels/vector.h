@@ -54,6 +54,13 @@ void combine(ValueType type, std::int64_t n, std::int64_t columns, Factor a, con
 /// values[i] = sqrt(values[i]), f64 in device memory, in stream order.
 void square_roots(std::int64_t n, double* values, Stream& stream);
 
+/// The least and the largest magnitude of n entries in f32 or f64; NaN counts as neither. Infinity and 0 without entries.
+/// Waits for the stream.
+struct Magnitudes {
+  double least, largest;
+};
+Magnitudes magnitudes(ValueType type, std::int64_t n, const void* x, Stream& stream);
+
 /// to[i] = from[places[i]] for n entries of `entry_bytes` bytes, in stream order.
 void gather_entries(std::size_t entry_bytes, std::int64_t n, const std::int32_t* places, const void* from, void* to,
                     Stream& stream);

@@ -34,6 +34,7 @@ struct VectorBackend {
   void (*combine)(ValueType type, std::int64_t n, std::int64_t columns, Factor a, const void* x, Factor b, void* y,
                   Stream& stream);
   void (*square_roots)(std::int64_t n, double* values, Stream& stream);
+  Magnitudes (*magnitudes)(ValueType type, std::int64_t n, const void* x, Stream& stream);
   void (*normalise)(ValueType type, std::int64_t n, const void* y, const double* norm_squared, void* x, Stream& stream);
   void (*gather)(std::size_t entry_bytes, std::int64_t n, const std::int32_t* places, const void* from, void* to,
                  Stream& stream);

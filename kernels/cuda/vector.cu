@@ -1,7 +1,9 @@
 // Dot products with a fixed grid and a fixed tree, so the sum does not depend on scheduling.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/cuda/lane_sums.h"
 #include "kernels/cuda/launch.h"
@@ -107,6 +109,26 @@ __global__ void column_dot_products(std::int64_t n, std::int64_t columns, const 
 __global__ void take_square_roots(std::int64_t n, double* values) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i < n) values[i] = sqrt(values[i]);
+}
+
+/// Magnitudes as bits, which are ordered as the numbers are. Ends as {least, largest}.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    find_magnitudes(std::int64_t n, const T* __restrict__ x, unsigned long long* found) {
+  double least = INFINITY, largest = 0;
+  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += threads) {
+    const double magnitude = fabs(static_cast<double>(x[i]));
+    if (magnitude < least) least = magnitude;
+    if (magnitude > largest) largest = magnitude;
+  }
+  for (int other = 16; other > 0; other /= 2) {
+    least = fmin(least, __shfl_xor_sync(0xffffffffu, least, other));
+    largest = fmax(largest, __shfl_xor_sync(0xffffffffu, largest, other));
+  }
+  if (threadIdx.x % 32 != 0) return;
+  atomicMin(found, static_cast<unsigned long long>(__double_as_longlong(least)));
+  atomicMax(found + 1, static_cast<unsigned long long>(__double_as_longlong(largest)));
 }
 
 /// What a factor is for column j.
@@ -249,6 +271,21 @@ void square_roots_cuda(std::int64_t n, double* values, Stream& stream) {
   cuda::launch(take_square_roots, n, kThreads, stream, n, values);
 }
 
+Magnitudes magnitudes_cuda(ValueType type, std::int64_t n, const void* x, Stream& stream) {
+  const Magnitudes none{std::numeric_limits<double>::infinity(), 0};
+  const Buffer found(stream.device(), sizeof(Magnitudes));
+  copy_to_device(found.data(), &none, sizeof none, stream);
+  constexpr std::int64_t kMostThreadBlocks = 1024;
+  dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    cuda::launch_blocks(find_magnitudes<T>, std::min(kMostThreadBlocks, (n + kThreads - 1) / kThreads), kThreads, 0, stream,
+                        n, static_cast<const T*>(x), found.as<unsigned long long>());
+  });
+  Magnitudes result = none;
+  copy_to_host(&result, found.data(), sizeof result, stream);
+  return result;
+}
+
 void normalise_cuda(ValueType type, std::int64_t n, const void* y, const double* norm_squared, void* x, Stream& stream) {
   dispatch(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -335,7 +372,7 @@ void transpose_cuda(std::size_t entry_bytes, const Transposition& entries, Strea
 }  // namespace
 
 const VectorBackend cuda_vector_backend{
-    dots,        fill_cuda,        column_dots_cuda, combine_cuda,   square_roots_cuda, normalise_cuda,
-    gather_cuda, add_entries_cuda, copy_rows_cuda,   transpose_cuda, scale_lines_cuda};
+    dots,           fill_cuda,   column_dots_cuda, combine_cuda,   square_roots_cuda, magnitudes_cuda,
+    normalise_cuda, gather_cuda, add_entries_cuda, copy_rows_cuda, transpose_cuda,    scale_lines_cuda};
 
 }  // namespace shardmat

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <mutex>
 
 #include "kernels/base/parallel.h"
 #include "kernels/host/lanes.h"
@@ -111,6 +113,25 @@ void square_roots_host(std::int64_t n, double* values, Stream&) {
   for (std::int64_t i = 0; i < n; ++i) values[i] = std::sqrt(values[i]);
 }
 
+Magnitudes magnitudes_host(ValueType type, std::int64_t n, const void* x, Stream&) {
+  Magnitudes found{std::numeric_limits<double>::infinity(), 0};
+  std::mutex mutex;
+  dispatch(type, [&](auto tag) {
+    const auto* const entries = static_cast<const typename decltype(tag)::type*>(x);
+    parallel_ranges(n, 1 << 14, [&](std::int64_t first, std::int64_t last) {
+      Magnitudes mine{std::numeric_limits<double>::infinity(), 0};
+      for (std::int64_t i = first; i < last; ++i) {
+        const double magnitude = std::abs(static_cast<double>(entries[i]));
+        if (magnitude < mine.least) mine.least = magnitude;
+        if (magnitude > mine.largest) mine.largest = magnitude;
+      }
+      const std::lock_guard lock(mutex);
+      found = {std::min(found.least, mine.least), std::max(found.largest, mine.largest)};
+    });
+  });
+  return found;
+}
+
 void normalise_host(ValueType type, std::int64_t n, const void* y, const double* norm_squared, void* x, Stream&) {
   const double scale = *norm_squared > 0 ? 1 / std::sqrt(*norm_squared) : 0;
   dispatch(type, [&](auto tag) {
@@ -187,7 +208,7 @@ void transpose_host(std::size_t entry_bytes, const Transposition& entries, Strea
 }  // namespace
 
 const VectorBackend host_vector_backend{
-    dots,        fill_host,        column_dots_host, combine_host,   square_roots_host, normalise_host,
-    gather_host, add_entries_host, copy_rows_host,   transpose_host, scale_lines_host};
+    dots,           fill_host,   column_dots_host, combine_host,   square_roots_host, magnitudes_host,
+    normalise_host, gather_host, add_entries_host, copy_rows_host, transpose_host,    scale_lines_host};
 
 }  // namespace shardmat

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -48,6 +49,17 @@ void check(Backend backend, ValueType type, std::int64_t n) {
   copy_to_host(x.data(), dx.data(), dx.bytes(), stream);
   for (std::size_t i = 0; i < x.size(); ++i)
     ASSERT_NEAR(static_cast<double>(x[i]), static_cast<double>(y[i]) / std::sqrt(yy), 4 * unit_roundoff(type));
+
+  double least = std::numeric_limits<double>::infinity(), largest = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const double magnitude = std::abs(static_cast<double>(y[i]));
+    if (i % 3 == 1) y[i] = std::numeric_limits<T>::quiet_NaN();
+    else least = std::min(least, magnitude), largest = std::max(largest, magnitude);
+  }
+  copy_to_device(dy.data(), y.data(), dy.bytes(), stream);
+  const Magnitudes found = magnitudes(type, n, dy.data(), stream);
+  EXPECT_EQ(found.least, least);
+  EXPECT_EQ(found.largest, largest);
 }
 
 /// Entries of `width` values.

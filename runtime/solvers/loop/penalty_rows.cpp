@@ -20,6 +20,7 @@
 #include "kernels/base/text.h"
 #include "kernels/matrix/csr.h"
 #include "kernels/matrix/penalty_rule.h"
+#include "kernels/vector.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/named_rows.h"
 #include "runtime/matrix/vectors.h"
@@ -227,10 +228,8 @@ bool may_have_some(DistributedMatrix& matrix, Stream& stream) {
   const DistributedVector diagonal = matrix.diagonal(stream);
   double extremes[2] = {std::numeric_limits<double>::infinity(), 0};
   ranks.run_agreed([&] {
-    for (const double value : to_host(diagonal.view().data, diagonal.local_rows(), diagonal.type(), stream)) {
-      extremes[0] = std::min(extremes[0], std::abs(value));
-      extremes[1] = std::min(extremes[1], -std::abs(value));
-    }
+    const Magnitudes here = magnitudes(diagonal.type(), diagonal.local_rows(), diagonal.view().data, stream);
+    extremes[0] = here.least, extremes[1] = -here.largest;
   });
   ranks.all_reduce(std::span<double>(extremes), Reduction::min);
   return -extremes[1] > kPenaltyRatio * extremes[0];
