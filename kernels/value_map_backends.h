@@ -41,6 +41,15 @@ struct Update {
   ValueType to_type;
 };
 
+/// Places of `from_type` hold values that are added to `to`: that of entry k to to[targets[k]]; if `targets` is null, to
+/// to[k].
+struct Addition {
+  const void* from;
+  ValueType from_type;
+  const std::uint32_t* targets;
+  double* to;
+};
+
 struct ValueMapBackend {
   /// Adds to each source the digit that its place holds as its value.
   void (*add_digits)(ValueType type, const void* values, const Sources& sources, int shift, Stream& stream);
@@ -48,8 +57,14 @@ struct ValueMapBackend {
   Counts (*count)(const Sources& sources, std::uint64_t entries, Stream& stream);
   /// If sources.data is null, place i takes entry i.
   void (*update)(const Sources& sources, const Update& update, Stream& stream);
+  /// If sources.data is null, place i holds entry i. Several entries may have one target.
+  void (*add)(const Sources& sources, const Addition& addition, Stream& stream);
+  /// to[k] becomes the number of the place of entry k. If sources.data is null, place i holds entry i.
+  void (*put_back)(const Sources& sources, const std::int32_t* of_places, std::int32_t* to, Stream& stream);
   /// Index of the first finite value with a magnitude of at least `limit`, or `count`. Waits for the result.
   std::int64_t (*first_beyond)(double limit, const void* values, std::int64_t count, ValueType values_type, Stream& stream);
+  /// The same of the first value that is not finite.
+  std::int64_t (*first_not_finite)(const void* values, std::int64_t count, ValueType values_type, Stream& stream);
 };
 
 extern const ValueMapBackend host_backend;

@@ -40,10 +40,11 @@ void HalfProduct::multiply(double, const void*, double, void*, Stream&) const { 
 void HalfProduct::multiply(const void*, const SmootherStep&, Stream&) const { refuse(); }
 std::int64_t HalfProduct::bytes() const { return 0; }
 
-BlockRows take_rows(const EntryRows&, int, const std::int64_t*, const std::int32_t*, Stream&) { refuse(); }
+BlockRows take_rows(const EntryRows&, Stream&) { refuse(); }
+void add_entries(const EntryRows&, const Buffer&, BlockRows&, Stream&) { refuse(); }
+Buffer entry_places(const EntryRows&, const BlockRows&, Stream&) { refuse(); }
 SingleEntries single_entries(const BlockRows&, ValueType, Stream&) { refuse(); }
 void fill_fractions(ValueType, std::int64_t, std::int64_t, void*, Stream&) { refuse(); }
-bool same_pattern(const BlockRows&, const BlockRows&, Stream&) { refuse(); }
 AsymmetrySums asymmetry_sums(const BlockRows&, const Buffer*, Stream&) { refuse(); }
 double asymmetry(const AsymmetrySums&) { refuse(); }
 Buffer diagonal_places(const BlockRows&, Stream&) { refuse(); }

@@ -11,40 +11,49 @@ namespace shardmat::blocks {
 namespace {
 
 struct NodesOfEntries {
-  EntryRows rows;
-  int size;
-  const std::int64_t* row_of;
-  const std::int32_t* source_of;
+  EntryRows all;
 
-  __device__ std::int64_t row(std::int64_t source) const { return row_of == nullptr ? source : row_of[source]; }
   __device__ int source(std::int64_t k) const {
-    const int column = rows.column[k];
-    return source_of == nullptr ? column : source_of[column];
+    const int column = all.column[k];
+    return all.source_of == nullptr ? column : all.source_of[column];
   }
   template <class Insert>
   __device__ void each(std::int64_t node, int lane, int lanes, const Insert& insert) const {
     if (lane == 0) insert(static_cast<int>(node));
-    for (int r = 0; r < size; ++r) {
-      const std::int64_t i = row(node * size + r), end = rows.row_ptr[i + 1];
-      for (std::int64_t k = rows.row_ptr[i] + lane; k < end; k += lanes) insert(source(k) / size);
+    for (int r = 0; r < all.size; ++r) {
+      const std::int64_t i = node * all.size + r, end = all.row_ptr[i + 1];
+      for (std::int64_t k = all.row_ptr[i] + lane; k < end; k += lanes) insert(source(k) / all.size);
     }
   }
 };
 
-/// A team a node.
-template <int kTeam>
-__global__ void take_values(NodesOfEntries from, std::int64_t nodes, const std::int64_t* start, const std::int32_t* column,
-                            double* value) {
+struct AddValues {
+  const double* from;
+  double* to;
+  __device__ void operator()(std::int64_t k, std::int64_t place) const {
+    atomicAdd(to + place, from[k]);  // a column may come twice
+  }
+};
+
+struct WritePlaces {
+  std::uint32_t* to;
+  __device__ void operator()(std::int64_t k, std::int64_t place) const { to[k] = static_cast<std::uint32_t>(place); }
+};
+
+/// Calls use(entry, its place among the values of the blocks). A team a node.
+template <int kTeam, class Use>
+__global__ void walk_entries(NodesOfEntries from, std::int64_t nodes, const std::int64_t* start, const std::int32_t* column,
+                             Use use) {
   const std::int64_t node = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kTeam;
   if (node >= nodes) return;
-  const int lane = static_cast<int>(threadIdx.x) % kTeam, s = from.size;
+  const int lane = static_cast<int>(threadIdx.x) % kTeam, s = from.all.size;
   const std::int64_t begin = start[node], length = start[node + 1] - begin;
   for (int r = 0; r < s; ++r) {
-    const std::int64_t i = from.row(node * s + r), end = from.rows.row_ptr[i + 1];
-    for (std::int64_t k = from.rows.row_ptr[i] + lane; k < end; k += kTeam) {
+    const std::int64_t i = node * s + r, end = from.all.row_ptr[i + 1];
+    for (std::int64_t k = from.all.row_ptr[i] + lane; k < end; k += kTeam) {
       const int source = from.source(k);
       const std::int64_t block = begin + place_of(column + begin, length, source / s);
-      atomicAdd(value + (block * s + r) * s + source % s, from.rows.value[k]);  // a column may come twice
+      use(k, (block * s + r) * s + source % s);
     }
   }
 }
@@ -97,12 +106,6 @@ __global__ void transpose_blocks(std::int64_t values, const double* from, const 
   to[at] = from[std::int64_t{block_of[k]} * entries + c * col_size + r];
 }
 
-template <class T>
-__global__ void compare(std::int64_t count, const T* a, const T* b, unsigned* differ) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < count && a[i] != b[i]) *differ = 1;
-}
-
 /// Random bits (S. Vigna's splitmix64).
 __device__ std::uint64_t bits_of(std::uint64_t number) {
   std::uint64_t z = (number + 1) * 0x9e3779b97f4a7c15u;
@@ -143,28 +146,35 @@ __device__ unsigned signs_of(std::uint64_t unknown) { return static_cast<unsigne
 
 constexpr int kPairs = 8, kSumBlocks = 1024;
 
-/// x·A·y − y·A·x of each pair, then the square of the norm: a part for each thread block. A team a row. `number`: of the
-/// nodes of the columns among those of all ranks; null: the same.
-template <int kTeam>
+/// x·A·y − y·A·x of each pair, then the square of the norm: a part for each thread block. A team a row, a lane a block.
+/// `number`: of the nodes of the columns among those of all ranks; null: the same. S: unknowns of a node, or 0: `size`.
+template <int S, int kTeam>
 __global__ void __launch_bounds__(kThreads)
     add_differences(std::int64_t count, int size, const std::int64_t* start, const std::int32_t* column, const double* value,
                     const std::int64_t* number, double* parts) {
+  constexpr int kMost = S > 0 ? S : kMostUnknowns;
+  if (S > 0) size = S;
   double sums[kPairs + 1] = {};
-  const int lane = static_cast<int>(threadIdx.x) % kTeam, entries = size * size;
+  const int lane = static_cast<int>(threadIdx.x) % kTeam;
   const std::int64_t teams = static_cast<std::int64_t>(gridDim.x) * (kThreads / kTeam);
   const auto name = [number](std::int64_t node) {
     return static_cast<std::uint64_t>(number == nullptr ? node : number[node]);
   };
   for (std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kTeam; i < count; i += teams) {
-    const std::int64_t begin = start[i] * entries, end = start[i + 1] * entries;
-    for (std::int64_t at = begin + lane; at < end; at += kTeam) {
-      const std::int64_t k = at / entries;
-      const int e = static_cast<int>(at - k * entries), r = e / size, c = e - r * size;
-      const unsigned row = signs_of(name(i) * size + r), col = signs_of(name(column[k]) * size + c);
-      const double v = value[at];
-      const unsigned xy = row ^ (col >> kPairs), yx = (row >> kPairs) ^ col;  // a 1: the product of the signs is negative
-      for (int p = 0; p < kPairs; ++p) sums[p] += ((xy >> p & 1) != 0 ? -v : v) - ((yx >> p & 1) != 0 ? -v : v);
-      sums[kPairs] += v * v;
+    unsigned row[kMost];
+    for (int r = 0; r < size; ++r) row[r] = signs_of(name(i) * size + r);
+    for (std::int64_t k = start[i] + lane; k < start[i + 1]; k += kTeam) {
+      const std::uint64_t first = name(column[k]) * size;
+      const double* v = value + k * (size * size);
+      unsigned col[kMost];
+      for (int c = 0; c < size; ++c) col[c] = signs_of(first + c);
+      for (int r = 0; r < size; ++r)
+        for (int c = 0; c < size; ++c, ++v) {
+          // A 1: the product of the signs is negative.
+          const unsigned xy = row[r] ^ (col[c] >> kPairs), yx = (row[r] >> kPairs) ^ col[c], differ = xy ^ yx;
+          for (int p = 0; p < kPairs; ++p) sums[p] += (differ >> p & 1) == 0 ? 0 : (xy >> p & 1) != 0 ? -2 * *v : 2 * *v;
+          sums[kPairs] += *v * *v;
+        }
     }
   }
   add_over_block<kPairs + 1, kThreads>(sums, parts + std::int64_t{blockIdx.x} * (kPairs + 1));
@@ -212,25 +222,109 @@ __global__ void mend(std::int64_t count, const std::int64_t* start, const std::i
     if (d[r * m + r] == 0) d[r * m + r] = trace > 0 ? trace / m : 1;
 }
 
+/// Sets `unlike` where columns do not ascend, or the diagonal is missing. A team a row.
+template <int kTeam>
+__global__ void check_rows(std::int64_t rows, const std::int64_t* row_ptr, const std::int32_t* column, unsigned* unlike) {
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kTeam;
+  if (i >= rows) return;
+  const std::int64_t end = row_ptr[i + 1];
+  bool ascends = true, has_diagonal = false;
+  for (std::int64_t k = row_ptr[i] + threadIdx.x % kTeam; k < end; k += kTeam) {
+    has_diagonal = has_diagonal || column[k] == i;
+    ascends = ascends && (k + 1 == end || column[k] < column[k + 1]);
+  }
+  if (!__any_sync(team_mask<kTeam>(), has_diagonal) || !ascends) *unlike = 1;
+}
+
+template <class T>
+__global__ void compare(std::int64_t count, const T* a, const T* b, unsigned* unlike) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < count && a[i] != b[i]) *unlike = 1;
+}
+
+/// Whether look(unlike) leaves 0. Waits for the stream.
+template <class Look>
+bool leaves_zero(const Look& look, Stream& stream) {
+  const Buffer unlike = array<unsigned>(1, stream);
+  fill_bytes(unlike.data(), 0, unlike.bytes(), stream);
+  look(unlike.as<unsigned>());
+  unsigned found = 0;
+  copy_to_host(&found, unlike.data(), sizeof found, stream);
+  return found == 0;
+}
+
+/// The entries are rows of blocks as they lie.
+bool are_blocks(const EntryRows& entries, Stream& stream) {
+  if (entries.size != 1 || entries.source_of != nullptr) return false;
+  return leaves_zero(
+      [&](unsigned* unlike) {
+        with_team(entries.nnz, entries.rows, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
+          cuda::launch(check_rows<kTeam>, entries.rows * kTeam, kThreads, stream, entries.rows, entries.row_ptr,
+                       entries.column, unlike);
+        });
+      },
+      stream);
+}
+
+bool are_in_order(const EntryRows& entries, const BlockRows& a, Stream& stream) {
+  if (entries.size != 1 || entries.source_of != nullptr || a.blocks != entries.nnz) return false;
+  return leaves_zero(
+      [&](unsigned* unlike) {
+        cuda::launch(compare<std::int64_t>, a.count + 1, kThreads, stream, a.count + 1, a.start.as<std::int64_t>(),
+                     entries.row_ptr, unlike);
+        cuda::launch(compare<std::int32_t>, a.blocks, kThreads, stream, a.blocks, a.column.as<std::int32_t>(),
+                     entries.column, unlike);
+      },
+      stream);
+}
+
+template <class T>
+Buffer copy_of(const T* from, std::int64_t count, Stream& stream) {
+  Buffer copy = array<T>(count, stream);
+  if (count > 0) copy_on_device(copy.data(), from, copy.bytes(), stream);
+  return copy;
+}
+
+template <class Use>
+void each_entry(const EntryRows& entries, const BlockRows& a, const Use& use, Stream& stream) {
+  with_team(entries.nnz, entries.rows, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
+    cuda::launch(walk_entries<kTeam, Use>, a.count * kTeam, kThreads, stream, NodesOfEntries{entries}, a.count,
+                 a.start.as<std::int64_t>(), a.column.as<std::int32_t>(), use);
+  });
+}
+
 }  // namespace
 
-BlockRows take_rows(const EntryRows& rows, int size, const std::int64_t* row_of, const std::int32_t* source_of,
-                    Stream& stream) {
+BlockRows take_rows(const EntryRows& entries, Stream& stream) {
   BlockRows out;
-  out.row_size = out.col_size = size;
-  out.count = out.cols = rows.rows / size;
-  const NodesOfEntries source{rows, size, row_of, source_of};
-  const std::int64_t nnz_a_row = rows.rows == 0 ? 0 : rows.nnz / rows.rows;
-  form_pattern(source, out, nnz_a_row, stream);
+  out.row_size = out.col_size = entries.size;
+  out.count = out.cols = entries.rows / entries.size;
+  if (are_blocks(entries, stream)) {
+    require_memory(stream.device(), 8 * (out.count + 1) + 4 * entries.nnz, "the rows of multigrid's finest level");
+    out.blocks = entries.nnz;
+    out.start = copy_of(entries.row_ptr, out.count + 1, stream), out.column = copy_of(entries.column, out.blocks, stream);
+  } else {
+    const std::int64_t nnz_a_row = entries.rows == 0 ? 0 : entries.nnz / entries.rows;
+    form_pattern(NodesOfEntries{entries}, out, nnz_a_row, stream);
+  }
   const std::int64_t values = out.blocks * out.block_entries();
   require_memory(stream.device(), 8 * values, "the rows of multigrid's finest level");
   out.value = array<double>(values, stream);
   fill_bytes(out.value.data(), 0, out.value.bytes(), stream);
-  with_team(rows.nnz, rows.rows, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
-    cuda::launch(take_values<kTeam>, out.count * kTeam, kThreads, stream, source, out.count, out.start.as<std::int64_t>(),
-                 out.column.as<std::int32_t>(), out.value.as<double>());
-  });
   return out;
+}
+
+void add_entries(const EntryRows& entries, const Buffer& values, BlockRows& to, Stream& stream) {
+  each_entry(entries, to, AddValues{values.as<double>(), to.value.as<double>()}, stream);
+}
+
+Buffer entry_places(const EntryRows& entries, const BlockRows& a, Stream& stream) {
+  if (are_in_order(entries, a, stream)) return {};
+  require_memory(stream.device(), 4 * entries.nnz, "where new values go on multigrid's finest level");
+  Buffer places = array<std::uint32_t>(entries.nnz, stream);
+  each_entry(entries, a, WritePlaces{places.as<std::uint32_t>()}, stream);
+  stream.synchronize();
+  return places;
 }
 
 SingleEntries single_entries(const BlockRows& a, ValueType type, Stream& stream) {
@@ -258,27 +352,20 @@ void fill_fractions(ValueType type, std::int64_t first, std::int64_t count, void
   });
 }
 
-bool same_pattern(const BlockRows& a, const BlockRows& b, Stream& stream) {
-  if (a.count != b.count || a.blocks != b.blocks) return false;
-  const Buffer differ = array<unsigned>(1, stream);
-  fill_bytes(differ.data(), 0, differ.bytes(), stream);
-  cuda::launch(compare<std::int64_t>, a.count + 1, kThreads, stream, a.count + 1, a.start.as<std::int64_t>(),
-               b.start.as<std::int64_t>(), differ.as<unsigned>());
-  cuda::launch(compare<std::int32_t>, a.blocks, kThreads, stream, a.blocks, a.column.as<std::int32_t>(),
-               b.column.as<std::int32_t>(), differ.as<unsigned>());
-  unsigned found = 0;
-  copy_to_host(&found, differ.data(), sizeof found, stream);
-  return found == 0;
-}
-
 AsymmetrySums asymmetry_sums(const BlockRows& a, const Buffer* numbers, Stream& stream) {
   constexpr int kSums = kPairs + 1;
   static_assert(std::tuple_size_v<AsymmetrySums> == kSums);
   const Buffer parts = array<double>(kSumBlocks * kSums, stream);
-  with_team(a.blocks * a.block_entries(), a.count, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
-    cuda::launch_blocks(add_differences<kTeam>, kSumBlocks, kThreads, 0, stream, a.count, a.row_size,
-                        a.start.as<std::int64_t>(), a.column.as<std::int32_t>(), a.value.as<double>(),
-                        numbers == nullptr ? nullptr : numbers->as<std::int64_t>(), parts.as<double>());
+  with_team(a.blocks, a.count, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
+    const auto launch = [&](auto kernel) {
+      cuda::launch_blocks(kernel, kSumBlocks, kThreads, 0, stream, a.count, a.row_size, a.start.as<std::int64_t>(),
+                          a.column.as<std::int32_t>(), a.value.as<double>(),
+                          numbers == nullptr ? nullptr : numbers->as<std::int64_t>(), parts.as<double>());
+    };
+    if (a.row_size == 1) launch(add_differences<1, kTeam>);
+    else if (a.row_size == 2) launch(add_differences<2, kTeam>);
+    else if (a.row_size == 3) launch(add_differences<3, kTeam>);
+    else launch(add_differences<0, kTeam>);
   });
   AsymmetrySums sums{};
   sum_parts(parts, kSumBlocks, kSums, sums.data(), stream);

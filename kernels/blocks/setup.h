@@ -17,18 +17,23 @@ namespace shardmat::blocks {
 /// Thrown for a row of more blocks than a pattern has room for here (row_patterns.h).
 struct TooWide {};
 
-/// Rows of single entries on the device.
+/// The pattern of rows of single entries on the device, in the order of the source, `size` for each node. `source_of`: of
+/// each column the row of the source; null: it is the same.
 struct EntryRows {
   std::int64_t rows, nnz;
+  int size;
   const std::int64_t* row_ptr;
   const std::int32_t* column;
-  const double* value;
+  const std::int32_t* source_of = nullptr;
 };
 
-/// The rows by nodes of `size` unknowns, in the order of the source, with a block on each diagonal. `row_of`: where each row
-/// of the source lies among `rows`; `source_of`: of each column the row of the source; null: it is the same. Throws TooWide.
-BlockRows take_rows(const EntryRows& rows, int size, const std::int64_t* row_of, const std::int32_t* source_of,
-                    Stream& stream);
+/// The rows by nodes, in the order of the source, with a block on each diagonal; all values are 0. Throws TooWide.
+BlockRows take_rows(const EntryRows& entries, Stream& stream);
+/// Adds values to those of take_rows(); double, in the order of the entries.
+void add_entries(const EntryRows& entries, const Buffer& values, BlockRows& to, Stream& stream);
+/// std::uint32_t: the place of each entry among the values of take_rows(). Empty: entry k has place k, as where single
+/// entries are rows of blocks as they lie. REQUIRES: 32 bits hold the places.
+Buffer entry_places(const EntryRows& entries, const BlockRows& a, Stream& stream);
 
 /// The same matrix as CSR of single entries, in f32 or f64: std::int64_t offsets and std::int32_t columns. Waits for
 /// nothing.
@@ -39,9 +44,6 @@ SingleEntries single_entries(const BlockRows& a, ValueType type, Stream& stream)
 
 /// The entries from `first` on of a vector of random ones, ±[½, 1) in f32 or f64, which is always the same.
 void fill_fractions(ValueType type, std::int64_t first, std::int64_t count, void* to, Stream& stream);
-
-/// Whether both have blocks in the same places.
-bool same_pattern(const BlockRows& a, const BlockRows& b, Stream& stream);
 
 /// As multigrid::asymmetry(), from the sums of all ranks. `numbers`: std::int64_t, of the nodes of the columns among those
 /// of all ranks; null: this rank has all.

@@ -10,6 +10,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "kernels/choose/place_columns.h"
 #include "kernels/choose/registry.h"
 #include "kernels/formats/upload.h"
 #include "kernels/value_map_backends.h"
@@ -181,6 +182,27 @@ void ValueMap::update(Storage& storage, const void* values, std::int64_t count, 
                                {values, values_type, arrays[a]->data(), type_}, stream);
 }
 
+void ValueMap::add(const Storage& storage, const std::uint32_t* targets, double* to, Stream& stream) const {
+  require_same(storage);
+  const auto arrays = storage.value_arrays();
+  for (std::size_t a = 0; a < arrays.size(); ++a)
+    backend_of(device_).add({arrays_[a].sources.data(), arrays_[a].places, wide_}, {arrays[a]->data(), type_, targets, to},
+                            stream);
+}
+
+bool ValueMap::write_columns(const Storage& storage, std::int32_t* to, Stream& stream) const {
+  require_same(storage);
+  const std::optional<Buffer> columns = place_columns(storage, stream);
+  if (!columns) return false;
+  const auto* of_array = columns->as<std::int32_t>();
+  for (const Array& array : arrays_) {
+    backend_of(device_).put_back({array.sources.data(), array.places, wide_}, of_array, to, stream);
+    of_array += array.places;
+  }
+  stream.synchronize();  // the columns of the places go
+  return true;
+}
+
 HostVector<double> ValueMap::read(const Storage& storage, Stream& stream) const {
   require_same(storage);
   require_host_memory(8 * entries_, "the values of a stored matrix");
@@ -256,6 +278,11 @@ ValuePicker::ValuePicker(std::span<const std::int64_t> positions, Stream& stream
 void ValuePicker::pick(const void* values, ValueType values_type, void* places, ValueType type, Stream& stream) const {
   if (places_ == 0) return;
   backend_of(stream.device()).update({sources_.data(), places_, wide_}, {values, values_type, places, type}, stream);
+}
+
+std::optional<std::int64_t> first_not_finite(const void* values, std::int64_t count, ValueType values_type, Stream& stream) {
+  const std::int64_t first = backend_of(stream.device()).first_not_finite(values, count, values_type, stream);
+  return first == count ? std::nullopt : std::optional(first);
 }
 
 void require_values_in_range(ValueType type, const void* values, std::int64_t count, ValueType values_type,

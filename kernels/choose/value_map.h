@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,6 +46,16 @@ class ValueMap {
   ///
   /// Throws Error(usage) for fewer than entries() values or another values_type, Error(internal) for another storage.
   void update(Storage& storage, const void* values, std::int64_t count, ValueType values_type, Stream& stream) const;
+
+  /// Adds the present values of the storage to `to`, in stream order: that of entry k to to[targets[k]]; without targets, to
+  /// to[k]. Several entries may have one target. Both arrays are in memory of the storage's device. Throws Error(internal)
+  /// for another storage.
+  void add(const Storage& storage, const std::uint32_t* targets, double* to, Stream& stream) const;
+
+  /// Writes the column of each entry, in stream order, to `to`, which has entries() in memory of the storage's device;
+  /// entries without a place keep what is there. False: the format cannot tell (place_columns.h). Throws Error(internal) for
+  /// another storage, Error(resources).
+  bool write_columns(const Storage& storage, std::int32_t* to, Stream& stream) const;
 
   /// Reads the present values of the storage, as f64 in the order of the caller's entries; entries without a place are 0.
   /// Waits for the stream. Takes host memory for the result and for the largest value array with its sources.
@@ -101,5 +112,8 @@ class ValuePicker {
 /// and f32 in f32); otherwise reads the values once and waits for the stream.
 void require_values_in_range(ValueType type, const void* values, std::int64_t count, ValueType values_type,
                              std::string_view what, Stream& stream);
+
+/// The first of the values that is NaN or infinite, if there is one; as above. Waits for the stream.
+std::optional<std::int64_t> first_not_finite(const void* values, std::int64_t count, ValueType values_type, Stream& stream);
 
 }  // namespace shardmat

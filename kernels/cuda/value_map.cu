@@ -85,12 +85,51 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <class T>
-__global__ void find_beyond(double limit, std::int64_t count, const T* __restrict__ values, unsigned long long* first) {
+/// As put_values(), in the other direction.
+template <class From, class SourceOf>
+__global__ void __launch_bounds__(kThreads) add_values(std::int64_t count, SourceOf source_of, const From* __restrict__ from,
+                                                       const std::uint32_t* __restrict__ targets, double* __restrict__ to) {
+  constexpr int kTile = kThreads * kPlaces;
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kTile + threadIdx.x;
+  std::int64_t target[kPlaces];
+  double value[kPlaces];
+#pragma unroll
+  for (int j = 0; j < kPlaces; ++j) {
+    const std::int64_t place = first + j * kThreads;
+    target[j] = place < count ? static_cast<std::int64_t>(source_of(place)) - 1 : -1;
+    value[j] = target[j] >= 0 ? widened(from[place]) : 0.0;
+  }
+  if (targets != nullptr) {
+#pragma unroll
+    for (int j = 0; j < kPlaces; ++j)
+      if (target[j] >= 0) target[j] = __ldg(targets + target[j]);
+  }
+#pragma unroll
+  for (int j = 0; j < kPlaces; ++j)
+    if (target[j] >= 0) atomicAdd(to + target[j], value[j]);
+}
+
+template <class Source>
+__global__ void put_back(std::int64_t count, const Source* __restrict__ sources, const std::int32_t* __restrict__ of_places,
+                         std::int32_t* __restrict__ to) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
-  const double magnitude = fabs(static_cast<double>(values[i]));
-  if (magnitude >= limit && isfinite(magnitude)) atomicMin(first, static_cast<unsigned long long>(i));
+  const Source source = __ldcs(sources + i);
+  if (source != 0) to[source - 1] = __ldcs(of_places + i);
+}
+
+struct Beyond {
+  double limit;
+  __device__ bool operator()(double value) const { return fabs(value) >= limit && isfinite(value); }
+};
+struct NotFinite {
+  __device__ bool operator()(double value) const { return !isfinite(value); }
+};
+
+template <class T, class Is>
+__global__ void find_first(Is is, std::int64_t count, const T* __restrict__ values, unsigned long long* first) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < count && is(static_cast<double>(values[i]))) atomicMin(first, static_cast<unsigned long long>(i));
 }
 
 void add_digits(ValueType type, const void* values, const Sources& sources, int shift, Stream& stream) {
@@ -137,13 +176,39 @@ void update_cuda(const Sources& sources, const Update& update, Stream& stream) {
   });
 }
 
-std::int64_t first_beyond(double limit, const void* values, std::int64_t count, ValueType values_type, Stream& stream) {
+void add_cuda(const Sources& sources, const Addition& addition, Stream& stream) {
+  dispatch_operands(addition.from_type, [&](auto tag, auto) {
+    using From = typename decltype(tag)::type;
+    const auto launch = [&](auto source_of) {
+      cuda::launch(add_values<From, decltype(source_of)>, (sources.count + kPlaces - 1) / kPlaces, kThreads, stream,
+                   sources.count, source_of, static_cast<const From*>(addition.from), addition.targets, addition.to);
+    };
+    if (sources.data == nullptr) return launch(InPlace{});
+    dispatch_source(sources.wide, [&](auto source_tag) {
+      using Source = typename decltype(source_tag)::type;
+      launch(Listed<Source>{static_cast<const Source*>(sources.data)});
+    });
+  });
+}
+
+void put_back_cuda(const Sources& sources, const std::int32_t* of_places, std::int32_t* to, Stream& stream) {
+  if (sources.data == nullptr)
+    return copy_on_device(to, of_places, static_cast<std::size_t>(sources.count) * sizeof *to, stream);
+  dispatch_source(sources.wide, [&](auto tag) {
+    using Source = typename decltype(tag)::type;
+    cuda::launch(put_back<Source>, sources.count, kThreads, stream, sources.count, static_cast<const Source*>(sources.data),
+                 of_places, to);
+  });
+}
+
+template <class Is>
+std::int64_t first_that(Is is, const void* values, std::int64_t count, ValueType values_type, Stream& stream) {
   const Buffer first(stream.device(), sizeof(unsigned long long));
   const auto none = static_cast<unsigned long long>(count);
   copy_to_device(first.data(), &none, sizeof none, stream);
   dispatch(values_type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cuda::launch(find_beyond<T>, count, kThreads, stream, limit, count, static_cast<const T*>(values),
+    cuda::launch(find_first<T, Is>, count, kThreads, stream, is, count, static_cast<const T*>(values),
                  first.as<unsigned long long>());
   });
   unsigned long long found = none;
@@ -151,8 +216,16 @@ std::int64_t first_beyond(double limit, const void* values, std::int64_t count, 
   return static_cast<std::int64_t>(found);
 }
 
+std::int64_t first_beyond(double limit, const void* values, std::int64_t count, ValueType values_type, Stream& stream) {
+  return first_that(Beyond{limit}, values, count, values_type, stream);
+}
+
+std::int64_t first_not_finite(const void* values, std::int64_t count, ValueType values_type, Stream& stream) {
+  return first_that(NotFinite{}, values, count, values_type, stream);
+}
+
 }  // namespace
 
-const ValueMapBackend cuda_backend{add_digits, count, update_cuda, first_beyond};
+const ValueMapBackend cuda_backend{add_digits, count, update_cuda, add_cuda, put_back_cuda, first_beyond, first_not_finite};
 
 }  // namespace shardmat::values

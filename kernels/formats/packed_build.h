@@ -23,4 +23,7 @@ extern const Builder cuda_builder;
 /// early, or if there is no memory to find these slices.
 bool mark_late(PackedStorage& packed, std::int64_t first, Stream& stream);
 
+/// Writes for each place of the values, on a GPU, its column; for padding any number. In stream order.
+void find_columns(const PackedStorage& packed, std::int32_t* to, Stream& stream);
+
 }  // namespace shardmat::packed

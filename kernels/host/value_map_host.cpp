@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 
@@ -62,13 +63,49 @@ void update(const Sources& sources, const Update& update, Stream&) {
   });
 }
 
-std::int64_t first_beyond(double limit, const void* values, std::int64_t count, ValueType values_type, Stream&) {
+void add(const Sources& sources, const Addition& addition, Stream&) {
+  const auto add_all = [&](const auto* from, const auto& source_of) {
+    parallel_ranges(sources.count, kAtLeast, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::uint64_t source = source_of(i);
+        if (source == 0) continue;
+        double& to = addition.to[addition.targets == nullptr ? source - 1 : addition.targets[source - 1]];
+        std::atomic_ref<double>(to).fetch_add(static_cast<double>(from[i]), std::memory_order_relaxed);
+      }
+    });
+  };
+  dispatch_operands(addition.from_type, [&](auto tag, auto) {
+    const auto* from = static_cast<const typename decltype(tag)::type*>(addition.from);
+    if (sources.data == nullptr) return add_all(from, [](std::int64_t i) { return static_cast<std::uint64_t>(i) + 1; });
+    dispatch_source(sources.wide, [&](auto source_tag) {
+      const auto* source = static_cast<const typename decltype(source_tag)::type*>(sources.data);
+      add_all(from, [source](std::int64_t i) { return std::uint64_t{source[i]}; });
+    });
+  });
+}
+
+void put_back(const Sources& sources, const std::int32_t* of_places, std::int32_t* to, Stream&) {
+  if (sources.data == nullptr) {
+    std::copy(of_places, of_places + sources.count, to);
+    return;
+  }
+  dispatch_source(sources.wide, [&](auto tag) {
+    const auto* source = static_cast<const typename decltype(tag)::type*>(sources.data);
+    parallel_ranges(sources.count, kAtLeast, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        if (source[i] != 0) to[source[i] - 1] = of_places[i];
+    });
+  });
+}
+
+template <class Is>
+std::int64_t first_that(const Is& is, const void* values, std::int64_t count, ValueType values_type) {
   std::atomic<std::int64_t> first = count;
   dispatch(values_type, [&](auto tag) {
     const auto* value = static_cast<const typename decltype(tag)::type*>(values);
     parallel_ranges(count, kAtLeast, [&](std::int64_t begin, std::int64_t end) {
       std::int64_t i = begin;
-      while (i < end && !(std::isfinite(value[i]) && std::abs(static_cast<double>(value[i])) >= limit)) ++i;
+      while (i < end && !is(static_cast<double>(value[i]))) ++i;
       if (i == end) return;
       for (std::int64_t known = first; i < known && !first.compare_exchange_weak(known, i);) continue;
     });
@@ -76,8 +113,17 @@ std::int64_t first_beyond(double limit, const void* values, std::int64_t count, 
   return first;
 }
 
+std::int64_t first_beyond(double limit, const void* values, std::int64_t count, ValueType values_type, Stream&) {
+  return first_that([limit](double value) { return std::isfinite(value) && std::abs(value) >= limit; }, values, count,
+                    values_type);
+}
+
+std::int64_t first_not_finite(const void* values, std::int64_t count, ValueType values_type, Stream&) {
+  return first_that([](double value) { return !std::isfinite(value); }, values, count, values_type);
+}
+
 }  // namespace
 
-const ValueMapBackend host_backend{add_digits, count, update, first_beyond};
+const ValueMapBackend host_backend{add_digits, count, update, add, put_back, first_beyond, first_not_finite};
 
 }  // namespace shardmat::values

@@ -152,6 +152,18 @@ CsrView MatrixRows::on_host_now(Stream& stream) {
   return csr_.view();
 }
 
+bool MatrixRows::can_add_values() const { return stored() && options_.values == Values::updatable; }
+
+void MatrixRows::add_values(const std::uint32_t* targets, double* to, Stream& stream) const {
+  stream.wait_for(updated_);
+  for (const StoredRows& block : blocks_) block.add_values(targets, to, stream);
+}
+
+bool MatrixRows::write_columns(std::int32_t* to, Stream& stream) const {
+  return std::all_of(blocks_.begin(), blocks_.end(),
+                     [&](const StoredRows& block) { return block.write_columns(to, stream); });
+}
+
 void MatrixRows::drop_from_host() {
   for (StoredRows& block : blocks_) block.drop_host_rows();
   if (stored()) csr_.clear();

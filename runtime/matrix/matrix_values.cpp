@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "kernels/base/first_where.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/formats/upload.h"
@@ -24,13 +22,9 @@ std::string name_of_place(Device device) {
   return device.backend == Backend::host ? "the host" : fmt::format("GPU {}", device.ordinal);
 }
 
-/// Values in host memory.
-void require_finite(const ConstDense& values) {
-  const auto wrong = dispatch(values.type, [&]<class Tag>(Tag) {
-    const auto* const all = static_cast<const typename Tag::type*>(values.data);
-    return first_where(values.rows, 1 << 16, [all](std::int64_t i) { return !std::isfinite(all[i]); });
-  });
-  if (wrong)
+/// `values`: in memory of the stream's device.
+void require_finite(const void* values, std::int64_t count, ValueType type, Stream& stream) {
+  if (const auto wrong = first_not_finite(values, count, type, stream))
     throw Error(ErrorKind::input, fmt::format("new value {} is NaN or infinity; values must be finite", *wrong + 1));
 }
 
@@ -47,7 +41,6 @@ void require_values(const ConstDense& values, std::int64_t nnz, Device device) {
     throw Error(ErrorKind::usage,
                 fmt::format("new values have gaps (leading dimension {}); they must lie one after another", values.leading));
   if (values.data == nullptr && nnz > 0) throw Error(ErrorKind::usage, "new values have no memory (null pointer)");
-  if (values.device.backend == Backend::host) require_finite(values);
 }
 
 }  // namespace
@@ -68,6 +61,7 @@ HostVector<double> MatrixValues::bring(const ConstDense& values, Stream& stream)
   const HostVector<double> given = context_.communicator().run_agreed([&] {
     require_values(values, route_->given(), context_.device());
     Stream host(Device{});
+    if (values.device.backend == Backend::host) require_finite(values.data, values.rows, values.type, host);
     return to_host(values.data, values.rows, values.type, values.device.backend == Backend::host ? host : stream);
   });
   return route_->bring(given, context_.communicator());
@@ -98,11 +92,15 @@ void MatrixValues::update_nonzeros(const ConstDense& values, Stream& stream) {
         staging_ = Buffer(context_.device(), bytes);
       }
       dispatch(values.type, [&]<class Tag>(Tag) {
-        const auto* const given = static_cast<const typename Tag::type*>(from);
-        fill<typename Tag::type>(staging_, rows_.nnz(), stream, [given](std::int64_t k) { return given[k]; });
+        using T = typename Tag::type;
+        const auto* const given = static_cast<const T*>(from);
+        fill_ranges<T>(staging_, rows_.nnz(), stream, [given](std::int64_t begin, std::int64_t end, T* out) {
+          std::copy(given + begin, given + end, out);
+        });
       });
       on_host = std::exchange(from, staging_.data());
     }
+    if (values.device.backend == Backend::host) require_finite(from, rows_.nnz(), values.type, stream);
     require_values_in_range(options_.type, from, rows_.nnz(), values.type, "the new values", stream);
   });
   ++version_;

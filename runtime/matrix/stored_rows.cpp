@@ -149,6 +149,14 @@ void StoredRows::read_values(std::span<double> values, Stream& stream) const {
   });
 }
 
+void StoredRows::add_values(const std::uint32_t* targets, double* to, Stream& stream) const {
+  if (!maps_.empty()) maps_.front().add(*storages_.front(), targets, to, stream);
+}
+
+bool StoredRows::write_columns(std::int32_t* to, Stream& stream) const {
+  return maps_.empty() || maps_.front().write_columns(*storages_.front(), to, stream);
+}
+
 std::int64_t StoredRows::device_bytes() const {
   std::int64_t bytes = 0;
   for (const auto& storage : storages_) bytes += storage->bytes;

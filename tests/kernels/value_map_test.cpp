@@ -142,6 +142,36 @@ class Products {
   std::vector<std::unique_ptr<SpmmPlan>> spmm_plans_;
 };
 
+/// The columns of entries from the storage alone.
+void check_columns(const ValueMap& map, const Storage& storage, const HostCsr& m, const Positions& positions,
+                   Stream& stream) {
+  const Buffer to = upload(std::vector<std::int32_t>(static_cast<std::size_t>(map.entries()), -1), stream);
+  const bool can_tell = storage.format == "csr" || (storage.format == "packed" && storage.device.backend == Backend::cuda);
+  ASSERT_EQ(map.write_columns(storage, to.as<std::int32_t>(), stream), can_tell);
+  if (!can_tell) return;
+  std::vector<std::int32_t> wanted(static_cast<std::size_t>(map.entries()), -1);
+  for (std::size_t k = 0; k < m.col_idx.size(); ++k)
+    wanted[positions.empty() ? k : static_cast<std::size_t>(positions[k])] = static_cast<std::int32_t>(m.col_idx[k]);
+  EXPECT_EQ(download<std::int32_t>(to, stream), wanted);
+}
+
+/// The way back: each entry to its own target, then two to each.
+void check_addition(const ValueMap& map, const Storage& storage, const HostCsr& m, const Positions& positions,
+                    Stream& stream) {
+  const auto count = static_cast<std::size_t>(map.entries());
+  for (const std::uint32_t share : {1u, 2u}) {
+    std::vector<std::uint32_t> targets(count);
+    for (std::size_t k = 0; k < count; ++k) targets[k] = static_cast<std::uint32_t>(k) / share;
+    std::vector<double> wanted(count + 1, 1);
+    for (std::size_t k = 0; k < m.values.size(); ++k)
+      wanted[targets[positions.empty() ? k : static_cast<std::size_t>(positions[k])]] += rounded(storage.type, m.values[k]);
+    const Buffer to = upload(std::vector<double>(count + 1, 1), stream), list = upload(targets, stream);
+    map.add(storage, share == 1 ? nullptr : list.as<std::uint32_t>(), to.as<double>(), stream);
+    const std::vector<double> found = download<double>(to, stream);
+    for (std::size_t k = 0; k <= count; ++k) ASSERT_NEAR(found[k], wanted[k], 1e-15 * (2 + std::abs(wanted[k]))) << k;
+  }
+}
+
 /// One layout of one matrix. Returns true if the format takes it.
 bool check_layout(const Format& format, const Policy& layout, const HostCsr& a, ConversionInput& input) {
   Stream& stream = input.stream();
@@ -163,6 +193,8 @@ bool check_layout(const Format& format, const Policy& layout, const HostCsr& a, 
   update(map, *storage, b, ValueType::f64, {}, stream);
   EXPECT_EQ(values_of(*storage, stream), values_of(*expected, stream));
   EXPECT_EQ(products.bits(b), expected_products.bits(b));
+  check_addition(map, *storage, b, {}, stream);
+  if (!is_half(storage->type)) check_columns(map, *storage, b, {}, stream);
 
   const HostCsr c = with_values_of_f32(a, 8000);
   update_values(*expected, c.view(), stream);
@@ -172,6 +204,8 @@ bool check_layout(const Format& format, const Policy& layout, const HostCsr& a, 
   EXPECT_EQ(shuffled_map.bytes(), 4 * places_of(*storage));
   update(shuffled_map, *storage, c, ValueType::f32, positions, stream);
   EXPECT_EQ(values_of(*storage, stream), values_of(*expected, stream));
+  check_addition(shuffled_map, *storage, c, positions, stream);
+  if (!is_half(storage->type)) check_columns(shuffled_map, *storage, c, positions, stream);
   update(map, *storage, a, ValueType::f64, {}, stream);
   EXPECT_EQ(values_of(*storage, stream), values) << "padding included";
   return true;
@@ -438,6 +472,18 @@ void check_range(Backend backend) {
   Stream stream({backend, 0});
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   std::vector<double> values(100'000, 0.5);
+  values[3] = kInfinity, values[4] = std::nan("");
+  const auto first_wrong = [&] {
+    const Buffer entries = upload(values, stream);
+    return first_not_finite(entries.data(), std::ssize(values), ValueType::f64, stream);
+  };
+  EXPECT_EQ(first_wrong(), 3);
+  values[3] = 1, values[90'000] = -kInfinity;
+  EXPECT_EQ(first_wrong(), 4);
+  values[4] = 1;
+  EXPECT_EQ(first_wrong(), 90'000);
+  values[90'000] = 1;
+  EXPECT_EQ(first_wrong(), std::nullopt);
   values[3] = kInfinity, values[4] = std::nan("");
   const auto check = [&](ValueType type) {
     const Buffer entries = upload(values, stream);

@@ -39,6 +39,12 @@ Buffer uploaded(const Values& from, std::int64_t count, Stream& stream) {
   return upload<T>(count, stream, [&](std::int64_t k) { return static_cast<T>(from[static_cast<std::size_t>(k)]); });
 }
 
+/// Adds the matrix's values.
+void add_values(const DistributedMatrix& matrix, const ValuePlaces& places, const BlockRows& to, Stream& stream) {
+  matrix.add_values(places.of_value.bytes() > 0 ? places.of_value.as<std::uint32_t>() : nullptr, to.value.as<double>(),
+                    stream);
+}
+
 /// The nodes of the matrix with this rank's ghosts, and of each column the place of its unknown among them, -1 for none.
 /// Collective.
 std::shared_ptr<const Nodes> nodes_of(const DistributedMatrix& matrix, int size, HostVector<std::int64_t>& place) {
@@ -62,31 +68,69 @@ std::shared_ptr<const Nodes> nodes_of(const DistributedMatrix& matrix, int size,
   return nodes;
 }
 
-/// The rows of the matrix by nodes. Collective.
-DeviceMatrix rows_on_device(DistributedMatrix& matrix, int size, Stream& stream) {
+/// This rank's rows in the order of the source, from host memory.
+class SourceRows {
+ public:
+  SourceRows(const CsrView& csr, const RowMap& map) : csr_(csr) {
+    if (map.in_source_order()) return;
+    row_of_ = map.rows_by_place();
+    starts_.resize(at(csr.rows + 1)), starts_[0] = 0;
+    for (std::int64_t i = 0; i < csr.rows; ++i)
+      starts_[at(i + 1)] = starts_[at(i)] + csr.row_ptr[at(row_of_[at(i)] + 1)] - csr.row_ptr[at(row_of_[at(i)])];
+  }
+  Buffer starts(Stream& stream) const {
+    if (!starts_.empty()) return upload<std::int64_t>(starts_, stream);
+    return upload<std::int64_t>(csr_.rows + 1, stream,
+                                [&](std::int64_t i) { return csr_.row_ptr[at(i)] - csr_.row_ptr[0]; });
+  }
+  /// Of columns or values, as T.
+  template <class T, class View>
+  Buffer entries(const View& view, Stream& stream) const {
+    return view.visit([&](auto from) {
+      if (starts_.empty()) return uploaded<T>(from, csr_.nnz(), stream);
+      return upload_runs<T>(starts_, stream, [&](std::int64_t i, std::int64_t k) {
+        return static_cast<T>(from[at(csr_.row_ptr[at(row_of_[at(i)])] - csr_.row_ptr[0] + k)]);
+      });
+    });
+  }
+
+ private:
+  const CsrView& csr_;
+  HostVector<std::int64_t> row_of_, starts_;  ///< empty: the rows lie so
+};
+
+/// The rows of the matrix by nodes. Columns and values come from the stored product if it can tell, else from host memory.
+/// `places`: becomes where new values go, if there may be any. Collective.
+DeviceMatrix rows_on_device(DistributedMatrix& matrix, int size, std::optional<ValuePlaces>& places, Stream& stream) {
   HostVector<std::int64_t> sources;
   DeviceMatrix out;
   out.nodes = nodes_of(matrix, size, sources);
+  places.reset();
   on_each_device(matrix.context().communicator(), [&] {
-    const CsrView csr = matrix.host_rows(stream);
-    const RowMap& map = *matrix.y_rows();
-    Buffer row_of, source_of;
-    if (!map.in_source_order()) {
-      const HostVector<std::int64_t> rows = map.rows_by_place();
-      row_of = uploaded<std::int64_t>(rows, std::ssize(rows), stream);
-    }
+    const CsrView csr = matrix.host_pattern();
+    const SourceRows rows(csr, *matrix.y_rows());
+    require_memory(stream.device(), 8 * (csr.rows + 1) + 8 * csr.nnz(), "the rows of multigrid's finest level");
+    const Buffer row_ptr = rows.starts(stream);
+    Buffer source_of, column(stream.device(), at(csr.nnz()) * sizeof(std::int32_t));
     if (!sources.empty()) source_of = uploaded<std::int32_t>(sources, std::ssize(sources), stream);
-    require_memory(stream.device(), 8 * (csr.rows + 1) + 12 * csr.nnz(), "the rows of multigrid's finest level");
-    const std::int64_t begin = csr.row_ptr[0];
-    const Buffer row_ptr =
-        upload<std::int64_t>(csr.rows + 1, stream, [&](std::int64_t i) { return csr.row_ptr[at(i)] - begin; });
-    const Buffer column = csr.col_idx.visit([&](auto from) { return uploaded<std::int32_t>(from, csr.nnz(), stream); });
-    const Buffer value = csr.values.visit([&](auto from) { return uploaded<double>(from, csr.nnz(), stream); });
-    out.rows =
-        blocks::take_rows({csr.rows, csr.nnz(), row_ptr.as<std::int64_t>(), column.as<std::int32_t>(), value.as<double>()},
-                          size, row_of.bytes() > 0 ? row_of.as<std::int64_t>() : nullptr,
-                          source_of.bytes() > 0 ? source_of.as<std::int32_t>() : nullptr, stream);
+    if (!matrix.can_add_values() || !matrix.write_columns(column.as<std::int32_t>(), stream))
+      column = rows.entries<std::int32_t>(csr.col_idx, stream);
+    const blocks::EntryRows entries{csr.rows,
+                                    csr.nnz(),
+                                    size,
+                                    row_ptr.as<std::int64_t>(),
+                                    column.as<std::int32_t>(),
+                                    source_of.bytes() > 0 ? source_of.as<std::int32_t>() : nullptr};
+    out.rows = blocks::take_rows(entries, stream);
     out.rows.cols = out.nodes->local_count();
+    constexpr std::int64_t kMostPlaces = std::numeric_limits<std::uint32_t>::max();
+    if (matrix.options().values == Values::updatable && out.rows.blocks * out.rows.block_entries() <= kMostPlaces)
+      places = ValuePlaces{blocks::entry_places(entries, out.rows, stream)};
+    if (places && matrix.can_add_values()) return add_values(matrix, *places, out.rows, stream);
+    require_memory(stream.device(), 8 * csr.nnz(), "the values of multigrid's finest level");
+    const Buffer value = rows.entries<double>(matrix.host_rows(stream).values, stream);
+    blocks::add_entries(entries, value, out.rows, stream);
+    stream.synchronize();
   });
   return out;
 }
@@ -305,7 +349,7 @@ bool Hierarchy::build_on_device(DistributedMatrix& matrix, const HeldRows* held)
   if (!report_.why_on_host.empty()) return false;
   if (map_->size() <= std::max(kLeastOnDevice, options_.coarse_size)) return give_up("the matrix is small");
   try {
-    DeviceMatrix a = rows_on_device(matrix, size_, stream);
+    DeviceMatrix a = rows_on_device(matrix, size_, value_places_, stream);
     took_on_device("rows");
     take_kind(asymmetry(a, stream));
     if (!symmetric_) return give_up("the matrix is not symmetric");
@@ -433,32 +477,36 @@ bool Hierarchy::refresh_on_device(DistributedMatrix& matrix, const HeldRows* hel
   Stream& stream = context_.stream();
   Communicator& ranks = context_.communicator();
   if (!report_.set_up_on_gpu || !why_not_on_device(held).empty() || options_.refresh == "anew") return false;
+  if (ranks.all_reduce(value_places_ && matrix.can_add_values() ? 1 : 0, Reduction::min) == 0) return false;
   try {
-    DeviceMatrix a = rows_on_device(matrix, size_, stream);
-    took_on_device("rows");
-    int same = 0;
+    DeviceMatrix next, *a = &device_pattern_;
     on_each_device(ranks, [&] {
-      same =
-          a.nodes->ghosts() == device_pattern_.nodes->ghosts() && blocks::same_pattern(a.rows, device_pattern_.rows, stream);
+      const std::int64_t bytes = 8 * a->rows.blocks * a->rows.block_entries();
+      require_memory(stream.device(), bytes, "the values of multigrid's finest level");
+      a->rows.value = Buffer(stream.device(), at(bytes));
+      fill_bytes(a->rows.value.data(), 0, at(bytes), stream);
+      add_values(matrix, *value_places_, a->rows, stream);
     });
-    if (ranks.all_reduce(same, Reduction::min) == 0 || asymmetry(a, stream) > kMostAsymmetry) return false;
+    took_on_device("rows");
+    if (asymmetry(*a, stream) > kMostAsymmetry) return false;
+    took_on_device("symmetry");
     for (std::size_t l = 0;; ++l) {
       Level& here = *levels_[l];
-      on_each_device(ranks, [&] { here.update(a.rows); });
+      on_each_device(ranks, [&] { here.update(a->rows); });
       took_on_device("stored matrices");
       if (here.is_solved()) {
-        if (a.nodes->owners() > 1) {
-          here.update_inverse(dense_inverse(in_host_memory(a, stream), Modes(), true));
+        if (a->nodes->owners() > 1) {
+          here.update_inverse(dense_inverse(in_host_memory(*a, stream), Modes(), true));
         } else {
-          const BlockRows inverse = inverse_of(a, stream);
+          const BlockRows inverse = inverse_of(*a, stream);
           on_each_device(ranks, [&] { here.update_inverse(inverse); });
         }
         took_on_device("inverse");
-        return true;
+        break;
       }
       Buffer diagonal, inverse;
       on_each_device(ranks, [&] {
-        diagonal = blocks::diagonal_places(a.rows, stream), inverse = blocks::inverse_diagonal(a.rows, diagonal, stream);
+        diagonal = blocks::diagonal_places(a->rows, stream), inverse = blocks::inverse_diagonal(a->rows, diagonal, stream);
       });
       // As refresh() does in host memory.
       const bool keeps = options_.refresh == "keep";
@@ -466,17 +514,21 @@ bool Hierarchy::refresh_on_device(DistributedMatrix& matrix, const HeldRows* hel
       radius = std::max(keeps ? radius : 0, here.find_radius(inverse, keeps ? kStepsOfRefresh : kLanczosSteps, stream));
       on_each_device(ranks, [&] { here.update_smoother(inverse, radius); });
       took_on_device("smoothers");
-      if (l == on_device_.size()) return true;
+      if (l == on_device_.size()) break;
       DeviceCoarsening& way = on_device_[l];
       if (!keeps) {
-        way.smooth(a, inverse, kDamping / radius, stream);
+        way.smooth(*a, inverse, kDamping / radius, stream);
         took_on_device("prolongations");
         on_each_device(ranks, [&] { here.update_transfer(way); });
         took_on_device("stored matrices");
       }
-      a = way.multiply_again(a, diagonal, stream);
+      next = way.multiply_again(*a, diagonal, stream);
       took_on_device("coarse matrices");
+      device_pattern_.rows.value = {};
+      a = &next;
     }
+    device_pattern_.rows.value = {};
+    return true;
   } catch (const LeaveDevice&) {  // everything is made anew
     return false;
   } catch (const AgreedError& error) {

@@ -232,7 +232,7 @@ void Hierarchy::adapt(const NodeRows& a, NearNullSpace& space) {
 
 void Hierarchy::clear_levels() {
   levels_.clear(), coarsenings_.clear(), on_device_.clear();
-  device_pattern_ = {};
+  device_pattern_ = {}, value_places_.reset();
   report_.levels.clear();
 }
 
@@ -405,6 +405,9 @@ std::int64_t Hierarchy::device_bytes() const {
   std::int64_t bytes = 0;
   for (const auto& level : levels_) bytes += level->device_bytes();
   for (const DeviceCoarsening& way : on_device_) bytes += way.device_bytes();
+  for (const Buffer* const one : {&device_pattern_.rows.start, &device_pattern_.rows.column})
+    bytes += static_cast<std::int64_t>(one->bytes());
+  if (value_places_) bytes += static_cast<std::int64_t>(value_places_->of_value.bytes());
   return bytes;
 }
 

@@ -179,29 +179,40 @@ void passes_are_those_of_the_host(const Case& c, const std::string& specificatio
   Stream& stream = system.stream();
   NodeRows a = take_nodes(matrix, size, nullptr, stream);
 
-  // The rows.
+  // The rows, in the order of the source.
   const CsrView csr = matrix.host_rows(stream);
-  HostVector<std::int64_t> row_ptr(csr.row_ptr.begin(), csr.row_ptr.end());
-  const std::int64_t begin = row_ptr[0];
-  for (std::int64_t& offset : row_ptr) offset -= begin;
-  HostVector<std::int32_t> column(static_cast<std::size_t>(csr.nnz()));
-  HostVector<double> value(column.size());
-  csr.col_idx.visit([&](const auto& from) {
-    for (std::size_t k = 0; k < column.size(); ++k) column[k] = static_cast<std::int32_t>(from[k]);
-  });
-  csr.values.visit([&](const auto& from) {
-    for (std::size_t k = 0; k < value.size(); ++k) value[k] = static_cast<double>(from[k]);
-  });
   const HostVector<std::int64_t> rows = matrix.y_rows()->rows_by_place();
-  HostVector<std::int32_t> sources;
+  HostVector<std::int64_t> row_ptr{0};
+  HostVector<std::int32_t> column, sources;
+  HostVector<double> value;
+  for (const std::int64_t row : rows) {
+    for (std::int64_t k = csr.row_ptr[at(row)]; k < csr.row_ptr[at(row) + 1]; ++k) {
+      column.push_back(static_cast<std::int32_t>(csr.col_idx[at(k - csr.row_ptr[0])]));
+      value.push_back(csr.values[at(k - csr.row_ptr[0])]);
+    }
+    row_ptr.push_back(std::ssize(column));
+  }
   for (const std::int64_t row : rows_of_columns(matrix)) sources.push_back(static_cast<std::int32_t>(row));
   const Buffer starts = given(row_ptr, stream), columns = given(column, stream), values = given(value, stream),
-               row_of = given(rows, stream), source_of = given(sources, stream);
-  BlockRows of_device =
-      blocks::take_rows({csr.rows, csr.nnz(), starts.as<std::int64_t>(), columns.as<std::int32_t>(), values.as<double>()},
-                        size, row_of.as<std::int64_t>(), source_of.as<std::int32_t>(), stream);
-  expect_same(of_device, a, 0, stream, "rows");
-  EXPECT_TRUE(blocks::same_pattern(of_device, on_device(a, stream), stream));
+               source_of = given(sources, stream);
+  BlockRows of_device;
+  for (const bool as_they_lie : {true, false}) {  // single rows in the order of the source are rows of blocks
+    if (as_they_lie && size > 1) continue;
+    const blocks::EntryRows entries{csr.rows,
+                                    csr.nnz(),
+                                    size,
+                                    starts.as<std::int64_t>(),
+                                    columns.as<std::int32_t>(),
+                                    as_they_lie ? nullptr : source_of.as<std::int32_t>()};
+    of_device = blocks::take_rows(entries, stream);
+    const HostVector<std::uint32_t> places = taken<std::uint32_t>(blocks::entry_places(entries, of_device, stream), stream);
+    EXPECT_EQ(places.empty(), as_they_lie);
+    HostVector<double> put = taken<double>(of_device.value, stream);
+    for (std::size_t k = 0; k < value.size(); ++k) put[places.empty() ? k : places[k]] += value[k];
+    EXPECT_EQ(put, a.value);
+    blocks::add_entries(entries, values, of_device, stream);
+    expect_same(of_device, a, 0, stream, "rows");
+  }
   EXPECT_NEAR(blocks::asymmetry(blocks::asymmetry_sums(of_device, nullptr, stream)), asymmetry(a), 1e-12);
 
   // Modes.
@@ -439,6 +450,48 @@ TEST(MultiGpuMultigridSetup, SolvesAsTheHost) {
 TEST(GpuMultigridSetup, SolvesSeveralAsTheHost) {
   on_gpus([](const Case& c) { solves_as_the_host(c, 3); }, kCuda64);
 }
+
+/// Columns and values of the stored product make the same levels as those in host memory, before and after new values.
+void rows_come_from_the_stored_product(const Case& c) {
+  for (const char* const specification : {"elasticity:n=14,inclusions=1e4,clamp=0.1", "poisson7:n=24", "poisson27:n=20"})
+    for (const LocalSort sort : {LocalSort::none, LocalSort::by_length}) {
+      SCOPED_TRACE(std::string(specification) + (sort == LocalSort::none ? "" : ", sorted"));
+      LoadOptions load = test::options_for(c, sort);
+      const MatrixSource source = open_matrix(specification, world());
+      DistributedMatrix fixed(source, context_of(c), load);
+      load.values = Values::updatable;
+      DistributedMatrix matrix(source, context_of(c), load);
+      SolverOptions options;
+      options.solver = "cg", options.preconditioner = "multigrid";
+      options.preconditioning.multigrid.refresh = "smooth";
+      const auto product = matrix.product();
+      EXPECT_TRUE(matrix.can_add_values());
+      EXPECT_FALSE(fixed.can_add_values());
+      const Solver of_host(fixed, options);
+      Solver solver(matrix, options);
+      const auto expect_alike = [&](const Solver& wanted) {
+        const MultigridReport &a = *solver.preconditioner().multigrid(), &b = *wanted.preconditioner().multigrid();
+        EXPECT_TRUE(a.set_up_on_gpu) << a.why_on_host;
+        ASSERT_EQ(a.levels.size(), b.levels.size());
+        for (std::size_t l = 0; l < a.levels.size(); ++l) {
+          EXPECT_EQ(a.levels[l].nonzeros, b.levels[l].nonzeros);
+          EXPECT_NEAR(a.levels[l].radius, b.levels[l].radius, 1e-4 * b.levels[l].radius);
+        }
+      };
+      expect_alike(of_host);
+      std::vector<double> values;
+      for (const std::int64_t id : matrix.y_rows()->ids_by_place()) {
+        const auto row = source.rows->read_rows(id, id + 1);
+        for (std::size_t k = 0; k < row.values.size(); ++k)
+          values.push_back(row.values[k] * (1 + 0.3 * test::x_at(id, 0)) * (1 + 0.3 * test::x_at(row.col_idx[k], 0)));
+      }
+      matrix.update_values(values, context_of(c).stream());
+      solver.refresh();
+      expect_alike(Solver(matrix, options));
+    }
+}
+TEST(GpuMultigridSetup, RowsComeFromTheStoredProduct) { on_gpus(rows_come_from_the_stored_product, kCuda64); }
+TEST(MultiGpuMultigridSetup, RowsComeFromTheStoredProduct) { on_gpus(rows_come_from_the_stored_product, kCuda64); }
 
 }  // namespace
 }  // namespace shardmat
