@@ -32,8 +32,6 @@ ncclDataType_t nccl_type(ValueType type) {
   throw Error(ErrorKind::internal, "unknown value type");
 }
 
-cudaStream_t native(const Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
-
 bool capturing(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   SHARDMAT_CUDA_CHECK(cudaStreamIsCapturing(stream, &status));
@@ -149,7 +147,7 @@ void NcclCommunicator::Impl::enqueue(const Signature& signature, Stream& stream,
                                      const char* what) {
   communicator.wait_until([] { return true; }, what);  // throws if the communicator is broken
   const DeviceGuard guard(device);
-  const bool recorded = capturing(native(stream));
+  const bool recorded = capturing(stream.native());
   const bool known = connected.count(signature) != 0;
   if (known || recorded) {
     ncclResult_t result = call();
@@ -162,7 +160,7 @@ void NcclCommunicator::Impl::enqueue(const Signature& signature, Stream& stream,
           },
           what);
     check(result, what);
-    if (!recorded) throttle(native(stream), what);
+    if (!recorded) throttle(stream.native(), what);
     return;
   }
   check(guarded([call, comm_ = comm] { return settled(call(), comm_); }, what), what);
@@ -173,7 +171,7 @@ void NcclCommunicator::Impl::launch(Stream& stream, const std::function<void()>&
   communicator.wait_until([] { return true; }, what);  // throws if the communicator is broken
   const DeviceGuard guard(device);
   kernel();
-  if (!capturing(native(stream))) throttle(native(stream), what);
+  if (!capturing(stream.native())) throttle(stream.native(), what);
 }
 
 void NcclCommunicator::Impl::abort() noexcept {
@@ -261,7 +259,7 @@ void NcclCommunicator::all_gather_in_place(void* data, std::size_t count, ValueT
   const std::size_t mine = static_cast<std::size_t>(impl_->communicator.rank()) * count * size_of(type);
   impl_->enqueue(
       {Impl::kAllGather, static_cast<int>(type), count}, stream,
-      [=, comm = impl_->comm, to = native(stream)] {
+      [=, comm = impl_->comm, to = stream.native()] {
         return nccl().AllGather(static_cast<char*>(data) + mine, data, count, nccl_type(type), comm, to);
       },
       "all-gather (NCCL)");
@@ -271,7 +269,7 @@ void NcclCommunicator::all_reduce_sum(double* data, std::size_t count, Stream& s
   if (count == 0) return;
   impl_->enqueue(
       {Impl::kAllReduceSum, static_cast<int>(ValueType::f64), count}, stream,
-      [=, comm = impl_->comm, to = native(stream)] {
+      [=, comm = impl_->comm, to = stream.native()] {
         return nccl().AllReduce(data, data, count, ncclFloat64, ncclSum, comm, to);
       },
       "all-reduce (NCCL)");
@@ -281,7 +279,7 @@ void NcclCommunicator::transfer(int number, std::span<const Communicator::Transf
                                 std::span<const Communicator::Transfer::Incoming> receives, Stream& stream) {
   impl_->enqueue(
       {Impl::kTransfer, number, 0}, stream,
-      [comm = impl_->comm, to = native(stream), out = std::vector(sends.begin(), sends.end()),
+      [comm = impl_->comm, to = stream.native(), out = std::vector(sends.begin(), sends.end()),
        in = std::vector(receives.begin(), receives.end())] {
         ncclResult_t result = nccl().GroupStart();
         for (const auto& s : out)

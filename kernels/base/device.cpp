@@ -50,11 +50,11 @@ class LiveStreams {
     static LiveStreams* const streams = new LiveStreams;  // never destroyed: static objects may hold streams
     return *streams;
   }
-  void add(Device device, void* native) {
+  void add(Device device, CUstream_st* native) {
     const std::lock_guard lock(mutex_);
     streams_.emplace(native, device.ordinal);
   }
-  void remove(void* native) noexcept {
+  void remove(CUstream_st* native) noexcept {
     const std::lock_guard lock(mutex_);
     streams_.erase(native);
   }
@@ -67,7 +67,7 @@ class LiveStreams {
 
  private:
   std::mutex mutex_;
-  std::map<void*, int> streams_;
+  std::map<CUstream_st*, int> streams_;
 };
 
 /// Of one GPU. Freeing it to the system would wait for the device, and so does using it again.

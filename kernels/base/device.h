@@ -16,6 +16,11 @@
 
 #include "kernels/base/types.h"
 
+/// Of the CUDA driver: cudaStream_t, cudaEvent_t and cudaGraphExec_t point to these.
+struct CUstream_st;
+struct CUevent_st;
+struct CUgraphExec_st;
+
 namespace shardmat {
 
 /// Names a place to run: the host, or CUDA device `ordinal` as this process numbers them. A value, owns nothing.
@@ -53,15 +58,15 @@ class Stream {
   enum class Priority { normal, high };  ///< thread blocks of a high-priority stream start first
 
   explicit Stream(Device device, Priority priority = Priority::normal);
-  /// Wraps a stream of the caller (a cudaStream_t as a void pointer), which is not destroyed.
-  static Stream borrowed(Device device, void* native) { return Stream(device, native); }
+  /// Wraps a stream of the caller (a cudaStream_t), which is not destroyed.
+  static Stream borrowed(Device device, CUstream_st* native) { return Stream(device, native); }
   ~Stream();
   Stream(Stream&&) noexcept;
   Stream& operator=(Stream&&) noexcept;
 
   Device device() const { return device_; }
-  /// cudaStream_t as a void pointer; null on the host.
-  void* native() const { return native_; }
+  /// A cudaStream_t; null on the host.
+  CUstream_st* native() const { return native_; }
   /// True when all work given so far is done. Throws Error(internal) if it failed.
   bool finished() const;
   /// Blocks until all work given so far is done. Code between ranks polls finished() with a deadline instead.
@@ -75,10 +80,10 @@ class Stream {
   void let_next_begin(bool may) const { next_may_begin_ = may; }
 
  private:
-  Stream(Device device, void* native) : device_(device), native_(native), owned_(false) {}
+  Stream(Device device, CUstream_st* native) : device_(device), native_(native), owned_(false) {}
 
   Device device_;
-  void* native_ = nullptr;
+  CUstream_st* native_ = nullptr;
   bool owned_ = true;
   mutable bool next_may_begin_ = false;
 };
@@ -96,12 +101,12 @@ class Event {
   void synchronize() const;
   /// Seconds from `earlier` to this event. REQUIRES: both are recorded and done.
   double seconds_since(const Event& earlier) const;
-  /// cudaEvent_t as a void pointer; null on the host.
-  void* native() const { return native_; }
+  /// A cudaEvent_t; null on the host.
+  CUevent_st* native() const { return native_; }
 
  private:
   Device device_;
-  void* native_ = nullptr;
+  CUevent_st* native_ = nullptr;
   double host_seconds_ = 0;
 };
 
@@ -186,7 +191,7 @@ class Graph {
  private:
   Device device_;
   std::function<void()> host_work_;
-  void* executable_ = nullptr;
+  CUgraphExec_st* executable_ = nullptr;
 };
 
 /// Makes the device current for this thread while in scope, then restores the previous one if the process uses that. Does

@@ -36,9 +36,6 @@ bool has_context(int ordinal) {
   return get_state != nullptr && get_state(ordinal, &flags, &active) == CUDA_SUCCESS && active != 0;
 }
 
-cudaStream_t as_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
-cudaEvent_t as_event(void* event) { return static_cast<cudaEvent_t>(event); }
-
 std::string software_versions() {
   int runtime = 0, driver = 0, parts[3] = {};
   SHARDMAT_CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
@@ -106,45 +103,43 @@ int set_device(int ordinal) {
 
 void forget_error() noexcept { static_cast<void>(cudaGetLastError()); }
 
-void* create_stream(bool high_priority) {
+CUstream_st* create_stream(bool high_priority) {
   int lowest = 0, highest = 0;
   SHARDMAT_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
   cudaStream_t stream = nullptr;
   SHARDMAT_CUDA_CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, high_priority ? highest : lowest));
   return stream;
 }
-void destroy_stream(void* stream) noexcept {
-  if (stream != nullptr) warn(cudaStreamDestroy(as_stream(stream)), "destroying a stream");
+void destroy_stream(CUstream_st* stream) noexcept {
+  if (stream != nullptr) warn(cudaStreamDestroy(stream), "destroying a stream");
 }
-bool stream_finished(void* stream) {
-  const cudaError_t status = cudaStreamQuery(as_stream(stream));
+bool stream_finished(CUstream_st* stream) {
+  const cudaError_t status = cudaStreamQuery(stream);
   if (status == cudaErrorNotReady) return false;
   SHARDMAT_CUDA_CHECK(status);
   return true;
 }
-void synchronize_stream(void* stream) { SHARDMAT_CUDA_CHECK(cudaStreamSynchronize(as_stream(stream))); }
-bool stream_records(void* stream) {
+void synchronize_stream(CUstream_st* stream) { SHARDMAT_CUDA_CHECK(cudaStreamSynchronize(stream)); }
+bool stream_records(CUstream_st* stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  SHARDMAT_CUDA_CHECK(cudaStreamIsCapturing(as_stream(stream), &status));
+  SHARDMAT_CUDA_CHECK(cudaStreamIsCapturing(stream, &status));
   return status != cudaStreamCaptureStatusNone;
 }
 
-void* create_event() {
+CUevent_st* create_event() {
   cudaEvent_t event = nullptr;
   SHARDMAT_CUDA_CHECK(cudaEventCreate(&event));
   return event;
 }
-void destroy_event(void* event) noexcept {
-  if (event != nullptr) warn(cudaEventDestroy(as_event(event)), "destroying an event");
+void destroy_event(CUevent_st* event) noexcept {
+  if (event != nullptr) warn(cudaEventDestroy(event), "destroying an event");
 }
-void stream_waits(void* stream, void* event) {
-  SHARDMAT_CUDA_CHECK(cudaStreamWaitEvent(as_stream(stream), as_event(event)));
-}
-void record_event(void* event, void* stream) { SHARDMAT_CUDA_CHECK(cudaEventRecord(as_event(event), as_stream(stream))); }
-void synchronize_event(void* event) { SHARDMAT_CUDA_CHECK(cudaEventSynchronize(as_event(event))); }
-double seconds_between(void* earlier, void* later) {
+void stream_waits(CUstream_st* stream, CUevent_st* event) { SHARDMAT_CUDA_CHECK(cudaStreamWaitEvent(stream, event)); }
+void record_event(CUevent_st* event, CUstream_st* stream) { SHARDMAT_CUDA_CHECK(cudaEventRecord(event, stream)); }
+void synchronize_event(CUevent_st* event) { SHARDMAT_CUDA_CHECK(cudaEventSynchronize(event)); }
+double seconds_between(CUevent_st* earlier, CUevent_st* later) {
   float milliseconds = 0;
-  SHARDMAT_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, as_event(earlier), as_event(later)));
+  SHARDMAT_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, earlier, later));
   return 1e-3 * static_cast<double>(milliseconds);
 }
 
@@ -177,39 +172,37 @@ std::string lock_pages(void* memory, std::size_t bytes) {
   return cudaGetErrorString(status);
 }
 void unlock_pages(void* memory) noexcept { warn(cudaHostUnregister(memory), "unlocking pages"); }
-void copy(void* to, const void* from, std::size_t bytes, void* stream) {
-  SHARDMAT_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, as_stream(stream)));
+void copy(void* to, const void* from, std::size_t bytes, CUstream_st* stream) {
+  SHARDMAT_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
 }
-void fill(void* memory, unsigned char byte, std::size_t bytes, void* stream) {
-  SHARDMAT_CUDA_CHECK(cudaMemsetAsync(memory, byte, bytes, as_stream(stream)));
+void fill(void* memory, unsigned char byte, std::size_t bytes, CUstream_st* stream) {
+  SHARDMAT_CUDA_CHECK(cudaMemsetAsync(memory, byte, bytes, stream));
 }
 void fill_now(void* memory, unsigned char byte, std::size_t bytes) {
   SHARDMAT_CUDA_CHECK(cudaMemsetAsync(memory, byte, bytes, cudaStreamPerThread));
   SHARDMAT_CUDA_CHECK(cudaStreamSynchronize(cudaStreamPerThread));
 }
 
-void* record_graph(void* stream, const std::function<void()>& work) {
-  SHARDMAT_CUDA_CHECK(cudaStreamBeginCapture(as_stream(stream), cudaStreamCaptureModeThreadLocal));
+CUgraphExec_st* record_graph(CUstream_st* stream, const std::function<void()>& work) {
+  SHARDMAT_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   cudaGraph_t graph = nullptr;
   try {
     work();
   } catch (...) {
-    cudaStreamEndCapture(as_stream(stream), &graph);
+    cudaStreamEndCapture(stream, &graph);
     if (graph != nullptr) cudaGraphDestroy(graph);
     throw;
   }
-  SHARDMAT_CUDA_CHECK(cudaStreamEndCapture(as_stream(stream), &graph));
+  SHARDMAT_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
   cudaGraphExec_t executable = nullptr;
   const cudaError_t status = cudaGraphInstantiate(&executable, graph, cudaGraphInstantiateFlagUseNodePriority);
   cudaGraphDestroy(graph);
   SHARDMAT_CUDA_CHECK(status);
   return executable;
 }
-void launch_graph(void* graph, void* stream) {
-  SHARDMAT_CUDA_CHECK(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), as_stream(stream)));
-}
-void destroy_graph(void* graph) noexcept {
-  if (graph != nullptr) warn(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)), "destroying a graph");
+void launch_graph(CUgraphExec_st* graph, CUstream_st* stream) { SHARDMAT_CUDA_CHECK(cudaGraphLaunch(graph, stream)); }
+void destroy_graph(CUgraphExec_st* graph) noexcept {
+  if (graph != nullptr) warn(cudaGraphExecDestroy(graph), "destroying a graph");
 }
 
 }  // namespace shardmat::cuda

@@ -22,19 +22,19 @@ int set_device(int ordinal);
 /// Forgets an error that nobody will report, so that the next launch is not blamed for it.
 void forget_error() noexcept;
 
-void* create_stream(bool high_priority);
-void destroy_stream(void* stream) noexcept;
-bool stream_finished(void* stream);
-void synchronize_stream(void* stream);
+CUstream_st* create_stream(bool high_priority);
+void destroy_stream(CUstream_st* stream) noexcept;
+bool stream_finished(CUstream_st* stream);
+void synchronize_stream(CUstream_st* stream);
 /// A graph is recorded on it.
-bool stream_records(void* stream);
+bool stream_records(CUstream_st* stream);
 
-void* create_event();
-void destroy_event(void* event) noexcept;
-void stream_waits(void* stream, void* event);
-void record_event(void* event, void* stream);
-void synchronize_event(void* event);
-double seconds_between(void* earlier, void* later);
+CUevent_st* create_event();
+void destroy_event(CUevent_st* event) noexcept;
+void stream_waits(CUstream_st* stream, CUevent_st* event);
+void record_event(CUevent_st* event, CUstream_st* stream);
+void synchronize_event(CUevent_st* event);
+double seconds_between(CUevent_st* earlier, CUevent_st* later);
 
 /// nullptr if there is not enough memory.
 void* allocate(std::size_t bytes);
@@ -45,13 +45,13 @@ void release_page_locked(void* memory) noexcept;
 /// Page-locks memory that was allocated otherwise. Returns why it cannot be, or nothing.
 std::string lock_pages(void* memory, std::size_t bytes);
 void unlock_pages(void* memory) noexcept;
-void copy(void* to, const void* from, std::size_t bytes, void* stream);
-void fill(void* memory, unsigned char byte, std::size_t bytes, void* stream);
+void copy(void* to, const void* from, std::size_t bytes, CUstream_st* stream);
+void fill(void* memory, unsigned char byte, std::size_t bytes, CUstream_st* stream);
 /// Returns when it is done, whatever other streams do.
 void fill_now(void* memory, unsigned char byte, std::size_t bytes);
 
-void* record_graph(void* stream, const std::function<void()>& work);
-void launch_graph(void* graph, void* stream);
-void destroy_graph(void* graph) noexcept;
+CUgraphExec_st* record_graph(CUstream_st* stream, const std::function<void()>& work);
+void launch_graph(CUgraphExec_st* graph, CUstream_st* stream);
+void destroy_graph(CUgraphExec_st* graph) noexcept;
 
 }  // namespace shardmat::cuda

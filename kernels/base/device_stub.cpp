@@ -21,28 +21,28 @@ DeviceProperties properties(int) { absent(); }
 std::int64_t available_memory() { absent(); }
 int set_device(int) { absent(); }
 void forget_error() noexcept {}
-void* create_stream(bool) { absent(); }
-void destroy_stream(void*) noexcept {}
-bool stream_finished(void*) { absent(); }
-void synchronize_stream(void*) { absent(); }
-bool stream_records(void*) { absent(); }
-void* create_event() { absent(); }
-void destroy_event(void*) noexcept {}
-void stream_waits(void*, void*) { absent(); }
-void record_event(void*, void*) { absent(); }
-void synchronize_event(void*) { absent(); }
-double seconds_between(void*, void*) { absent(); }
+CUstream_st* create_stream(bool) { absent(); }
+void destroy_stream(CUstream_st*) noexcept {}
+bool stream_finished(CUstream_st*) { absent(); }
+void synchronize_stream(CUstream_st*) { absent(); }
+bool stream_records(CUstream_st*) { absent(); }
+CUevent_st* create_event() { absent(); }
+void destroy_event(CUevent_st*) noexcept {}
+void stream_waits(CUstream_st*, CUevent_st*) { absent(); }
+void record_event(CUevent_st*, CUstream_st*) { absent(); }
+void synchronize_event(CUevent_st*) { absent(); }
+double seconds_between(CUevent_st*, CUevent_st*) { absent(); }
 void* allocate(std::size_t) { absent(); }
 void release(void*) noexcept {}
 void* allocate_page_locked(std::size_t) { absent(); }
 void release_page_locked(void*) noexcept {}
 std::string lock_pages(void*, std::size_t) { absent(); }
 void unlock_pages(void*) noexcept {}
-void copy(void*, const void*, std::size_t, void*) { absent(); }
-void fill(void*, unsigned char, std::size_t, void*) { absent(); }
+void copy(void*, const void*, std::size_t, CUstream_st*) { absent(); }
+void fill(void*, unsigned char, std::size_t, CUstream_st*) { absent(); }
 void fill_now(void*, unsigned char, std::size_t) { absent(); }
-void* record_graph(void*, const std::function<void()>&) { absent(); }
-void launch_graph(void*, void*) { absent(); }
-void destroy_graph(void*) noexcept {}
+CUgraphExec_st* record_graph(CUstream_st*, const std::function<void()>&) { absent(); }
+void launch_graph(CUgraphExec_st*, CUstream_st*) { absent(); }
+void destroy_graph(CUgraphExec_st*) noexcept {}
 
 }  // namespace shardmat::cuda

@@ -69,7 +69,7 @@ DeviceBatch device_batch(const shardmat_batch* batch) {
 template <class F>
 void on_stream(Device device, void* native, const F& f) {
   const DeviceGuard guard(device);
-  Stream stream = Stream::borrowed(device, native);
+  Stream stream = Stream::borrowed(device, static_cast<CUstream_st*>(native));
   f(stream);
 }
 

@@ -85,7 +85,7 @@ void transpose_into(const DeviceBatch& batch, const std::int32_t* offsets, const
   Work work(memory, at);
   launch(list_entries, at.rows(), kBlock, stream, static_cast<std::int32_t>(at.rows()),
          static_cast<std::int32_t>(at.count()), offsets, batch.row_ptr, batch.col_idx, work);
-  if (at.nnz() > 0) work.sort(work.temporary, at, native(stream));
+  if (at.nnz() > 0) work.sort(work.temporary, at, stream.native());
   launch(find_rows, at.cols() + 1, kBlock, stream, at.cols(), static_cast<std::int32_t>(at.nnz()), work.sorted_keys,
          to.row_ptr);
   dispatch_operands(batch.type, [&](auto of_a, auto) {

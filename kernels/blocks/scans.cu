@@ -21,7 +21,7 @@ __global__ void number_items(std::int64_t count, std::int32_t* items) {
 std::int64_t sum_before(std::int64_t* counts, std::int64_t count, Stream& stream) {
   fill_bytes(counts + count, 0, sizeof(std::int64_t), stream);
   cuda::with_scratch(stream, [&](void* scratch, std::size_t& bytes) {
-    return cub::DeviceScan::ExclusiveSum(scratch, bytes, counts, counts, count + 1, cuda::native(stream));
+    return cub::DeviceScan::ExclusiveSum(scratch, bytes, counts, counts, count + 1, stream.native());
   });
   std::int64_t sum = 0;
   copy_to_host(&sum, counts + count, sizeof sum, stream);
@@ -35,7 +35,7 @@ void sort_by_key(const std::int32_t* keys, std::int64_t count, std::int64_t most
   const int bits = std::bit_width(static_cast<std::uint64_t>(most));
   cuda::with_scratch(stream, [&](void* scratch, std::size_t& bytes) {
     return cub::DeviceRadixSort::SortPairs(scratch, bytes, keys, sorted_keys, numbers.as<std::int32_t>(), items, count, 0,
-                                           bits, cuda::native(stream));
+                                           bits, stream.native());
   });
 }
 

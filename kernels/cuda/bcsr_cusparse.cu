@@ -46,7 +46,7 @@ std::unique_ptr<Plan> make_plan_of_library(std::shared_ptr<Storage> storage, Str
   return typed_plan<BcsrStorage>(
       std::move(storage), [=]<class T>(const BcsrStorage& a, const Operands<T>& p, Stream& stream) {
         const DeviceGuard guard(stream.device());
-        cuda::check(cuda::cusparse().SetStream(library->handle, cuda::native(stream)), "cusparseSetStream");
+        cuda::check(cuda::cusparse().SetStream(library->handle, stream.native()), "cusparseSetStream");
         bsrmv(library->handle, description->handle, a, p);
       });
 }

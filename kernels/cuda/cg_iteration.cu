@@ -168,7 +168,7 @@ void run_cg_iteration(const CgIteration<T, kScaling>& iteration, Stream& stream)
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(iteration.blocks));
   config.blockDim = dim3(kThreads);
-  config.stream = cuda::native(stream);
+  config.stream = stream.native();
   config.attrs = attributes.data();
   config.numAttrs = attributes.size();
   stream.let_next_begin(false);

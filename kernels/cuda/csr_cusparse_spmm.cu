@@ -43,7 +43,7 @@ class CsrCusparseSpmmPlan final : public SpmmPlan {
         sum_type_(cuda_type(sum_type(a_->type))),
         library_(a_->device) {
     const DeviceGuard guard(a_->device);
-    check(cuda::cusparse().SetStream(library_.handle, cuda::native(stream)), "cusparseSetStream");
+    check(cuda::cusparse().SetStream(library_.handle, stream.native()), "cusparseSetStream");
     check(cuda::cusparse().CreateCsr(&matrix_.handle, a_->rows, a_->cols, a_->nnz, a_->row_ptr.data(), a_->col_idx.data(),
                                      a_->values.data(), CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO,
                                      type_),
@@ -96,7 +96,7 @@ class CsrCusparseSpmmPlan final : public SpmmPlan {
     DenseMatrix of_x, of_y;
     create(of_x, a_->cols, ldx, const_cast<void*>(x), right_hand_sides().x, type_);
     create(of_y, a_->rows, ldy, y, right_hand_sides().y, sum_type_);
-    check(cuda::cusparse().SetStream(library_.handle, cuda::native(stream)), "cusparseSetStream");
+    check(cuda::cusparse().SetStream(library_.handle, stream.native()), "cusparseSetStream");
     const Scalar a(alpha, sum_type_), b(beta, sum_type_);
     check(cuda::cusparse().SpMM(library_.handle, kPlain, kPlain, a.data(), matrix_.handle, of_x.handle, b.data(),
                                 of_y.handle, sum_type_, algorithm_, workspace_.data()),

@@ -19,7 +19,7 @@ class CusparsePlan final : public Plan {
         type_(cuda_type(storage_->type)),
         library_(storage_->device) {
     const DeviceGuard guard(storage_->device);
-    check(cusparse().SetStream(library_.handle, native(stream)), "cusparseSetStream");
+    check(cusparse().SetStream(library_.handle, stream.native()), "cusparseSetStream");
     check(create(&matrix_.handle, type_), "cusparseCreate of the matrix");
     // The vectors' memory is set before each product; until then they only need to be there.
     const Buffer x(storage_->device, static_cast<std::size_t>(storage_->cols) * size_of(storage_->type));
@@ -44,7 +44,7 @@ class CusparsePlan final : public Plan {
 
   void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const override {
     const DeviceGuard guard(stream.device());
-    check(cusparse().SetStream(library_.handle, native(stream)), "cusparseSetStream");
+    check(cusparse().SetStream(library_.handle, stream.native()), "cusparseSetStream");
     check(cusparse().DnVecSetValues(x_.handle, const_cast<void*>(x)), "cusparseDnVecSetValues");
     check(cusparse().DnVecSetValues(y_.handle, y), "cusparseDnVecSetValues");
     const Scalar a(alpha, type_), b(beta, type_);

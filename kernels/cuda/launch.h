@@ -18,8 +18,6 @@
 
 namespace shardmat::cuda {
 
-inline cudaStream_t native(const Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
-
 /// The policy's block_size. Throws Error(usage) for an invalid block size.
 inline int block_size_of(const Policy& policy, const std::string& kernel) {
   const int block_size = policy.at("block_size");
@@ -60,7 +58,7 @@ void launch_grid(void (*kernel)(Parameters...), std::int64_t blocks, std::int64_
   if (blocks == 0 || across == 0) return;
   require_grid(blocks, across);
   const DeviceGuard guard(stream.device());
-  kernel<<<dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(across)), block_size, shared_bytes, native(stream)>>>(
+  kernel<<<dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(across)), block_size, shared_bytes, stream.native()>>>(
       std::forward<Arguments>(arguments)...);
   stream.let_next_begin(false);
   SHARDMAT_CUDA_CHECK(cudaGetLastError());
@@ -85,7 +83,7 @@ void launch_grid_early(void (*kernel)(Parameters...), std::int64_t blocks, std::
   config.gridDim = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(across));
   config.blockDim = block_size;
   config.dynamicSmemBytes = shared_bytes;
-  config.stream = native(stream);
+  config.stream = stream.native();
   config.attrs = &early;
   config.numAttrs = 1;
   stream.let_next_begin(false);

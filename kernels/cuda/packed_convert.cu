@@ -332,7 +332,7 @@ void sort_pairs(const Buffer& keys, const Buffer& sorted_keys, const Buffer& ite
   cuda::with_scratch(stream, [&](void* scratch, std::size_t& bytes) {
     return cub::DeviceRadixSort::SortPairs(scratch, bytes, keys.as<std::uint64_t>(), sorted_keys.as<std::uint64_t>(),
                                            items.as<std::uint32_t>(), sorted_items.as<std::uint32_t>(), count, 0, bits,
-                                           cuda::native(stream));
+                                           stream.native());
   });
 }
 
@@ -341,7 +341,7 @@ std::uint64_t sum_up(const Buffer& sizes, std::int64_t count, Stream& stream) {
   fill_bytes(sizes.as<std::uint64_t>() + count, 0, sizeof(std::uint64_t), stream);
   cuda::with_scratch(stream, [&](void* scratch, std::size_t& bytes) {
     return cub::DeviceScan::ExclusiveSum(scratch, bytes, sizes.as<std::uint64_t>(), sizes.as<std::uint64_t>(), count + 1,
-                                         cuda::native(stream));
+                                         stream.native());
   });
   std::uint64_t total = 0;
   copy_to_host(&total, sizes.as<std::uint64_t>() + count, sizeof total, stream);

@@ -26,10 +26,10 @@ std::int64_t select_rows(const CsrStorage& a, Buffer& rows, Stream& stream) {
   std::size_t bytes = 0;
   Buffer selected(a.device, static_cast<std::size_t>(a.rows) * sizeof(std::int32_t));
   SHARDMAT_CUDA_CHECK(cub::DeviceSelect::If(nullptr, bytes, all, selected.as<std::int32_t>(), found.as<std::int32_t>(),
-                                            count, wanted, native(stream)));
+                                            count, wanted, stream.native()));
   const Buffer workspace(a.device, bytes + 1);
   SHARDMAT_CUDA_CHECK(cub::DeviceSelect::If(workspace.data(), bytes, all, selected.as<std::int32_t>(),
-                                            found.as<std::int32_t>(), count, wanted, native(stream)));
+                                            found.as<std::int32_t>(), count, wanted, stream.native()));
   std::int32_t length = 0;
   copy_to_host(&length, found.data(), sizeof(length), stream);
   rows = Buffer(a.device, static_cast<std::size_t>(length) * sizeof(std::int32_t));

@@ -140,12 +140,12 @@ std::vector<Pair> neighbours(const Matrix& a, std::int64_t nnz, const Buffer& of
     const Buffer found(stream.device(), table.bytes());
     cuda::with_scratch(stream, [&](void* workspace, std::size_t& bytes) {
       return cub::DeviceSelect::If(workspace, bytes, table.as<Pair>(), found.as<Pair>(), number.as<std::int32_t>(),
-                                   static_cast<std::int64_t>(places), IsPair{}, cuda::native(stream));
+                                   static_cast<std::int64_t>(places), IsPair{}, stream.native());
     });
     const std::int32_t count = read(number, stream);
     cuda::with_scratch(stream, [&](void* workspace, std::size_t& bytes) {
       return cub::DeviceRadixSort::SortKeys(workspace, bytes, found.as<Pair>(), table.as<Pair>(), count, 0, 64,
-                                            cuda::native(stream));
+                                            stream.native());
     });
     std::vector<Pair> pairs(static_cast<std::size_t>(count));
     if (count > 0) copy_to_host(pairs.data(), table.data(), pairs.size() * sizeof(Pair), stream);
@@ -176,7 +176,7 @@ RowGroups group(ConversionInput& input) {
   cuda::launch(mark_leaders, a.rows, kBlock, stream, a.rows, leader.as<std::int32_t>(), next.as<std::int32_t>());
   cuda::with_scratch(stream, [&](void* workspace, std::size_t& size) {
     return cub::DeviceScan::InclusiveSum(workspace, size, next.as<std::int32_t>(), number.as<std::int32_t>() + 1, a.rows,
-                                         cuda::native(stream));
+                                         stream.native());
   });
   cuda::launch(number_groups, a.rows, kBlock, stream, a.rows, leader.as<std::int32_t>(), number.as<std::int32_t>(),
                next.as<std::int32_t>());

@@ -85,7 +85,7 @@ inline std::string text(const char* given, std::string_view otherwise = {}) {
 template <class F>
 void on_stream(ContextState& context, void* native, F&& f) {
   if (native == nullptr || context.context.backend() == Backend::host) return f(context.context.stream(), true);
-  Stream stream = Stream::borrowed(context.context.device(), native);
+  Stream stream = Stream::borrowed(context.context.device(), static_cast<CUstream_st*>(native));
   f(stream, context.context.has_feeders());
 }
 

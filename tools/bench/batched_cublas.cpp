@@ -36,7 +36,7 @@ class GemmBatched final : public BatchedPeer {
   void place(Stream& stream) override { copy_to_device_async(pointers_.data(), staging_.data(), pointers_.bytes(), stream); }
 
   void multiply(Stream& stream) override {
-    check(cublas::functions().set_stream(library_.handle, static_cast<cudaStream_t>(stream.native())), "cublasSetStream");
+    check(cublas::functions().set_stream(library_.handle, stream.native()), "cublasSetStream");
     check(cublas::functions().set_workspace(library_.handle, workspace_.data(), workspace_.bytes()), "cublasSetWorkspace");
     const bool f64 = type_ == ValueType::f64;
     if (strided_ && f64) multiply_strided<double>(cublas::functions().dgemm_strided_batched, "cublasDgemmStridedBatched");

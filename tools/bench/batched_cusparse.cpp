@@ -53,7 +53,7 @@ class CusparseHandle {
  public:
   explicit CusparseHandle(Stream& stream) : library_(stream.device()) { use(stream); }
   void use(Stream& stream) const {
-    check(cuda::cusparse().SetStream(library_.handle, static_cast<cudaStream_t>(stream.native())), "cusparseSetStream");
+    check(cuda::cusparse().SetStream(library_.handle, stream.native()), "cusparseSetStream");
   }
   cusparseHandle_t handle() const { return library_.handle; }
 

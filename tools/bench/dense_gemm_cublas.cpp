@@ -14,8 +14,7 @@ class CublasGemm final : public DenseGemm {
   /// Row-major operands are the transposes of column-major ones, so that Zᵀ = Wᵀ Xᵀ is what it computes.
   void multiply(const void* x, const void* w, void* z, Stream& stream) override {
     const float one = 1, zero = 0;
-    cublas::check(cublas::functions().set_stream(library_.handle, static_cast<cudaStream_t>(stream.native())),
-                  "cublasSetStream");
+    cublas::check(cublas::functions().set_stream(library_.handle, stream.native()), "cublasSetStream");
     cublas::check(cublas::functions().set_workspace(library_.handle, workspace_.data(), workspace_.bytes()),
                   "cublasSetWorkspace");
     cublas::check(

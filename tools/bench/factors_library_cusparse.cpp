@@ -141,8 +141,7 @@ class CusparseSolves final : public LibrarySolves {
 
  private:
   cusparseHandle_t prepared() {
-    cuda::check(cuda::cusparse().SetStream(library_.handle, static_cast<cudaStream_t>(stream_.native())),
-                "cusparseSetStream");
+    cuda::check(cuda::cusparse().SetStream(library_.handle, stream_.native()), "cusparseSetStream");
     return library_.handle;
   }
 

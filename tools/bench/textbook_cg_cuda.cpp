@@ -67,7 +67,7 @@ class CudaTextbookCg final : public TextbookCg {
         invert(std::span(inverses).subspan(at, size * size), size);
       inverses_ = upload<double>(inverses, stream);
     }
-    const auto native = static_cast<cudaStream_t>(stream.native());
+    const cudaStream_t native = stream.native();
     cuda::check(cuda::cusparse().SetStream(sparse_.handle, native), "cusparseSetStream");
     cublas::check(blas_.set_stream(dense_.handle, native), "cublasSetStream");
     make_product(static_cast<std::int64_t>(a.col_idx.size()));
