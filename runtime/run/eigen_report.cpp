@@ -116,18 +116,6 @@ void write_method(Table& t, const EigenReport& r) {
   t.row("dot products", r.sums == "none" ? "" : "summed over the ranks by " + r.sums);
 }
 
-void write_times(Table& t, const EigenReport& r) {
-  const auto share = [&](double seconds) {
-    return fmt::format("{} ({:.0f} %)", human_seconds(seconds), 100 * seconds / r.seconds_an_iteration);
-  };
-  t.section("An iteration, on average");
-  t.row("time", human_seconds(r.seconds_an_iteration));
-  t.row("  product", share(r.product_seconds));
-  if (r.ranks.size() > 1) t.row("  exchange", share(r.exchange_seconds));
-  const double rest = r.seconds_an_iteration - r.product_seconds - r.exchange_seconds;
-  if (rest > 0) t.row("  the rest", share(rest) + ": vectors, sums");
-}
-
 std::string confirmed_text(const EigenReport& r) {
   if (r.method == EigenMethod::power) return "";
   return r.result.confirmed ? "no further copy of a multiple eigenvalue was found"
@@ -153,7 +141,7 @@ std::string to_text(const EigenReport& r) {
   else write_method(t, r);
   write_phases(t, r.phases);
   if (is_pair(r)) write_pair_times(t, r);
-  else write_times(t, r);
+  else write_iteration(t, r);
   t.row("memory a rank", fmt::format("{} for matrix, method and vectors; {} peak of the process",
                                      min_mean_max(r.device_bytes, human_bytes), human_bytes(r.host_peak_bytes.max)));
   t.section("Result");

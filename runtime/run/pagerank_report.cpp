@@ -15,18 +15,6 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kMostColumns = 32;  ///< in the text; the JSON has all
 
-void write_times(Table& t, const PageRankReport& r) {
-  const auto share = [&](double seconds) {
-    return fmt::format("{} ({:.0f} %)", human_seconds(seconds), 100 * seconds / r.seconds_an_iteration);
-  };
-  t.section("An iteration, on average");
-  t.row("time", human_seconds(r.seconds_an_iteration));
-  t.row("  product", share(r.product_seconds));
-  if (r.ranks.size() > 1) t.row("  exchange", share(r.exchange_seconds));
-  const double rest = r.seconds_an_iteration - r.product_seconds - r.exchange_seconds;
-  if (rest > 0) t.row("  the rest", share(rest) + ": vectors, sums");
-}
-
 std::string seed_text(const PageRankReport& r, std::size_t j) { return r.seeds.empty() ? "–" : std::to_string(r.seeds[j]); }
 
 void write_columns(Table& t, const PageRankReport& r) {
@@ -89,7 +77,7 @@ std::string to_text(const PageRankReport& r) {
                                human_count(r.settings.max_iterations)));
   t.row("sums", r.sums == "none" ? "" : "formed over the ranks by " + r.sums);
   write_phases(t, r.phases);
-  if (r.result.iterations > 0) write_times(t, r);
+  if (r.result.iterations > 0) write_iteration(t, r);
   t.row("memory a rank", fmt::format("{} for matrix and vectors; {} peak of the process",
                                      min_mean_max(r.device_bytes, human_bytes), human_bytes(r.host_peak_bytes.max)));
   t.section("Result");

@@ -189,6 +189,18 @@ void write_phases(Table& t, const std::vector<Phase>& phases) {
                        human_seconds(p.seconds.max)));
 }
 
+void write_iteration(Table& t, const IterativeReport& r) {
+  const auto share = [&](double seconds) {
+    return fmt::format("{} ({:.0f} %)", human_seconds(seconds), 100 * seconds / r.seconds_an_iteration);
+  };
+  t.section("An iteration, on average");
+  t.row("time", human_seconds(r.seconds_an_iteration));
+  t.row("  product", share(r.product_seconds));
+  if (r.ranks.size() > 1) t.row("  exchange", share(r.exchange_seconds));
+  const double rest = r.seconds_an_iteration - r.product_seconds - r.exchange_seconds;
+  if (rest > 0) t.row("  the rest", share(rest) + ": vectors, sums");
+}
+
 ordered_json json_of_matrix(const ProductReport& r) {
   ordered_json j{{"name", r.matrix}, {"rows", r.rows}, {"cols", r.cols},
                  {"nnz", r.nnz},     {"type", r.type}, {"access", r.access}};

@@ -49,6 +49,8 @@ nlohmann::ordered_json number(double value);
 void write_setup(Table& table, const ProductReport& report);
 /// The phases: least, mean and most seconds of the ranks.
 void write_phases(Table& table, const std::vector<Phase>& phases);
+/// Where the time of an iteration goes.
+void write_iteration(Table& table, const IterativeReport& report);
 
 nlohmann::ordered_json json_of_matrix(const ProductReport& report);
 nlohmann::ordered_json json_of_partition(const ProductReport& report);

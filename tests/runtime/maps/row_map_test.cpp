@@ -410,6 +410,11 @@ TEST(RowMaps, OverlapOnAMapOfUnevenRanges) {
   DistributedVector y(of_p.y_rows(), ValueType::f64);
   multiply(of_p, vector_on(on_coarse.x_rows(), kHost64, some_x(400)), y);
   expect_values(y, times(p, some_x(400)), "on uneven ranges");
+  DistributedVector z(on_coarse.x_rows(), kHost64.type);
+  const auto back = of_p.transposed_product(1);
+  back->multiply(1, y.view(), 0, z.view(), context.stream());
+  back->wait(context.stream());
+  expect_values(z, times(restriction(400, 800), times(p, some_x(400))), "the transpose on uneven ranges");
 }
 
 TEST(RowMaps, NumbersAreAlikeOnAllRanks) {
