@@ -92,9 +92,9 @@ class Communicator {
   /// throw nor use the communicator.
   void on_broken(std::function<void(const Error& why)> action) { on_broken_.push_back(std::move(action)); }
 
-  /// From now on a thread watches the MPI calls that are made through this communicator, and through those that duplicate()
-  /// and some_ranks() make of it. If one does not return within `seconds`, because a rank died or was stopped inside MPI,
-  /// the thread calls `stuck` once with an Error(rank_lost). Nothing can end such a call: `stuck` should end the process.
+  /// From now on a thread watches the MPI calls made through this communicator, and through those that duplicate() and
+  /// some_ranks() make of it. If a call does not return within `seconds`, because a rank died or was stopped inside MPI, the
+  /// thread calls `stuck` once with an Error(rank_lost). Nothing can end such a call: `stuck` should end the process.
   void watch_calls(double seconds, std::function<void(const Error& why)> stuck);
 
   /// May be called from any thread. Every present and later wait in this communicator throws `why`, an Error(rank_lost).

@@ -29,7 +29,7 @@ struct Placement {
   std::vector<RankPlace> ranks;  ///< all ranks, in rank order
   std::string why;               ///< why this backend, for the report
   int threads = 1;               ///< host threads that this rank should take
-  Isa isa{};                     ///< of host kernels; the same on all ranks, so that the bits of sums are, too
+  Isa isa{};                     ///< of host kernels; the same on all ranks, so that all form the same bits
 };
 
 enum class BackendChoice { automatic, host, cuda };

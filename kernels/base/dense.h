@@ -24,7 +24,7 @@ struct DenseView {
   ValueType type = ValueType::f64;
   Device device = {};
   std::uint64_t row_map =
-      0;  ///< number of the map of the rows (runtime/maps/row_map.h); 0: not told, and nothing compares it
+      0;  ///< RowMap::number() of the map of the rows (runtime/maps/row_map.h); 0: not known, so nothing compares it
 };
 using Dense = DenseView<void*>;
 struct ConstDense : DenseView<const void*> {

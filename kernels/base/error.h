@@ -23,13 +23,13 @@ enum class ErrorKind {
 /// options of one program.
 class Error : public std::runtime_error {
  public:
-  /// `setting`: what the caller can change about it, by the name of its field, as "allow_nonfinite". A program adds its own
-  /// name for it to the message: an option, a field of a request, an argument. "right_hand_sides=2" also names the value to
-  /// set.
+  /// `setting`: the field of the options that the caller should change, such as "allow_nonfinite". "right_hand_sides=2" also
+  /// says to which value. A program adds its own name of this field to the message: an option, a field of a request, an
+  /// argument.
   Error(ErrorKind kind, const std::string& message, std::string setting = {})
       : std::runtime_error(message), kind_(kind), setting_(std::move(setting)) {}
   ErrorKind kind() const { return kind_; }
-  /// Empty if no setting is to blame, or to help.
+  /// Empty if no other setting would help.
   const std::string& setting() const { return setting_; }
   int exit_code() const { return static_cast<int>(kind_); }
 

@@ -1,6 +1,6 @@
 // A std::vector whose resize() leaves trivial elements uninitialised. So the threads that fill a large array are also the
 // first to touch its pages (NUMA placement). Large arrays ask for huge pages: the system clears them faster, and fewer
-// addresses are looked up.
+// page-table entries are needed.
 // Ownership: as std::vector. Nothing is collective.
 // Threads: as std::vector.
 #pragma once

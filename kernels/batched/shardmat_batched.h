@@ -1,7 +1,7 @@
 /* C interface to batched products of many small sparse matrices with dense ones, for bindings of frameworks:
  *
- *     Y = act(alpha·A·X + beta·Y + bias), matrix by matrix, X and Y stacked and row-major. With alpha = 0, X is not read,
- * and the call takes memory for as many zeros and waits.
+ *     Y = act(alpha·A·X + beta·Y + bias), matrix by matrix, X and Y stacked and row-major. With alpha = 0, X is not read;
+ * the call then allocates as many zeros, and waits.
  *
  * Arrays are used in place. The caller owns streams and memory; functions return the sizes of the memory that is needed.
  * Only shardmat_batched_check waits for the device. Functions return SHARDMAT_OK or an error code; shardmat_last_error()

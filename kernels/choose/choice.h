@@ -31,7 +31,7 @@ struct PlanRequest {
   bool measure = true;          ///< auto may measure the model's best candidates (pays_to_measure()); false: take its first
   bool reproducible = false;    ///< only plans whose results are bit-identical from run to run
   bool same_bits = false;  ///< a column has the same bits in products of any number of right-hand sides (ordered_format.h)
-  double products = 2000;  ///< expected number of products: a plan must save in them the time that it takes to make
+  double products = 2000;  ///< expected number of products; they must save the time that making a plan takes
   StoredEntries storage = StoredEntries::all;  ///< half: only for symmetric matrices, on the host
   double budget_seconds = 0;  ///< measuring starts no new candidate after this long; 0: some 150 products, tune: 5 s
 };

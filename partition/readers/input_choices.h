@@ -11,7 +11,7 @@
 
 namespace shardmat {
 
-/// Which numbers of a file with complex values are read; without a choice such a file is refused, and with one a real file.
+/// Which numbers of a complex file are read. none: a complex file is refused; else a real file is refused.
 enum class ComplexPart { none, real, imaginary };
 
 struct InputChoices {
@@ -21,7 +21,7 @@ struct InputChoices {
   std::string map{};            ///< per-rank HDF5: where its arrays are, as "rowptr=/A/ia,columns=/A/ja,values=/A/a"
   bool sum_duplicates = false;  ///< per-rank HDF5: entries that several ranks have are summed; hypre: those that come twice
   ComplexPart part = ComplexPart::none;
-  /// Is told what looks wrong in a file that is read all the same; may be null.
+  /// Called with what looks wrong in a file that can be read nevertheless; may be null.
   std::function<void(const Error&)> warn{};
 };
 

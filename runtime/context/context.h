@@ -2,7 +2,7 @@
 //
 // Ownership: the communicator must outlive the context, and the context its matrices, vectors and row maps.
 // Threads: any thread may make and use a context, one at a time. Two threads may work with two contexts at once if their
-// communicators are different and MPI gives MPI_THREAD_MULTIPLE. Functions that work for a context take its device and host
+// communicators are different and MPI gives MPI_THREAD_MULTIPLE. Functions that work for a context set its device and host
 // threads for the calling thread, and restore those of the caller. Collective: the constructor for several ranks; other
 // functions say so.
 #pragma once
@@ -30,8 +30,8 @@ class Context {
   /// ranks.
   Context(Communicator& communicator, BackendChoice backend, int threads = 0);
 
-  /// A context of this rank alone, on its device in `among`; on the host also of all ranks of `among`, for another thread.
-  /// Sends no messages.
+  /// A context on this rank's device in `among`, for `self`: this rank alone, or on the host also all ranks of `among`, for
+  /// another thread. Sends no messages.
   Context(Communicator& self, const Context& among);
   ~Context();
   Context(const Context&) = delete;

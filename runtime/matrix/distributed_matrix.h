@@ -141,7 +141,7 @@ class DistributedMatrix {
   const std::string& node_block_origin() const;
   /// What is known of the nodes, numbered as in the source; null: nothing. A shard file stays open for it.
   const NodeFacts* nodes() const;
-  /// Something else than what the source knows. The same on all ranks; not collective.
+  /// Replaces what the source knows of the nodes. The same on all ranks; not collective.
   void know_nodes(std::shared_ptr<const NodeFacts> nodes);
   /// True if no rank has only some rows of a node.
   bool nodes_are_whole() const;
@@ -176,7 +176,7 @@ class DistributedMatrix {
   bool write_columns(std::int32_t* to, Stream& stream) const;
   /// Frees the rows in host memory. Later products must use the formats that are already stored.
   void drop_host_rows();
-  /// Of this rank: transposed_product() finds what it needs, which is a format that does it as it lies, or rows in host
+  /// True if transposed_product() can be made on this rank: its format multiplies as it lies, or the rows are in host
   /// memory. Not collective.
   bool can_transpose() const;
 

@@ -27,8 +27,8 @@ struct LeastSquaresOptions {
 
 enum class LeastSquaresEnd {
   solved,          ///< the residual meets the tolerance: A·x = b
-  least_squares,   ///< Aᵀ·r does: r is as short as it can be
-  rounding,        ///< neither does when computed anew, several times in turn
+  least_squares,   ///< Aᵀ·r meets it: r is as short as it can be
+  rounding,        ///< computed anew, neither meets it, several times in turn
   max_iterations,  ///< the iterations ran out
 };
 

@@ -34,7 +34,7 @@ struct Eigenpair {
   double value = 0;
   double residual = 0;     ///< ‖A·x − value·x‖₂ for the x of length 1
   bool converged = false;  ///< residual ≤ tolerance · EigenResult::norm; of a pair of matrices: as PairOptions says
-  double relative = 0;  ///< of a pair of matrices: ‖K·x − λ·M·x‖ / (|λ|·‖M·x‖); of a zero mode over ‖diag(K)·x‖
+  double relative = 0;  ///< of a pair of matrices: ‖K·x − λ·M·x‖ / (|λ|·‖M·x‖); of a zero mode / ‖diag(K)·x‖
   bool zero = false;  ///< of a pair of matrices: λ is 0 up to rounding
 };
 
@@ -63,11 +63,11 @@ enum class Which {
 };
 
 struct LanczosOptions {
-  std::int64_t count = 1;  ///< wanted eigenvalues, for Which::both of each end; n of an n × n matrix at most
+  std::int64_t count = 1;  ///< wanted eigenvalues (Which::both: of each end), at most n of an n × n matrix
   Which which = Which::largest;
   double tolerance = 1e-10;  ///< of the residual, as a multiple of EigenResult::norm
   std::int64_t max_iterations = 10000;
-  std::int64_t basis = 0;  ///< vectors of the basis, more than the wanted pairs by 3 or more; 0: twice these and 40 more
+  std::int64_t basis = 0;  ///< vectors, at least 3 more than the wanted pairs; 0: twice the wanted pairs and 40 more
   std::uint64_t seed = 1;  ///< of random vectors
   bool confirm = true;     ///< searches for further copies of multiple eigenvalues; takes up to twice as many products
   bool assume_symmetric = false;  ///< does not check that the matrix is symmetric
@@ -142,7 +142,7 @@ class PowerMethod {
   PowerMethod(const PowerMethod&) = delete;
   PowerMethod& operator=(const PowerMethod&) = delete;
 
-  /// One pair, whose `converged` tells. `vector`: x of length 1; a vector of one column in row layout of sum_type(),
+  /// One pair; see its `converged`. `vector`: x of length 1; a vector of one column in row layout of sum_type(),
   /// overwritten. Throws Error(input) if products with A leave the range of numbers whose squares can be formed.
   /// `stop` is asked on every rank now and then; true on any rank ends the run.
   EigenResult run(DistributedVector& vector, const EigenMonitor& monitor = {}, const std::function<bool()>& stop = {});
@@ -182,7 +182,7 @@ struct PairOptions {
 struct PairResult : EigenResult {
   std::int64_t zero_modes = 0;  ///< pairs with λ = 0 up to rounding: motions of bodies that nothing holds
   double orthogonality = 0;     ///< the largest |xᵢᵀ·M·xⱼ − δᵢⱼ|
-  /// What the signs of factors say: the eigenvalues between those found that are not among them; below 0: nobody looked.
+  /// Eigenvalues between those found that are missing, counted by the signs of factors; below 0: not counted.
   std::int64_t missing = -1;
   std::int64_t identity_rows = 0, penalty_rows = 0;  ///< rows that state known values: they were left out
   double penalty_ratio = 0;

@@ -92,12 +92,12 @@ struct PreconditionerOptions {
   int degree = 4;           ///< of the chebyshev polynomial: products an application
   bool absolute = false;    ///< takes magnitudes, so that M is positive definite; direct refuses where it is not
   std::shared_ptr<const NullSpaceProjector> projector{};  ///< M is applied to vectors without a part in the null space
-  const HeldRows* held = nullptr;  ///< M works on vectors that are 0 there, and is that of the other rows and columns
-  FactorOptions factor;            ///< of ilu and ic
-  MultigridOptions multigrid;      ///< of multigrid, of the blocks of field_split; its type of values also of ilu and ic
-  std::string fields = "auto";     ///< of field_split: fields::split_rows()
-  std::string schur = "auto";      ///< of field_split: fields::SchurInverse
-  ProductOptions product;          ///< of products that the preconditioner makes; their columns are those above
+  const HeldRows* held = nullptr;                         ///< rows that M leaves out: its vectors are 0 there
+  FactorOptions factor;                                   ///< of ilu and ic
+  MultigridOptions multigrid;   ///< of multigrid, of the blocks of field_split; its type of values also of ilu and ic
+  std::string fields = "auto";  ///< of field_split: fields::split_rows()
+  std::string schur = "auto";   ///< of field_split: fields::SchurInverse
+  ProductOptions product;       ///< of products that the preconditioner makes; their columns are those above
 };
 
 /// A preconditioner of the program: functions that the solver calls. It may change from one iteration to the next with
@@ -117,9 +117,9 @@ struct OwnPreconditioner {
   /// z = M·r, in stream order: what it puts on the stream begins after r is there, and z is taken after it. Both are in the
   /// memory of the matrix's device, row-major, of this rank's rows in the order of DistributedMatrix::y_rows(), with a
   /// column for each right-hand side, of the matrix's sum_type(). They do not overlap; z holds anything before. Required.
-  /// On a GPU it is called some more times after the last iteration: the host sees the end late. May multiply by products of
-  /// its own, not by the solver's. May throw on some ranks only, where no other rank waits for them: then all ranks throw
-  /// that error, and the solver stays usable.
+  /// On a GPU the host sees the end late, so calls may follow the last iteration. May multiply by products of its own, not
+  /// by the solver's. May throw on some ranks only, unless another rank waits for them: then all ranks throw that error, and
+  /// the solver stays usable.
   std::function<void(const ConstDense& r, const Dense& z, Stream& stream)> apply;
   /// M is the same linear map in every application: any method takes it.
   bool linear = false;

@@ -15,8 +15,8 @@ namespace shardmat {
 enum class SolveReason {
   converged_rtol,  ///< the residual is at most rtol·‖b‖
   converged_atol,  ///< the residual is at most atol, or b is 0 and so is x
-  /// The tolerance was not met, but ‖b − A·x‖ cannot be told from 0: it is at most attainable_share()·‖ |A|·|x| ‖, and a
-  /// hundredth of ‖b‖.
+  /// The tolerance was not met, but ‖b − A·x‖ cannot be told from 0: it is at most attainable_share()·‖ |A|·|x| ‖, and at
+  /// most a hundredth of ‖b‖.
   converged_attainable,
   diverged_iterations,  ///< the most iterations that were allowed
   diverged_tolerance,   ///< the residual grew above divergence_tolerance·‖b‖
@@ -83,7 +83,7 @@ struct SolvedColumn {
   std::vector<double> true_history;
 };
 
-/// A method and a preconditioner that ran.
+/// One method with its preconditioner that ran.
 struct SolveAttempt {
   std::string solver, preconditioner;
   std::int64_t iterations = 0;  ///< of the column that took most
@@ -112,7 +112,7 @@ struct SolveResult {
   /// What was taken in place of a method or preconditioner that failed, and why; a line each.
   std::vector<std::string> fall_backs;
   std::int64_t penalty_rows = 0;  ///< rows whose values were taken as known; residuals leave them out
-  double penalty_ratio = 0;       ///< the largest one of such a diagonal to all else; 0 without such rows
+  double penalty_ratio = 0;       ///< the largest ratio of such a diagonal to all else; 0 without such rows
   std::string penalty_note;       ///< why rows that look like penalty rows are not taken; else empty
   bool converged() const;
   /// explain() of a column's reason.

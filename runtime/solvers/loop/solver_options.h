@@ -75,7 +75,7 @@ enum class PenaltyRows {
   /// any number of rows, whatever they do to other rows, and refuses a matrix without any.
   known,
   /// Compares with the median of the diagonals, and if that finds none, with the smallest one that is not 0: on a small mesh
-  /// most rows may be penalty rows. Leaves out rows that matter to other rows as much as these rows' own entries
+  /// most rows may be penalty rows. Does not take rows that couple to other rows as strongly as these rows' own entries
   /// (kPenaltyCoupling): then the matrix is badly scaled.
   automatic,
 };
