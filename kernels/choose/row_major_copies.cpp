@@ -22,8 +22,13 @@ class RowMajorCopiesPlan final : public SpmmPlan {
 
  private:
   std::int64_t count() const { return right_hand_sides().count; }
+  /// One column lies in both orders at once.
+  bool copies(DenseOrder order) const { return order == DenseOrder::column_major && count() > 1; }
+  std::int64_t leading_by_rows(DenseOrder order, std::int64_t leading) const {
+    return order == DenseOrder::column_major ? 1 : leading;
+  }
   std::size_t bytes_of(DenseOrder order, std::int64_t rows, ValueType type) const {
-    return order == DenseOrder::row_major ? 0 : static_cast<std::size_t>(rows * count()) * size_of(type);
+    return copies(order) ? static_cast<std::size_t>(rows * count()) * size_of(type) : 0;
   }
   Dense view(void* data, std::int64_t rows, std::int64_t leading, DenseOrder order, ValueType type) const {
     return {data, rows, count(), leading, order, type, Device{}};
@@ -32,7 +37,9 @@ class RowMajorCopiesPlan final : public SpmmPlan {
   void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy,
            Stream& stream) const override {
     const RightHandSides& rhs = right_hand_sides();
-    if (rhs.x == DenseOrder::column_major) {
+    if (!copies(rhs.x)) {
+      ldx = leading_by_rows(rhs.x, ldx);
+    } else {
       const std::int64_t cols = storage().cols;
       ConstDense from;
       from.data = x, from.rows = cols, from.columns = count(), from.leading = ldx, from.order = rhs.x;
@@ -40,7 +47,7 @@ class RowMajorCopiesPlan final : public SpmmPlan {
       copy_matrix(from, view(of_x_.data(), cols, count(), DenseOrder::row_major, from.type), stream);
       x = of_x_.data(), ldx = count();
     }
-    if (rhs.y == DenseOrder::row_major) return rows_->multiply(alpha, x, ldx, beta, y, ldy, stream);
+    if (!copies(rhs.y)) return rows_->multiply(alpha, x, ldx, beta, y, leading_by_rows(rhs.y, ldy), stream);
     const ValueType type = sum_type(storage().type);
     const Dense by_columns = view(y, storage().rows, ldy, rhs.y, type);
     const Dense by_rows = view(of_y_.data(), storage().rows, count(), DenseOrder::row_major, type);
@@ -50,7 +57,7 @@ class RowMajorCopiesPlan final : public SpmmPlan {
   }
 
   std::unique_ptr<SpmmPlan> rows_;
-  Buffer of_x_, of_y_;  ///< empty if the operand is row-major
+  Buffer of_x_, of_y_;  ///< empty if the operand is not copied
 };
 
 }  // namespace

@@ -97,14 +97,14 @@ void check_plan(const SpmmPlan& plan, const HostCsr& m, ValueType type, Stream& 
 constexpr DenseOrder kOrders[] = {DenseOrder::row_major, DenseOrder::column_major};
 
 /// Calls body(right-hand sides) for every count and order; large counts in one pair of orders each. On the host, where
-/// orders and widths do not depend on one another, for all counts row-major, and for one in the other orders.
+/// orders and widths do not depend on one another, for all counts row-major, and for two in the other orders.
 template <class Body>
 void for_each_count(Backend backend, const Body& body) {
   for (const std::int64_t count : {1, 2, 3, 5, 8, 17, 32, 33, 100, 257})
     for (const DenseOrder x : kOrders)
       for (const DenseOrder y : kOrders) {
         const bool by_rows = x == DenseOrder::row_major && y == x;
-        if (backend == Backend::host ? count <= 100 && (by_rows || count == 33)
+        if (backend == Backend::host ? count <= 100 && (by_rows || count == 33 || count == 1)
                                      : count < 100 || (x == y && by_rows == (count == 100)))
           body(RightHandSides{count, x, y});
       }
@@ -395,6 +395,22 @@ TEST(Spmm, RefusesWhatItCannotDo) {
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("did you mean 'csr_host'"), std::string::npos) << e.what();
   }
+}
+
+/// One column has no order, so that the host copies none.
+TEST(Spmm, CopiesColumnsOnlyWhereThereAreSeveral) {
+  Stream stream({Backend::host, 0});
+  const HostCsr m{2, 3, {0, 1, 2}, {0, 2}, {1.0, 2.0}};
+  ConversionInput input(m.view(), ValueType::f64, stream);
+  const auto storage = store(find_format("csr"), input, {});
+  const auto bytes = [&](const RightHandSides& rhs) {
+    return make_spmm_plan(find_spmm_kernel("csr_host", Backend::host), storage, rhs, {}, stream)->extra_bytes();
+  };
+  constexpr DenseOrder kRows = DenseOrder::row_major, kColumns = DenseOrder::column_major;
+  for (const DenseOrder x : kOrders)
+    for (const DenseOrder y : kOrders) EXPECT_EQ(bytes({1, x, y}), bytes({1}));
+  EXPECT_EQ(bytes({2, kColumns, kRows}), bytes({2}) + 2 * 3 * 8);
+  EXPECT_EQ(bytes({2, kRows, kColumns}), bytes({2}) + 2 * 2 * 8);
 }
 
 TEST(SpmmTuner, TakesTheKernelAndSaysWhatIsWrong) {
