@@ -7,6 +7,7 @@
 #include "kernels/krylov/cg_iteration.h"
 #include "runtime/context/context.h"
 #include "runtime/solvers/loop/cg_variant.h"
+#include "runtime/solvers/loop/late_residual.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/method_memory.h"
 #include "runtime/solvers/loop/product_with_dot.h"
@@ -42,12 +43,10 @@ class Cg final : public Method {
   void start(const void* b, void* x, Guess guess, Stream& stream) override {
     v_.x = static_cast<T*>(x);
     in_.residual(b, x, guess, v_.r, stream);
-    lacks_direction_ = kScaling == Scaling::separate && v_.norm == Norm::unpreconditioned;
+    lacks_direction_ = may_be_late(kScaling, v_.norm);
     if (!lacks_direction_) return find_direction(stream);
     const CgScalars& s = v_.scalars;
-    in_.run(LateResidualSums<T>{v_.r, s.rz, s.squares, memory_.scalar(6)}, stream);
-    sum_two_(s.rz, stream);
-    in_.run_scalars(LateNaturalNorm{{}, s.rz, s.squares, memory_.scalar(6)}, stream);
+    sum_late_residual(in_, v_.r, s.rz, s.squares, memory_.scalar(6), sum_two_, stream);
   }
 
   const double* squares() const override { return v_.scalars.squares; }

@@ -3,6 +3,7 @@
 #include "kernels/krylov/single_reduction_steps.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/solvers/loop/late_residual.h"
 #include "runtime/solvers/loop/method.h"
 #include "runtime/solvers/loop/method_memory.h"
 #include "runtime/solvers/loop/product_with_dot.h"
@@ -37,16 +38,14 @@ class SingleReductionCg final : public Method {
     v_.x = static_cast<T*>(x);
     in_.residual(b, x, guess, w(), stream);  // its product overwrites what lies in the product's x
     in_.run(SingleReductionStart<T, kScaling>{v_}, stream);
-    lacks_z_ = kScaling == Scaling::separate && v_.norm == Norm::unpreconditioned;
+    lacks_z_ = may_be_late(kScaling, v_.norm);
     fresh_ = true;
     const auto& s = v_.scalars;
     if (!lacks_z_) {
       precondition(stream);
       return sum_two_(s.rz, stream);
     }
-    in_.run(LateResidualSums<T>{v_.r, s.rz, s.squares, memory_.scalar(6)}, stream);
-    sum_two_(s.rz, stream);
-    in_.run_scalars(LateNaturalNorm{{}, s.rz, s.squares, memory_.scalar(6)}, stream);
+    sum_late_residual(in_, v_.r, s.rz, s.squares, memory_.scalar(6), sum_two_, stream);
   }
 
   const double* squares() const override { return v_.scalars.squares; }
