@@ -134,13 +134,7 @@ BlockProduct::BlockProduct(const BlockRows& rows, ValueType type, Stream& stream
     sliced_.emplace(rows, type_, stream);
     return;
   }
-  const std::int64_t values = rows.blocks * rows.block_entries() * static_cast<std::int64_t>(size_of(type_));
-  require_memory(stream.device(), values + 8 * (count_ + 1) + 4 * rows.blocks, "a level of multigrid");
-  start_ = Buffer(stream.device(), static_cast<std::size_t>(count_ + 1) * sizeof(std::int64_t));
-  column_ = Buffer(stream.device(), static_cast<std::size_t>(rows.blocks) * sizeof(std::int32_t));
-  value_ = Buffer(stream.device(), static_cast<std::size_t>(values));
-  copy_on_device(start_.data(), rows.start.data(), start_.bytes(), stream);
-  copy_on_device(column_.data(), rows.column.data(), column_.bytes(), stream);
+  stored_ = StoredBlocks(rows, type_, stream);
   update(rows, stream);
 }
 
@@ -149,8 +143,8 @@ void BlockProduct::update(const BlockRows& rows, Stream& stream) {
   if (sliced_) return sliced_->update(rows, stream);
   dispatch(type_, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
-    cuda::launch(store_values<T>, count_ * kWarp, 256, stream, start_.as<std::int64_t>(), rows.value.as<double>(), count_,
-                 row_size_, col_size_, value_.as<T>());
+    cuda::launch(store_values<T>, count_ * kWarp, 256, stream, stored_.start.as<std::int64_t>(), rows.value.as<double>(),
+                 count_, row_size_, col_size_, stored_.value.as<T>());
   });
   stream.synchronize();
 }
@@ -158,12 +152,11 @@ void BlockProduct::update(const BlockRows& rows, Stream& stream) {
 namespace {
 
 template <class T>
-Arguments<T> arguments(const Buffer& start, const Buffer& column, const Buffer& value, const void* x, std::int64_t count,
-                       int col_size, int team) {
+Arguments<T> arguments(const StoredBlocks& a, const void* x, std::int64_t count, int col_size, int team) {
   const std::uint64_t reciprocal = ((std::uint64_t{1} << 32) + static_cast<std::uint64_t>(col_size) - 1) / col_size;
-  return {start.as<std::int64_t>(),
-          column.as<std::int32_t>(),
-          value.as<T>(),
+  return {a.start.as<std::int64_t>(),
+          a.column.as<std::int32_t>(),
+          a.value.as<T>(),
           static_cast<const T*>(x),
           count,
           col_size,
@@ -178,7 +171,7 @@ void BlockProduct::multiply(double alpha, const void* x, double beta, void* y, S
   if (sliced_) return sliced_->multiply(alpha, x, beta, y, stream);
   dispatch(type_, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
-    run(arguments<T>(start_, column_, value_, x, count_, col_size_, team_), plain_end<T>(alpha, beta, y), row_size_, stream);
+    run(arguments<T>(stored_, x, count_, col_size_, team_), plain_end<T>(alpha, beta, y), row_size_, stream);
   });
 }
 
@@ -187,14 +180,14 @@ void BlockProduct::multiply(const void* d, const SmootherStep& step, Stream& str
   if (sliced_) return sliced_->multiply(d, step, stream);
   dispatch(type_, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
-    run(arguments<T>(start_, column_, value_, d, count_, col_size_, team_), step_end<T>(step), row_size_, stream);
+    run(arguments<T>(stored_, d, count_, col_size_, team_), step_end<T>(step), row_size_, stream);
   });
 }
 
 std::int64_t BlockProduct::bytes() const {
   if (half_) return half_->bytes();
   if (sliced_) return sliced_->bytes();
-  return static_cast<std::int64_t>(start_.bytes() + column_.bytes() + value_.bytes());
+  return stored_.bytes();
 }
 
 }  // namespace shardmat::blocks

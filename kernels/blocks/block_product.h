@@ -17,6 +17,7 @@
 #include "kernels/blocks/block_rows.h"
 #include "kernels/blocks/half_product.h"
 #include "kernels/blocks/sliced_product.h"
+#include "kernels/blocks/stored_blocks.h"
 
 namespace shardmat::blocks {
 
@@ -50,10 +51,10 @@ class BlockProduct {
   ValueType type_;
   int row_size_, col_size_, team_;
   std::int64_t count_;
-  // With one of these, the buffers are empty.
+  // With one of these, stored_ is empty.
   std::optional<HalfProduct> half_;
   std::optional<SlicedProduct> sliced_;
-  Buffer start_, column_, value_;
+  StoredBlocks stored_;
 };
 
 }  // namespace shardmat::blocks

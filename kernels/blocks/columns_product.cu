@@ -1,7 +1,6 @@
 #include "kernels/blocks/columns_product.h"
 
 #include "kernels/base/error.h"
-#include "kernels/base/memory_limits.h"
 #include "kernels/blocks/product_end.h"
 #include "kernels/cuda/launch.h"
 
@@ -106,16 +105,14 @@ bool ColumnsProduct::takes(int row_size, int col_size, int columns, std::int64_t
 }
 
 ColumnsProduct::ColumnsProduct(const BlockRows& rows, ValueType type, int columns, Stream& stream)
-    : type_(type), row_size_(rows.row_size), col_size_(rows.col_size), columns_(columns), count_(rows.count) {
+    : type_(type),
+      row_size_(rows.row_size),
+      col_size_(rows.col_size),
+      columns_(columns),
+      count_(rows.count),
+      stored_(rows, type, stream) {
   // A warp for each row leaves multiprocessors idle where there are few.
   wide_ = count_ < std::int64_t{8} * cuda::multiprocessors(stream.device()) && rows.blocks >= 16 * count_;
-  const std::int64_t values = rows.blocks * rows.block_entries() * static_cast<std::int64_t>(size_of(type));
-  require_memory(stream.device(), values + 8 * (count_ + 1) + 4 * rows.blocks, "a level of multigrid");
-  start_ = Buffer(stream.device(), static_cast<std::size_t>(count_ + 1) * sizeof(std::int64_t));
-  column_ = Buffer(stream.device(), static_cast<std::size_t>(rows.blocks) * sizeof(std::int32_t));
-  value_ = Buffer(stream.device(), static_cast<std::size_t>(values));
-  copy_on_device(start_.data(), rows.start.data(), start_.bytes(), stream);
-  copy_on_device(column_.data(), rows.column.data(), column_.bytes(), stream);
   update(rows, stream);
 }
 
@@ -123,7 +120,7 @@ void ColumnsProduct::update(const BlockRows& rows, Stream& stream) {
   const std::int64_t entries = rows.blocks * rows.block_entries();
   dispatch(type_, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
-    cuda::launch(store_values<T>, entries, 256, stream, rows.value.as<double>(), entries, value_.as<T>());
+    cuda::launch(store_values<T>, entries, 256, stream, rows.value.as<double>(), entries, stored_.value.as<T>());
   });
   stream.synchronize();
 }
@@ -134,9 +131,9 @@ void ColumnsProduct::multiply(double alpha, const void* x, double beta, void* y,
   const std::int64_t rows_a_block = wide_ ? 1 : kThreads / kWarp;
   dispatch(type_, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
-    const Arguments<T> arguments{start_.as<std::int64_t>(),
-                                 column_.as<std::int32_t>(),
-                                 value_.as<T>(),
+    const Arguments<T> arguments{stored_.start.as<std::int64_t>(),
+                                 stored_.column.as<std::int32_t>(),
+                                 stored_.value.as<T>(),
                                  static_cast<const T*>(x),
                                  count_,
                                  columns_,
@@ -147,10 +144,6 @@ void ColumnsProduct::multiply(double alpha, const void* x, double beta, void* y,
                               stream, arguments, plain_end<T>(alpha, beta, y));
     });
   });
-}
-
-std::int64_t ColumnsProduct::bytes() const {
-  return static_cast<std::int64_t>(start_.bytes() + column_.bytes() + value_.bytes());
 }
 
 }  // namespace shardmat::blocks

@@ -14,6 +14,7 @@
 #include "kernels/base/device.h"
 #include "kernels/base/types.h"
 #include "kernels/blocks/block_rows.h"
+#include "kernels/blocks/stored_blocks.h"
 
 namespace shardmat::blocks {
 
@@ -28,14 +29,14 @@ class ColumnsProduct {
   void update(const BlockRows& rows, Stream& stream);
   /// Y = alpha·A·X + beta·Y in stream order. X and Y have `columns` values a row, and no gaps.
   void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const;
-  std::int64_t bytes() const;
+  std::int64_t bytes() const { return stored_.bytes(); }
 
  private:
   ValueType type_;
   int row_size_, col_size_, columns_;
   bool wide_;  ///< a thread block has a row
   std::int64_t count_;
-  Buffer start_, column_, value_;
+  StoredBlocks stored_;
 };
 
 }  // namespace shardmat::blocks

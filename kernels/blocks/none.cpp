@@ -29,7 +29,6 @@ ColumnsProduct::ColumnsProduct(const BlockRows&, ValueType type, int columns, St
 }
 void ColumnsProduct::update(const BlockRows&, Stream&) { refuse(); }
 void ColumnsProduct::multiply(double, const void*, double, void*, Stream&) const { refuse(); }
-std::int64_t ColumnsProduct::bytes() const { return 0; }
 
 HalfProduct::HalfProduct(const BlockRows&, const Buffer*, bool lanes, int team, Stream&)
     : size_(0), team_(team), lanes_(lanes), count_(0) {
