@@ -20,16 +20,17 @@ namespace {
 struct TransposeKernel {
   std::string_view format;
   Backend backend;
-  bool (*supports)(const Storage& storage);
+  bool (*supports)(const Storage& storage) = [](const Storage&) { return true; };
   std::unique_ptr<TransposePlan> (*make)(std::shared_ptr<const Storage> storage, const TransposeShape& shape);
 };
 
-bool any(const Storage&) { return true; }
-
 constexpr TransposeKernel kKernels[] = {
-    {"csr", Backend::host, any, make_csr_transpose_host},
-    {"packed", Backend::host, packed_transpose_host_supports, make_packed_transpose_host},
-    {"bcsr", Backend::host, any, make_bcsr_transpose_host},
+    {.format = "csr", .backend = Backend::host, .make = make_csr_transpose_host},
+    {.format = "packed",
+     .backend = Backend::host,
+     .supports = packed_transpose_host_supports,
+     .make = make_packed_transpose_host},
+    {.format = "bcsr", .backend = Backend::host, .make = make_bcsr_transpose_host},
 };
 
 const TransposeKernel* find(const Storage& storage) {

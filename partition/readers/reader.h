@@ -37,13 +37,13 @@ struct FileObject {
 /// A file format that can be read: one line in the list of reader.cpp. All functions take the file's name without an object.
 struct Reader {
   std::string_view name;                               ///< "matrix-market"
-  std::string_view suffixes;                           ///< ".mtx .mtx.gz", for help and error messages; may be empty
+  std::string_view suffixes{};                         ///< ".mtx .mtx.gz", for help and error messages; may be empty
   bool (*accepts)(const std::filesystem::path& path);  ///< decides by first bytes or suffix; does not throw
   /// Rows sorted, duplicates summed, validated. Null: the matrix is put together from rows or entries.
-  HostCsr (*read)(const std::filesystem::path& path, const ReadOptions& options);
+  HostCsr (*read)(const std::filesystem::path& path, const ReadOptions& options) = nullptr;
   /// For several ranks: see entry_reader.h. Null if there is open_rows.
   std::unique_ptr<EntryReader> (*open_entries)(const std::filesystem::path& path, const ReadOptions& options,
-                                               const ReadLimits& limits);
+                                               const ReadLimits& limits) = nullptr;
   /// Opens the file so that any process can read any rows. Null for formats that do not allow this.
   std::unique_ptr<RowSource> (*open_rows)(const std::filesystem::path& path, const ReadOptions& options) = nullptr;
   /// What is in the file, without reading entries. Null for formats of one matrix a file.

@@ -45,12 +45,12 @@ std::vector<std::string> names_of_role(const std::string& role);
 
 struct VectorFormat {
   std::string_view name;                               ///< "petsc"
-  std::string_view suffix;                             ///< of outputs: ".petsc"; empty for formats that are only read
+  std::string_view suffix{};                           ///< of outputs: ".petsc"; empty for formats that are only read
   bool (*accepts)(const std::filesystem::path& path);  ///< decides by first bytes or suffix; does not throw
   /// `columns`: so many, or VectorFile::kAsStored. Throws Error(input) with file, place and remedy.
   VectorContents (*open)(const std::filesystem::path& path, const VectorChoice& choice, std::int64_t columns);
   /// Writes the temporary of `file`, of `size` rows. Null for formats that are only read.
-  std::unique_ptr<VectorSink> (*make_sink)(const AtomicFile& file, std::int64_t size, std::int64_t columns);
+  std::unique_ptr<VectorSink> (*make_sink)(const AtomicFile& file, std::int64_t size, std::int64_t columns) = nullptr;
   /// In place of make_sink() if the format has a file for each rank: writes that of one rank, the rows [begin, end).
   std::unique_ptr<VectorSink> (*make_part_sink)(const AtomicFile& file, std::int64_t size, std::int64_t begin,
                                                 std::int64_t end, std::int64_t columns) = nullptr;

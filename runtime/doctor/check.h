@@ -58,9 +58,9 @@ struct Check {
   const char* name;
   const char* title;
   /// Looks at this rank's host, alone. Returns an object. Null: the check only measures.
-  Json (*look)(const Viewpoint&);
+  Json (*look)(const Viewpoint&) = nullptr;
   /// Collective: measures with the other ranks. What it returns joins what look() saw. May be null. Runs only if asked for.
-  Json (*measure)(Communicator&, const Viewpoint&);
+  Json (*measure)(Communicator&, const Viewpoint&) = nullptr;
   void (*judge)(const Gathered&, Findings&);
   void (*show)(const Gathered&, Rows&);
   bool is_quick = true;  ///< look() takes no time; false: it runs only if measurements are asked for

@@ -29,15 +29,35 @@ std::string not_built(const PeerInput&) { return "not in this build, as cuBLAS w
 constexpr int kMany = 20;
 
 constexpr PeerKind kPeers[] = {
-    {"cusparse_plain", "cuSPARSE", true, 0, unless_empty, make_cusparse_plain},
-    {"cusparse_graph", "its graph", false, 1, unless_empty, make_cusparse_graph},
-    {"cusparse_block_diagonal", "diagonal", true, kMany, unless_empty, make_cusparse_block_diagonal},
-    {"cusparse_strided", "strided", true, kMany, unless_strided, make_cusparse_strided},
+    {.name = "cusparse_plain", .heading = "cuSPARSE", .plain = true, .why_not = unless_empty, .make = make_cusparse_plain},
+    {.name = "cusparse_graph", .heading = "its graph", .in_graph = 1, .why_not = unless_empty, .make = make_cusparse_graph},
+    {.name = "cusparse_block_diagonal",
+     .heading = "diagonal",
+     .plain = true,
+     .in_graph = kMany,
+     .why_not = unless_empty,
+     .make = make_cusparse_block_diagonal},
+    {.name = "cusparse_strided",
+     .heading = "strided",
+     .plain = true,
+     .in_graph = kMany,
+     .why_not = unless_strided,
+     .make = make_cusparse_strided},
 #ifdef SHARDMAT_HAVE_CUBLAS
-    {"cublas_gemm_batched", "gemm", true, kMany, unless_one_shape, make_cublas_gemm_batched},
-    {"cublas_gemm_strided", "gemm strided", true, kMany, unless_one_shape, make_cublas_gemm_strided},
+    {.name = "cublas_gemm_batched",
+     .heading = "gemm",
+     .plain = true,
+     .in_graph = kMany,
+     .why_not = unless_one_shape,
+     .make = make_cublas_gemm_batched},
+    {.name = "cublas_gemm_strided",
+     .heading = "gemm strided",
+     .plain = true,
+     .in_graph = kMany,
+     .why_not = unless_one_shape,
+     .make = make_cublas_gemm_strided},
 #else
-    {"cublas_gemm_batched", "gemm", true, kMany, not_built, nullptr},
+    {.name = "cublas_gemm_batched", .heading = "gemm", .plain = true, .in_graph = kMany, .why_not = not_built},
 #endif
 };
 

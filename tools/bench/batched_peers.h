@@ -44,12 +44,12 @@ using Peers = std::vector<std::unique_ptr<BatchedPeer>>;
 struct PeerKind {
   std::string_view name;     ///< "cusparse_plain"
   std::string_view heading;  ///< of columns
-  bool plain;                ///< timed as calls on a stream …
-  int in_graph;              ///< … and as a graph of so many products; 0: only the former, 1: one, launched over and over
+  bool plain = false;        ///< timed as calls on a stream …
+  int in_graph = 0;          ///< … and as a graph of so many products; 0: only the former, 1: one, launched over and over
   /// Why it does not take this batch; empty if it does.
   std::string (*why_not)(const PeerInput& input);
   /// The ways to do it, of which the fastest counts.
-  Peers (*make)(const PeerInput& input, Stream& stream);
+  Peers (*make)(const PeerInput& input, Stream& stream) = nullptr;
 };
 
 /// None in a build without CUDA.

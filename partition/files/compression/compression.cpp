@@ -5,14 +5,16 @@ namespace shardmat {
 namespace {
 
 const Compression kCompressions[] = {
-    {".gz", "gzip", "\x1f\x8b", "zlib1g-dev", make_gzip},
-    {".bz2", "bzip2", "BZh", "libbz2-dev", make_bzip2},
-    {".xz", "xz",
-     std::string_view("\xfd"
-                      "7zXZ\0",
-                      6),
-     "liblzma-dev", make_xz},
-    {".zst", "zstd", "\x28\xb5\x2f\xfd", "libzstd-dev", make_zstd},
+    {.suffix = ".gz", .name = "gzip", .magic = "\x1f\x8b", .package = "zlib1g-dev", .make = make_gzip},
+    {.suffix = ".bz2", .name = "bzip2", .magic = "BZh", .package = "libbz2-dev", .make = make_bzip2},
+    {.suffix = ".xz",
+     .name = "xz",
+     .magic = std::string_view("\xfd"
+                               "7zXZ\0",
+                               6),
+     .package = "liblzma-dev",
+     .make = make_xz},
+    {.suffix = ".zst", .name = "zstd", .magic = "\x28\xb5\x2f\xfd", .package = "libzstd-dev", .make = make_zstd},
 };
 
 }  // namespace

@@ -77,6 +77,11 @@ void show_clocks(const Gathered& all, Rows& rows) {
 
 }  // namespace
 
-const Check kClocks{"clocks", "Clocks", look_at_clocks, measure_clocks, judge_clocks, show_clocks};
+const Check kClocks{.name = "clocks",
+                    .title = "Clocks",
+                    .look = look_at_clocks,
+                    .measure = measure_clocks,
+                    .judge = judge_clocks,
+                    .show = show_clocks};
 
 }  // namespace shardmat::doctor

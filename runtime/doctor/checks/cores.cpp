@@ -150,6 +150,6 @@ void show_cores(const Gathered& all, Rows& rows) {
 
 }  // namespace
 
-const Check kCores{"cores", "Cores", look_at_cores, nullptr, judge_cores, show_cores};
+const Check kCores{.name = "cores", .title = "Cores", .look = look_at_cores, .judge = judge_cores, .show = show_cores};
 
 }  // namespace shardmat::doctor

@@ -73,7 +73,11 @@ void show_gpu_health(const Gathered& all, Rows& rows) {
 
 }  // namespace
 
-const Check kGpuHealth{"gpu_health", "Health of GPUs", look_at_gpu_health, nullptr, judge_gpu_health, show_gpu_health,
-                       false};
+const Check kGpuHealth{.name = "gpu_health",
+                       .title = "Health of GPUs",
+                       .look = look_at_gpu_health,
+                       .judge = judge_gpu_health,
+                       .show = show_gpu_health,
+                       .is_quick = false};
 
 }  // namespace shardmat::doctor

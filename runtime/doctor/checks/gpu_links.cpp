@@ -92,6 +92,10 @@ void show_gpu_links(const Gathered& all, Rows& rows) { show_pairs(all, "gpu_link
 
 }  // namespace
 
-const Check kGpuLinks{"gpu_links", "Links by NCCL", nullptr, measure_gpu_links, judge_gpu_links, show_gpu_links};
+const Check kGpuLinks{.name = "gpu_links",
+                      .title = "Links by NCCL",
+                      .measure = measure_gpu_links,
+                      .judge = judge_gpu_links,
+                      .show = show_gpu_links};
 
 }  // namespace shardmat::doctor

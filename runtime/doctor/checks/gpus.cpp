@@ -267,6 +267,6 @@ void show_gpus(const Gathered& all, Rows& rows) {
 
 }  // namespace
 
-const Check kGpus{"gpus", "GPUs", look_at_gpus, nullptr, judge_gpus, show_gpus};
+const Check kGpus{.name = "gpus", .title = "GPUs", .look = look_at_gpus, .judge = judge_gpus, .show = show_gpus};
 
 }  // namespace shardmat::doctor

@@ -35,6 +35,10 @@ void show_huge_pages(const Gathered& all, Rows& rows) {
 
 }  // namespace
 
-const Check kHugePages{"huge_pages", "Huge pages", look_at_huge_pages, nullptr, judge_huge_pages, show_huge_pages};
+const Check kHugePages{.name = "huge_pages",
+                       .title = "Huge pages",
+                       .look = look_at_huge_pages,
+                       .judge = judge_huge_pages,
+                       .show = show_huge_pages};
 
 }  // namespace shardmat::doctor

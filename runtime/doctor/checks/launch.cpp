@@ -68,6 +68,6 @@ void show_launch(const Gathered& all, Rows& rows) {
 
 }  // namespace
 
-const Check kLaunch{"launch", "Launch", look_at_launch, nullptr, judge_launch, show_launch};
+const Check kLaunch{.name = "launch", .title = "Launch", .look = look_at_launch, .judge = judge_launch, .show = show_launch};
 
 }  // namespace shardmat::doctor

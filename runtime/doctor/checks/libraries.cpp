@@ -103,6 +103,7 @@ void show_libraries(const Gathered& all, Rows& rows) {
 
 }  // namespace
 
-const Check kLibraries{"libraries", "Libraries", look_at_libraries, nullptr, judge_libraries, show_libraries};
+const Check kLibraries{
+    .name = "libraries", .title = "Libraries", .look = look_at_libraries, .judge = judge_libraries, .show = show_libraries};
 
 }  // namespace shardmat::doctor

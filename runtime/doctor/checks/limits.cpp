@@ -91,6 +91,6 @@ void show_limits(const Gathered& all, Rows& rows) {
 
 }  // namespace
 
-const Check kLimits{"limits", "Limits", look_at_limits, nullptr, judge_limits, show_limits};
+const Check kLimits{.name = "limits", .title = "Limits", .look = look_at_limits, .judge = judge_limits, .show = show_limits};
 
 }  // namespace shardmat::doctor

@@ -71,6 +71,7 @@ void show_links(const Gathered& all, Rows& rows) { show_pairs(all, "links", rows
 
 }  // namespace
 
-const Check kLinks{"links", "Links by MPI", nullptr, measure_links, judge_links, show_links};
+const Check kLinks{
+    .name = "links", .title = "Links by MPI", .measure = measure_links, .judge = judge_links, .show = show_links};
 
 }  // namespace shardmat::doctor

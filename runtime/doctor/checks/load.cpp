@@ -76,6 +76,6 @@ void show_load(const Gathered& all, Rows& rows) {
 
 }  // namespace
 
-const Check kLoad{"load", "Load", nullptr, measure_load, judge_load, show_load};
+const Check kLoad{.name = "load", .title = "Load", .measure = measure_load, .judge = judge_load, .show = show_load};
 
 }  // namespace shardmat::doctor

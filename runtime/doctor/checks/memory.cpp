@@ -91,6 +91,6 @@ void show_memory(const Gathered& all, Rows& rows) {
 
 }  // namespace
 
-const Check kMemory{"memory", "Memory", look_at_memory, nullptr, judge_memory, show_memory};
+const Check kMemory{.name = "memory", .title = "Memory", .look = look_at_memory, .judge = judge_memory, .show = show_memory};
 
 }  // namespace shardmat::doctor

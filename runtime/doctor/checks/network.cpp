@@ -86,6 +86,7 @@ void show_network(const Gathered& all, Rows& rows) {
 
 }  // namespace
 
-const Check kNetwork{"network", "Network", look_at_network, nullptr, judge_network, show_network};
+const Check kNetwork{
+    .name = "network", .title = "Network", .look = look_at_network, .judge = judge_network, .show = show_network};
 
 }  // namespace shardmat::doctor

@@ -64,6 +64,6 @@ void show_numa(const Gathered& all, Rows& rows) {
 
 }  // namespace
 
-const Check kNuma{"numa", "NUMA", look_at_numa, nullptr, judge_numa, show_numa};
+const Check kNuma{.name = "numa", .title = "NUMA", .look = look_at_numa, .judge = judge_numa, .show = show_numa};
 
 }  // namespace shardmat::doctor

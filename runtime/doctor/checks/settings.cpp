@@ -106,6 +106,7 @@ void show_settings(const Gathered& all, Rows& rows) {
 
 }  // namespace
 
-const Check kSettings{"settings", "Settings", look_at_settings, nullptr, judge_settings, show_settings};
+const Check kSettings{
+    .name = "settings", .title = "Settings", .look = look_at_settings, .judge = judge_settings, .show = show_settings};
 
 }  // namespace shardmat::doctor

@@ -48,7 +48,10 @@ void show_shared_memory(const Gathered& all, Rows& rows) {
 
 }  // namespace
 
-const Check kSharedMemory{"shared_memory", "Shared memory",     look_at_shared_memory,
-                          nullptr,         judge_shared_memory, show_shared_memory};
+const Check kSharedMemory{.name = "shared_memory",
+                          .title = "Shared memory",
+                          .look = look_at_shared_memory,
+                          .judge = judge_shared_memory,
+                          .show = show_shared_memory};
 
 }  // namespace shardmat::doctor

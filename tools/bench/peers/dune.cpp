@@ -80,8 +80,8 @@ std::unique_ptr<Peer> make_scalars(const Operands& a) { return make(a, false); }
 std::unique_ptr<Peer> make_block_rows(const Operands& a) { return make(a, true); }
 
 constexpr PeerKind kPeers[] = {
-    {"dune", "DUNE", false, Parallel::serial, nullptr, make_scalars},
-    {"dune_blocks", "DUNE blocks", false, Parallel::serial, nullptr, make_block_rows},
+    {.name = "dune", .heading = "DUNE", .parallel = Parallel::serial, .make = make_scalars},
+    {.name = "dune_blocks", .heading = "DUNE blocks", .parallel = Parallel::serial, .make = make_block_rows},
 };
 
 }  // namespace

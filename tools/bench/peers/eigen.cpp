@@ -49,7 +49,9 @@ std::unique_ptr<Peer> make_as(const Operands& a) {
 
 std::unique_ptr<Peer> make(const Operands& a) { return a.is_f64() ? make_as<double>(a) : make_as<float>(a); }
 
-constexpr PeerKind kPeers[] = {{"eigen", "Eigen", false, Parallel::threads, nullptr, make}};
+constexpr PeerKind kPeers[] = {
+    {.name = "eigen", .heading = "Eigen", .parallel = Parallel::threads, .make = make},
+};
 
 }  // namespace
 

@@ -75,8 +75,12 @@ std::unique_ptr<Peer> make_symmetric(const Operands& a) {
 }
 
 constexpr PeerKind kPeers[] = {
-    {"librsb", "librsb", false, Parallel::threads, nullptr, make_full},
-    {"librsb_symmetric", "librsb symmetric", true, Parallel::threads, nullptr, make_symmetric},
+    {.name = "librsb", .heading = "librsb", .parallel = Parallel::threads, .make = make_full},
+    {.name = "librsb_symmetric",
+     .heading = "librsb symmetric",
+     .symmetric = true,
+     .parallel = Parallel::threads,
+     .make = make_symmetric},
 };
 
 }  // namespace

@@ -114,10 +114,18 @@ std::unique_ptr<Peer> make(const Operands& a) {
 }
 
 constexpr PeerKind kPeers[] = {
-    {"mkl_csr", "MKL CSR", false, Parallel::threads, nullptr, make<false, false>},
-    {"mkl_bsr", "MKL BSR", false, Parallel::threads, nullptr, make<true, false>},
-    {"mkl_csr_symmetric", "MKL CSR symmetric", true, Parallel::threads, nullptr, make<false, true>},
-    {"mkl_bsr_symmetric", "MKL BSR symmetric", true, Parallel::threads, nullptr, make<true, true>},
+    {.name = "mkl_csr", .heading = "MKL CSR", .parallel = Parallel::threads, .make = make<false, false>},
+    {.name = "mkl_bsr", .heading = "MKL BSR", .parallel = Parallel::threads, .make = make<true, false>},
+    {.name = "mkl_csr_symmetric",
+     .heading = "MKL CSR symmetric",
+     .symmetric = true,
+     .parallel = Parallel::threads,
+     .make = make<false, true>},
+    {.name = "mkl_bsr_symmetric",
+     .heading = "MKL BSR symmetric",
+     .symmetric = true,
+     .parallel = Parallel::threads,
+     .make = make<true, true>},
 };
 
 }  // namespace

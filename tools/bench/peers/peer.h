@@ -114,11 +114,11 @@ enum class Parallel { serial, threads, ranks };
 
 struct PeerKind {
   const char* name;
-  const char* heading;  ///< of columns, and in pictures
-  bool symmetric;       ///< stores half of a symmetric matrix
+  const char* heading;     ///< of columns, and in pictures
+  bool symmetric = false;  ///< stores half of a symmetric matrix
   Parallel parallel;
   /// The preconditioner of ours that its solver is compared with; null: it multiplies.
-  const char* preconditioner;
+  const char* preconditioner = nullptr;
   /// Throws Refused.
   std::unique_ptr<Peer> (*make)(const Operands& operands);
 };

@@ -30,9 +30,14 @@ std::variant<Problem, std::int64_t> columns_of_eigen(const JobQuery& query, std:
 
 std::span<const JobKind> job_kinds() {
   static const std::vector<JobKind> kinds{
-      {"solve", Takes::required, true, true, "solver", {"k", "b", "x0", "b_at", "x0_at", "x_at", "keep", "alone"}, nullptr},
-      {"eigen", Takes::none, false, false, "method", {"mass", "x_at"}, columns_of_eigen},
-      {"pagerank", Takes::optional, false, false, "", {"k", "b", "b_at", "x_at", "keep"}, nullptr},
+      {.name = "solve",
+       .b = Takes::required,
+       .merges = true,
+       .keeps_iterates = true,
+       .method = "solver",
+       .parameters = {"k", "b", "x0", "b_at", "x0_at", "x_at", "keep", "alone"}},
+      {.name = "eigen", .method = "method", .parameters = {"mass", "x_at"}, .columns = columns_of_eigen},
+      {.name = "pagerank", .b = Takes::optional, .parameters = {"k", "b", "b_at", "x_at", "keep"}},
   };
   return kinds;
 }

@@ -21,12 +21,12 @@ struct JobQuery;
 enum class Takes { none, optional, required };
 
 struct JobKind {
-  std::string name;                     ///< of its path, and for the ranks
-  Takes b = Takes::none;                ///< a kind that takes b answers with x, any other with the job
-  bool merges = false;                  ///< the ranks may iterate with the columns of several of them at once
-  bool keeps_iterates = false;          ///< on new ranks it goes on from an x that was kept; else it begins anew
-  std::string method;                   ///< the name of the setting that the parameter `method` is; empty: there is none
-  std::vector<std::string> parameters;  ///< beside those of all kinds and the settings
+  std::string name;                       ///< of its path, and for the ranks
+  Takes b = Takes::none;                  ///< a kind that takes b answers with x, any other with the job
+  bool merges = false;                    ///< the ranks may iterate with the columns of several of them at once
+  bool keeps_iterates = false;            ///< on new ranks it goes on from an x that was kept; else it begins anew
+  std::string method{};                   ///< the name of the setting that the parameter `method` is; empty: there is none
+  std::vector<std::string> parameters{};  ///< beside those of all kinds and the settings
   /// Columns of X, of a kind that takes no b; or 400.
   std::variant<Problem, std::int64_t> (*columns)(const JobQuery& query, std::int64_t rows) = nullptr;
 };
