@@ -95,9 +95,6 @@ class Candidates {
   std::string why_left_out(const ExchangeEntry& entry, const ColumnMap& map) {
     const std::string why_not = entry.why_not(context_);
     if (!why_not.empty() || all_.empty()) return why_not;
-    // Not measured yet between GPUs of several hosts.
-    if (entry.means == ExchangeMeans::two_levels && context_.device.backend == Backend::cuda)
-      return "between GPUs by name alone";
     const std::int64_t held =
         context_.communicator.all_reduce(entry.entries_held(context_.communicator, map), Reduction::max);
     return fits(held) ? "" : "no room for another x";
