@@ -64,20 +64,37 @@ std::vector<ExchangeCost> measured_exchanges(const PerformanceModel& model, int 
   return found;
 }
 
-/// The halo of ranks on several hosts, as it costs: some bytes move within a host, others between hosts.
-ExchangeCost halo_between_hosts(const PerformanceModel& model, const PartitionQuality& quality, int ranks,
-                                const HostTraffic& between, const ExchangeEntry& halo) {
-  ExchangeCost cost{ranks, std::string(halo.name)};
-  const double all = bytes_moved(model, quality, halo);
-  const double outside = static_cast<double>(between.entries * model.entry_bytes);
-  double within = 0;
-  for (const ExchangeCost& measured : measured_exchanges(model, std::min(ranks, model.ranks_per_host)))
-    if (measured.exchange == halo.name && model.ranks_per_host > 1) {
-      cost.latency = measured.latency;
-      within = measured.seconds(std::max(0.0, all - outside)) - measured.latency;
+/// What the ranks of a host exchange by messages, as it was measured; costs nothing where each is alone, or was not
+/// measured.
+ExchangeCost messages_within_host(const PerformanceModel& model, int ranks) {
+  if (model.ranks_per_host > 1)
+    for (const ExchangeCost& measured : measured_exchanges(model, std::min(ranks, model.ranks_per_host))) {
+      const ExchangeEntry* const entry = find_exchange(measured.exchange);
+      if (entry != nullptr && entry->means == ExchangeMeans::messages && entry->layout == ColumnLayout::compact)
+        return measured;
     }
-  cost.latency += static_cast<double>(between.messages) * model.network->latency;
-  const double moving = std::max(within, outside / model.network->bandwidth);
+  return {};
+}
+
+/// An exchange over a compact map of ranks on several hosts, as it costs: some bytes move within a host, others between
+/// hosts.
+ExchangeCost cost_between_hosts(const PerformanceModel& model, const PartitionQuality& quality, int ranks,
+                                const HostTraffic& between, const ExchangeEntry& entry) {
+  const ExchangeCost inside = messages_within_host(model, ranks);
+  const auto within = [&](double bytes) { return inside.seconds(std::max(0.0, bytes)) - inside.latency; };
+  const auto bytes_of = [&](std::int64_t entries) { return static_cast<double>(entries * model.entry_bytes); };
+  const double all = bytes_moved(model, quality, entry), outside = bytes_of(between.entries);
+  ExchangeCost cost{ranks, std::string(entry.name)};
+  double moving = 0;
+  if (entry.means == ExchangeMeans::two_levels) {
+    const int sharing = std::min(ranks, model.ranks_per_host);
+    cost.latency = 2 * inside.latency + static_cast<double>(between.host_messages) * model.network->latency;
+    moving = std::max(within(all - outside), bytes_of(between.host_entries) / sharing / model.network->bandwidth) +
+             within(outside);
+  } else {
+    cost.latency = inside.latency + static_cast<double>(between.messages) * model.network->latency;
+    moving = std::max(within(all - outside), outside / model.network->bandwidth);
+  }
   cost.seconds_per_byte = all > 0 ? moving / all : 0;
   return cost;
 }
@@ -89,9 +106,11 @@ std::vector<ExchangeCost> exchanges_between(const PerformanceModel& model, const
   std::vector<ExchangeCost> found;
   if (!model.network) return found;
   for (const ExchangeEntry& entry : exchanges()) {
-    if (entry.ranks == ExchangeRanks::one || entry.means != ExchangeMeans::messages) continue;
+    const bool two_levels = entry.means == ExchangeMeans::two_levels;
+    if (entry.ranks == ExchangeRanks::one || (entry.means != ExchangeMeans::messages && !two_levels)) continue;
+    if (two_levels && (model.ranks_per_host < 2 || between.host_entries < 0)) continue;
     if (entry.layout != ColumnLayout::gathered && model.ranks_per_host > 0) {
-      found.push_back(halo_between_hosts(model, quality, ranks, between, entry));
+      found.push_back(cost_between_hosts(model, quality, ranks, between, entry));
       continue;
     }
     const auto messages = static_cast<double>(std::max<std::int64_t>(quality.neighbours_max, 0));

@@ -14,9 +14,14 @@
 //   Between hosts
 //   exchange    = halo:       inside.latency + m·network.latency + max(inside.seconds(b - c) - inside.latency, c/bandwidth)
 //                 all-gather: (P - 1)·network.latency + b/network.bandwidth: a ring, each step as slow as its slowest link
+//                 two_level:  2·inside.latency + M·network.latency
+//                             + max(inside.seconds(b - c) - inside.latency, C/(R·bandwidth))
+//                             + inside.seconds(c) - inside.latency; with several ranks a host
 //                 m, c: most ranks of other hosts that send to a rank, and most bytes of x that it moves to or from them;
-//                 inside: exchanges measured between min(P, R) ranks. Messages are started one after another; both kinds of
-//                 links move bytes at the same time.
+//                 M, C: the same of hosts: most hosts that send to a host, and most bytes, each once for each host. The
+//                 ranks of a host share them evenly, and then give each other what they need; inside: exchanges measured
+//                 between min(P, R) ranks. Messages are started one after another; both kinds of links move bytes at the
+//                 same time.
 //   iteration   = unsteady(P) plus the least over all exchanges of
 //                 product(n) + exchange(b)                          if boundary rows hold more than half of the nonzeros;
 //                 max(product(n) + split, exchange(b) + product(boundary))   else: the exchange overlaps with the product;
@@ -28,8 +33,10 @@
 //
 //   By hand, 2 × 2: four ranks on two hosts, product 100 µs, inside 5 µs + 10 GB/s, network 20 µs and 1 GB/s; each rank
 //   needs 1,000 entries of 8 bytes, 400 of them from 1 rank of the other host: 5 + 1·20 + max(4,800/10e9, 3,200/1e9) = 28.2
-//   µs. One time in ten is 1.5 times the median: 2^(-1/4) = 0.84, Q = 1, so unsteady is 0; with 16 ranks 2^(-1/16) = 0.958:
-//   50 µs.
+//   µs. A host needs 700 entries from the other one: by two_level 2·5 + 1·20 + max(4,800/10e9, 5,600/2e9) + 3,200/10e9 =
+//   33.12 µs. If each rank needs entries of both ranks of the other host, halo takes 20 µs more, and two_level is faster.
+//   One time in ten is 1.5 times the median: 2^(-1/4) = 0.84, Q = 1, so unsteady is 0; with 16 ranks 2^(-1/16) = 0.958: 50
+//   µs.
 #pragma once
 
 #include <cstdint>
@@ -63,10 +70,13 @@ class ProductCost {
   std::vector<Point> points_;
 };
 
-/// What the rank that needs most needs of ranks of other hosts.
+/// What the rank, and the host, that needs most needs of other hosts.
 struct HostTraffic {
   std::int64_t entries = 0;   ///< most entries of x that a rank receives from other hosts, or sends to them
   std::int64_t messages = 0;  ///< most ranks of other hosts that a rank receives from
+  /// Most entries that a host receives from other hosts, or sends to them, each once for each host; -1: not known.
+  std::int64_t host_entries = -1;
+  std::int64_t host_messages = 0;  ///< most hosts that a host receives from
 };
 
 /// The network between ranks that were not measured.

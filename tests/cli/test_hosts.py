@@ -1,5 +1,6 @@
 """Ranks of one machine on pretended hosts: what crosses between hosts, and the same answers however x moves."""
 
+import json
 import os
 import unittest
 
@@ -59,6 +60,46 @@ class Hosts(CliTest):
             self.assertEqual(report["exchange"]["name"], exchange)
             answers[exchange] = read_vector(self.path(f"{exchange}.npy"), "x")
         np.testing.assert_array_equal(answers["halo"], answers["two_level"])
+
+    def test_four_ranks_on_two_hosts_are_foretold_from_one_and_two(self):
+        """The formulas of performance_model.h by hand, from the constants of a study; what crosses between the hosts is what runs on
+        pretended hosts send."""
+        matrix = "elasticity:n=3"  # so small that all ranks but the first and last need entries of both others beyond the cut
+        self.succeed("bench", "scaling", matrix, "--iterations", 5, "--backend", "host", "--no-overlap", "--json", "s.json", ranks=2)
+        latency, bandwidth = 30e-6, 2e6
+        network = ("--ranks-per-host", 2, "--network-latency", "30us", "--network-bandwidth", "2MB")
+        (found,) = json.loads(self.succeed("predict", "s.json", "--ranks", "1,2,4", *network, "--json", "-").out)
+        model, (one, two, four) = found["model"], found["ranks"]
+        self.assertEqual((one["hosts"], two["hosts"], four["hosts"]), (1, 1, 2))
+        self.assertEqual((two["between_hosts_max"], two["between_hosts_once_max"]), (0, 0))
+        measured = {name: self.on_hosts(2, "multiply", matrix, "--exchange", name, "--no-overlap", "--iterations", 1)
+                    for name in ("halo", "two_level")}
+        self.assertEqual([self.sent(measured[name], "messages") for name in measured], [6, 2])
+        self.assertEqual((four["messages_between_hosts_max"], four["hosts_that_send_max"]), (2, 1))
+        # The matrix looks the same from both ends, so both hosts and all ranks of a place send as much.
+        once, each = four["between_hosts_once_max"], four["between_hosts_max"]
+        self.assertEqual(self.sent(measured["two_level"]), 2 * 8 * once)
+        self.assertLess(self.sent(measured["two_level"]), self.sent(measured["halo"]))
+        self.assertLessEqual(self.sent(measured["halo"]), 4 * 8 * each)
+        (inside,) = [cost for cost in model["exchanges"] if (cost["name"], cost["ranks"]) == ("halo", 2)]
+
+        def within(entries):
+            few = min(8 * entries, inside["few_bytes"])
+            return few * inside["s_per_byte_of_few"] + (8 * entries - few) * inside["s_per_byte"]
+
+        all_entries = max(four["halo_max"], four["sent_max"])
+        by_hand = {"halo": inside["latency_s"] + 2 * latency + max(within(all_entries - each), 8 * each / bandwidth),
+                   "allgather": 3 * latency + 8 * 3 * measured["halo"]["partition"]["rows"]["max"] / bandwidth,
+                   "two_level": 2 * inside["latency_s"] + latency + max(within(all_entries - each), 8 * once / 2 / bandwidth) + within(each)}
+        fastest = min(by_hand, key=by_hand.get)
+        self.assertEqual(four["exchange"], fastest, by_hand)
+        self.assertAlmostEqual(four["exchange_s"], by_hand[fastest], delta=1e-12)
+        points = model["product"]  # lines between them; below the first the line goes on, but no nonzero takes less than there
+        nnz = four["nnz_max"]
+        product = np.interp(nnz, [p["nnz"] for p in points], np.minimum.accumulate([p["seconds"] for p in points][::-1])[::-1])
+        self.assertGreaterEqual(nnz, points[0]["nnz"])
+        self.assertAlmostEqual(four["product_s"], product, delta=1e-12)
+        self.assertAlmostEqual(four["iteration_s"], four["product_s"] + four["exchange_s"] + four["unsteady_s"], delta=1e-12)
 
     def test_one_host_has_no_second_level(self):
         self.fail_on_every_rank(RESOURCES, "multiply", "poisson:n=5", "--backend", "host", "--exchange", "two_level", ranks=2,

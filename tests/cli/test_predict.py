@@ -142,7 +142,20 @@ class Predict(CliTest):
         self.assertEqual((six["between_hosts_max"], six["messages_between_hosts_max"]), (most, max(messages)))
         by_hand = 5e-6 + max(messages) * 20e-6 + max(8 * (each - most) * 1e-10, 8 * most / 1e6)
         ring = 5 * 20e-6 + 8 * 5 * max(np.diff(starts)) / 1e6
-        self.assertAlmostEqual(six["exchange_s"], min(by_hand, ring), delta=1e-12)
+        # An entry crosses once for each host: two ranks share what their host receives, and both then get what they need.
+        cuts, arrive, senders, leave = starts[::2], [], [], np.zeros(3, dtype=int)
+        for host, (begin, end) in enumerate(zip(cuts, cuts[1:])):
+            columns = np.unique(matrix[begin:end].indices)
+            owners = np.searchsorted(cuts, columns, side="right") - 1
+            arrive.append(int((owners != host).sum()))
+            senders.append(np.unique(owners[owners != host]).size)
+            leave += np.bincount(owners[owners != host], minlength=3)
+        once = max(*arrive, *leave)
+        self.assertEqual((six["between_hosts_once_max"], six["hosts_that_send_max"]), (once, max(senders)))
+        self.assertLess(once, 2 * most)
+        two_levels = 2 * 5e-6 + max(senders) * 20e-6 + max(8 * (each - most) * 1e-10, 8 * once / 2 / 1e6) + 8 * most * 1e-10
+        self.assertAlmostEqual(six["exchange_s"], min(by_hand, ring, two_levels), delta=1e-12)
+        self.assertEqual(six["exchange"], "two_level")
         self.assertAlmostEqual(six["unsteady_s"], 0.5 * six["product_s"], delta=1e-12)  # 2^(-1/6) = 0.89
         self.assertEqual(two["unsteady_s"], 0)  # 2^(-1/2) = 0.71
         text = self.succeed("predict", "s.json", *network).out

@@ -207,15 +207,16 @@ std::vector<StudiedMatrix> read_study(const std::string& path) {
 
 namespace {
 
-/// What ranks need of ranks of other hosts: the quality of the same parts in a matrix without the columns of their own
-/// hosts.
+/// What ranks and hosts need of other hosts: the quality of the same parts, and of parts that are hosts, in a matrix without
+/// the columns of their own hosts.
 class HostMeter {
  public:
   HostMeter(const Partition& partition, std::int64_t cols, int ranks_per_host)
       : row_starts_(partition.row_starts),
         column_starts_(column_starts(partition, cols)),
         ranks_per_host_(static_cast<std::size_t>(ranks_per_host)),
-        meter_(partition, cols) {}
+        of_ranks_(partition, cols),
+        of_hosts_(merged(partition, ranks_per_host_), cols) {}
 
   /// As QualityMeter::add().
   void add(const CsrView& rows) {
@@ -232,18 +233,29 @@ class HostMeter {
     }
     CsrView rest = rows;
     rest.row_ptr = row_ptr_, rest.col_idx = columns_;
-    meter_.add(rest);
+    of_ranks_.add(rest);
+    of_hosts_.add(rest);
   }
   HostTraffic result() {
-    const PartitionQuality quality = meter_.result();
-    return {std::max(quality.halo_max, quality.sent_max), quality.neighbours_max};
+    const PartitionQuality rank = of_ranks_.result(), host = of_hosts_.result();
+    return {std::max(rank.halo_max, rank.sent_max), rank.neighbours_max, std::max(host.halo_max, host.sent_max),
+            host.neighbours_max};
   }
 
  private:
+  /// If the matrix is not square, x may be cut a few entries beside the ranks' cuts.
+  static Partition merged(const Partition& partition, std::size_t ranks_per_host) {
+    Partition whole{partition.method, {}};
+    for (std::size_t rank = 0; rank + 1 < partition.row_starts.size(); rank += ranks_per_host)
+      whole.row_starts.push_back(partition.row_starts[rank]);
+    whole.row_starts.push_back(partition.row_starts.back());
+    return whole;
+  }
+
   std::vector<std::int64_t> row_starts_, column_starts_;
   std::size_t ranks_per_host_, part_ = 0;
   std::int64_t row_ = 0;
-  QualityMeter meter_;
+  QualityMeter of_ranks_, of_hosts_;
   std::vector<std::int64_t> row_ptr_, columns_;
 };
 
@@ -252,7 +264,7 @@ class HostMeter {
 std::vector<RanksForecast> forecast_ranks(const PerformanceModel& model, const RowSource& matrix,
                                           std::span<const std::string> methods, std::span<const int> ranks) {
   const Progress progress = make_progress_bar();
-  const std::int64_t bits = (model.ranks_per_host > 0 ? 2 : 1) * (matrix.cols() / 8);
+  const std::int64_t bits = (model.ranks_per_host > 0 ? 3 : 1) * (matrix.cols() / 8);
   require_host_memory(8 * (matrix.rows() + 1) + std::ssize(methods) * std::ssize(ranks) * bits,
                       "cutting the matrix for each number of ranks");
   for (const int count : ranks) require_links(model, count);

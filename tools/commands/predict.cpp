@@ -97,7 +97,9 @@ ordered_json to_json(const StudiedMatrix& studied, const RowSource& matrix, cons
     if (studied.model.ranks_per_host > 0)
       list.back().update({{"hosts", studied.model.hosts(f.ranks)},
                           {"between_hosts_max", f.between.entries},
-                          {"messages_between_hosts_max", f.between.messages}});
+                          {"messages_between_hosts_max", f.between.messages},
+                          {"between_hosts_once_max", std::max<std::int64_t>(0, f.between.host_entries)},
+                          {"hosts_that_send_max", f.between.host_messages}});
     if (const auto seconds = measured(studied, f.ranks)) list.back()["measured_s"] = *seconds;
   }
   return {{"matrix", matrix.name()}, {"model", tools::to_json(studied.model)}, {"ranks", list}, {"doubts", studied.doubts}};
@@ -223,7 +225,9 @@ std::function<int()> add_predict(const CommandLine& program) {
       "while x moves. Its constants come from the study: the products on one rank, how much their times vary, and the "
       "exchanges between ranks. It uses "
       "no iterations on several ranks, so these can be compared with it. Between hosts, and for more ranks than the study "
-      "had where no hosts are named, it uses the network's latency and bandwidth. Ranks wait for the slowest of them "
+      "had where no hosts are named, it uses the network's latency and bandwidth. With several ranks a host, it also "
+      "predicts "
+      "two_level, by which entries cross the network once for each host. Ranks wait for the slowest of them "
       "(unsteady): the more ranks, the rarer the disturbances that count.\n"
       "\nExamples:\n  mpirun -n 4 shardmat bench scaling poisson27:n=256 --json study.json\n"
       "  shardmat predict study.json --ranks 1,2,4\n"

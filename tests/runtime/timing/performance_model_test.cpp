@@ -137,6 +137,22 @@ TEST(PerformanceModel, TwoByTwoByHand) {
   EXPECT_NEAR(forecast(m, q, 4, {400, 3}).exchange, 65e-6 + 3.2e-6, 1e-15);
 }
 
+TEST(PerformanceModel, TwoByTwoByHandWithEntriesThatCrossOnceForEachHost) {
+  PerformanceModel m = two_by_two();
+  const PartitionQuality q = quality(1000, 900, 1000);
+  EXPECT_EQ(forecast(m, q, 4, {400, 1, 700, 1}).moved_by, "halo");  // 28.2 µs against 33.12
+  const Forecast f = forecast(m, q, 4, {400, 2, 700, 1});
+  EXPECT_EQ(f.moved_by, "two_level");
+  EXPECT_NEAR(f.exchange, 33.12e-6, 1e-15);
+  EXPECT_NEAR(f.iteration, 133.12e-6, 1e-15);
+  // Few bytes between the hosts, most within: 7,992 and 8 bytes at 10 GB/s.
+  EXPECT_NEAR(forecast(m, q, 4, {1, 2, 1, 1}).exchange, 30e-6 + 7992 / 10e9 + 8 / 10e9, 1e-15);
+  EXPECT_NEAR(forecast(m, q, 6, {400, 3, 700, 2}).exchange, 50e-6 + 2.8e-6 + 0.32e-6, 1e-15);  // three hosts
+  EXPECT_EQ(forecast(m, q, 4, {400, 2}).moved_by, "halo");                                     // not counted
+  m.ranks_per_host = 1;                                                                        // no two ranks share a host
+  EXPECT_EQ(forecast(m, q, 4, {400, 3, 400, 3}).moved_by, "halo");
+}
+
 TEST(PerformanceModel, RanksOfOneHostHaveTheLinksThatWereMeasured) {
   PerformanceModel m = two_by_two();
   const PartitionQuality q = quality(1000, 900, 1000);
