@@ -1,6 +1,7 @@
 #include "runtime/service/engine/other_hosts.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "kernels/base/parallel.h"
@@ -13,6 +14,8 @@ constexpr int kEntriesTag = 71, kColumnTag = 72, kToldTag = 73;
 /// Maps that are remembered: more are forgotten together, on all ranks alike.
 constexpr std::size_t kMostKnown = 256;
 constexpr std::int64_t kRowsAThread = 1 << 14;
+/// Columns of a product are packed into messages of at most so many bytes; a longer column is a message of its own.
+constexpr std::size_t kMessageBytes = std::size_t{64} << 20;
 
 /// Between entries `ids` of a vector and a buffer in which they follow each other.
 void copy_entries(std::byte* vector, std::span<const std::int64_t> ids, std::byte* buffer, ValueType type, bool to_buffer) {
@@ -64,7 +67,7 @@ void OtherHosts::fetch(std::span<std::byte* const> columns, const RowMap& map, V
   for (std::size_t host = 0; host < hosts_.size(); ++host) {
     if (!takes_part(hosts_[host])) continue;
     const Entries& entries = entries_of(host, map);
-    for (std::byte* const column : columns) move(hosts_[host], entries, column, type, true);
+    move(hosts_[host], entries, columns, type, true);
     tell_others(hosts_[host]);
   }
 }
@@ -76,7 +79,7 @@ void OtherHosts::deliver(std::span<std::byte* const> columns, const RowMap& map,
     if (!takes_part(hosts_[host])) continue;
     const Entries& entries = entries_of(host, map);
     hear_others(hosts_[host]);
-    for (std::byte* const column : columns) move(hosts_[host], entries, column, type, false);
+    move(hosts_[host], entries, columns, type, false);
   }
 }
 
@@ -150,17 +153,33 @@ void OtherHosts::transfer(std::byte* data, std::size_t bytes, int from, int to) 
   else if (ranks_->rank() == to) ranks_->receive(data, bytes, from, kColumnTag);
 }
 
-void OtherHosts::move(const Host& host, const Entries& entries, std::byte* column, ValueType type, bool to_host) {
+void OtherHosts::move(const Host& host, const Entries& entries, std::span<std::byte* const> columns, ValueType type,
+                      bool to_host) {
   const int first = host.ranks.front(), me = ranks_->rank();
   const int from = to_host ? host.partner : first, to = to_host ? first : host.partner;
-  if (me != from && me != to) return;
-  const std::size_t bytes = static_cast<std::size_t>(entries.count) * size_of(type);
-  if (entries.ids.empty())
-    return transfer(column + static_cast<std::size_t>(entries.first) * size_of(type), bytes, from, to);
-  if (staging_.size() < bytes) staging_.resize(bytes);
-  if (me == from) copy_entries(column, entries.ids, staging_.data(), type, true);
-  transfer(staging_.data(), bytes, from, to);
-  if (me == to) copy_entries(column, entries.ids, staging_.data(), type, false);
+  const std::size_t bytes = static_cast<std::size_t>(entries.count) * size_of(type),
+                    begin = static_cast<std::size_t>(entries.first) * size_of(type);
+  if ((me != from && me != to) || bytes == 0) return;
+  const std::size_t at_a_time = std::max<std::size_t>(1, kMessageBytes / bytes);
+  for (std::size_t i = 0; i < columns.size(); i += at_a_time) {
+    const auto some = columns.subspan(i, std::min(at_a_time, columns.size() - i));
+    if (some.size() == 1 && entries.ids.empty()) {
+      transfer(some.front() + begin, bytes, from, to);
+      continue;
+    }
+    if (staging_.size() < some.size() * bytes) staging_.resize(some.size() * bytes);
+    const auto copy = [&](bool to_buffer) {
+      for (std::size_t j = 0; j < some.size(); ++j) {
+        std::byte* const packed = staging_.data() + j * bytes;
+        if (!entries.ids.empty()) copy_entries(some[j], entries.ids, packed, type, to_buffer);
+        else if (to_buffer) std::memcpy(packed, some[j] + begin, bytes);
+        else std::memcpy(some[j] + begin, packed, bytes);
+      }
+    };
+    if (me == from) copy(true);
+    transfer(staging_.data(), some.size() * bytes, from, to);
+    if (me == to) copy(false);
+  }
 }
 
 void OtherHosts::tell_others(const Host& host) {

@@ -2,8 +2,8 @@
 // the arena and as each client's memory, shared by its ranks. Before a command reads entries there, they are copied to the
 // same places; after it has written some, they are copied back. So all else is alike on all hosts.
 //
-// Between two hosts goes one message a column, with the entries of all ranks of the other host: by a rank at home, a
-// different one for each host, and the first rank of the other host.
+// Between two hosts goes one message, with the entries of all ranks of the other host in all columns; several, if these are
+// large. It goes between a rank at home, a different one for each host, and the first rank of the other host.
 //
 // Collective over all ranks, which carry out the same commands in the same order. Threads: one thread of each rank.
 #pragma once
@@ -64,7 +64,7 @@ class OtherHosts {
   void remember(const RowMap& map);
   const Entries& entries_of(std::size_t host, const RowMap& map);
   Entries gather_entries(const Host& host, const RowMap& map);
-  void move(const Host& host, const Entries& entries, std::byte* column, ValueType type, bool to_host);
+  void move(const Host& host, const Entries& entries, std::span<std::byte* const> columns, ValueType type, bool to_host);
   void transfer(std::byte* data, std::size_t bytes, int from, int to);
   /// The first rank of a host tells the others that all is there, or hears it from them.
   void tell_others(const Host& host);
@@ -75,7 +75,7 @@ class OtherHosts {
   std::optional<std::size_t> host_;                                 ///< this rank's; nothing at home
   std::set<std::uint64_t> maps_;                                    ///< numbers of maps that are known to all that need them
   std::map<std::pair<std::uint64_t, std::size_t>, Entries> known_;  ///< by number of the map, and host
-  HostVector<std::byte> staging_;                                   ///< a column's entries that are no range
+  HostVector<std::byte> staging_;  ///< entries of columns in a message, unless they are those of one column and a range
 };
 
 }  // namespace shardmat::service
