@@ -13,6 +13,7 @@
 #include "comm/nccl/nccl_communicator.h"
 #include "comm/placement.h"
 #include "tests/comm/exchange_cases.h"
+#include "tests/comm/hosts.h"
 #include "tests/support/pretended_hosts.h"
 #include "tests/support/world.h"
 
@@ -61,6 +62,15 @@ TEST_F(MultiGpuNccl, EveryNameTypeAndLayout) {
   NcclCommunicator nccl(world(), device_);
   check_exchanges({world(), &nccl, device_});
   check_several_on_one_map({world(), &nccl, device_});
+}
+
+TEST_F(MultiGpuNccl, AutoMeasuresTwoLevelsWhereRanksShareHosts) {
+  NcclCommunicator nccl(world(), device_);
+  const std::vector<std::int64_t> starts = uneven_starts(world().size(), 40);
+  const std::vector<std::int64_t> columns = {0, starts.back() - 1};
+  const std::string why = make_mapped_exchange("auto", {world(), &nccl, device_}, {starts}, columns).exchange->why();
+  EXPECT_EQ(why.find("no two_level") == std::string::npos, hosts_are_shared()) << why;
+  EXPECT_EQ(why.find(", two_level ") != std::string::npos, hosts_are_shared()) << why;
 }
 
 TEST_F(MultiGpuNccl, MemoryDestroyedInAnotherOrderOnEachRank) {
