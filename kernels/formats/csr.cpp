@@ -9,6 +9,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/formats/upload.h"
+#include "kernels/kept_uploads.h"
 
 namespace shardmat {
 namespace {
@@ -150,6 +151,7 @@ std::shared_ptr<CsrStorage> ConversionInput::csr() {
   if (!csr_) {
     require_memory(stream_.device(), csr_bytes_to_allocate(*this), "the matrix in format csr");
     csr_ = std::static_pointer_cast<CsrStorage>(convert_csr(*this, {}));
+    KeptUploads::keep(matrix_, csr_);
   }
   return csr_;
 }

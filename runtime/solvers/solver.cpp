@@ -10,6 +10,7 @@
 #include "comm/same_on_all_ranks.h"
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
+#include "kernels/kept_uploads.h"
 #include "runtime/context/context.h"
 #include "runtime/context/context_scope.h"
 #include "runtime/context/leftovers.h"
@@ -54,6 +55,12 @@ void require_symmetric_enough(const MethodEntry& method, const SolverOptions& o,
 bool names_null_space(const SolverOptions& o) { return o.null_vectors || o.null_space == NullSpace::constant; }
 
 constexpr const char* kAdaptive = "adaptive";
+
+/// Whether the product comes first, whose rows on the GPU the preconditioner takes.
+bool takes_uploads(const DistributedMatrix& matrix, const std::string& preconditioner) {
+  return preconditioner == "multigrid" && matrix.context().device().backend != Backend::host &&
+         matrix.options().host_rows == HostRows::keep && matrix.options().values == Values::fixed;
+}
 
 std::vector<Given> listed(const SolverOptions& o) {
   std::vector<Given> all = all_settings(o);
@@ -108,8 +115,11 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   }
   options_.preconditioning.product = options_.product;
   if (options.own_preconditioner && !options.own_preconditioner->capturable) options_.graph = false;
-  if (!chooses_preconditioner)  // before the host rows may go
+  if (!chooses_preconditioner) {  // before the host rows may go
+    const KeptUploads uploads;
+    if (product_ == nullptr && takes_uploads(matrix, options_.preconditioner)) product_ = matrix.product(options_.product);
     preconditioner_ = make_preconditioner(options_.preconditioner, options_.preconditioning);
+  }
   if (product_ == nullptr) product_ = matrix.product(options_.product);
   product_->hold(held_.get());
   exact_ = std::make_unique<ExactResidual>(matrix, *product_);

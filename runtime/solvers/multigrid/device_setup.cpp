@@ -12,7 +12,9 @@
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "kernels/blocks/setup.h"
+#include "kernels/formats/csr.h"
 #include "kernels/formats/upload.h"
+#include "kernels/kept_uploads.h"
 #include "kernels/matrix/csr.h"
 #include "runtime/context/context.h"
 #include "runtime/solvers/multigrid/coarse.h"
@@ -99,8 +101,17 @@ class SourceRows {
   HostVector<std::int64_t> row_of_, starts_;  ///< empty: the rows lie so
 };
 
-/// The rows of the matrix by nodes. Columns and values come from the stored product if it can tell, else from host memory.
-/// `places`: becomes where new values go, if there may be any. Collective.
+/// Of all entries, in the order of the source: from the stored product if it can tell, else from host memory.
+Buffer columns_of(const DistributedMatrix& matrix, const SourceRows& rows, const CsrView& csr, Stream& stream) {
+  Buffer columns(stream.device(), at(csr.nnz()) * sizeof(std::int32_t));
+  if (!matrix.can_add_values() || !matrix.write_columns(columns.as<std::int32_t>(), stream))
+    columns = rows.entries<std::int32_t>(csr.col_idx, stream);
+  return columns;
+}
+
+/// The rows of the matrix by nodes. Columns and values come from what the product uploaded or from how it is stored, if
+/// either is there and can tell, else from host memory. `places`: becomes where new values go, if there may be any.
+/// Collective.
 DeviceMatrix rows_on_device(DistributedMatrix& matrix, int size, std::optional<ValuePlaces>& places, Stream& stream) {
   HostVector<std::int64_t> sources;
   DeviceMatrix out;
@@ -109,17 +120,18 @@ DeviceMatrix rows_on_device(DistributedMatrix& matrix, int size, std::optional<V
   on_each_device(matrix.context().communicator(), [&] {
     const CsrView csr = matrix.host_pattern();
     const SourceRows rows(csr, *matrix.y_rows());
+    const std::shared_ptr<const CsrStorage> uploaded = matrix.y_rows()->in_source_order() ? KeptUploads::find(csr) : nullptr;
+    KeptUploads::forget(csr);
     require_memory(stream.device(), 8 * (csr.rows + 1) + 8 * csr.nnz(), "the rows of multigrid's finest level");
     const Buffer row_ptr = rows.starts(stream);
-    Buffer source_of, column(stream.device(), at(csr.nnz()) * sizeof(std::int32_t));
-    if (!sources.empty()) source_of = uploaded<std::int32_t>(sources, std::ssize(sources), stream);
-    if (!matrix.can_add_values() || !matrix.write_columns(column.as<std::int32_t>(), stream))
-      column = rows.entries<std::int32_t>(csr.col_idx, stream);
+    Buffer source_of, own_column;
+    if (!sources.empty()) source_of = upload<std::int32_t>(sources, stream);
+    if (!uploaded) own_column = columns_of(matrix, rows, csr, stream);
     const blocks::EntryRows entries{csr.rows,
                                     csr.nnz(),
                                     size,
                                     row_ptr.as<std::int64_t>(),
-                                    column.as<std::int32_t>(),
+                                    (uploaded ? uploaded->col_idx : own_column).as<std::int32_t>(),
                                     source_of.bytes() > 0 ? source_of.as<std::int32_t>() : nullptr};
     out.rows = blocks::take_rows(entries, stream);
     out.rows.cols = out.nodes->local_count();
@@ -127,9 +139,13 @@ DeviceMatrix rows_on_device(DistributedMatrix& matrix, int size, std::optional<V
     if (matrix.options().values == Values::updatable && out.rows.blocks * out.rows.block_entries() <= kMostPlaces)
       places = ValuePlaces{blocks::entry_places(entries, out.rows, stream)};
     if (places && matrix.can_add_values()) return add_values(matrix, *places, out.rows, stream);
-    require_memory(stream.device(), 8 * csr.nnz(), "the values of multigrid's finest level");
-    const Buffer value = rows.entries<double>(matrix.host_rows(stream).values, stream);
-    blocks::add_entries(entries, value, out.rows, stream);
+    Buffer own_value;
+    const bool has_values = uploaded && uploaded->type == ValueType::f64;
+    if (!has_values) {
+      require_memory(stream.device(), 8 * csr.nnz(), "the values of multigrid's finest level");
+      own_value = rows.entries<double>(matrix.host_rows(stream).values, stream);
+    }
+    blocks::add_entries(entries, has_values ? uploaded->values : own_value, out.rows, stream);
     stream.synchronize();
   });
   return out;

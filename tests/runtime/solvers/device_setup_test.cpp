@@ -451,23 +451,24 @@ TEST(GpuMultigridSetup, SolvesSeveralAsTheHost) {
   on_gpus([](const Case& c) { solves_as_the_host(c, 3); }, kCuda64);
 }
 
-/// Columns and values of the stored product make the same levels as those in host memory, before and after new values.
+/// Columns and values of the stored product, or what it uploaded, make the same levels as those in host memory, before and
+/// after new values.
 void rows_come_from_the_stored_product(const Case& c) {
   for (const char* const specification : {"elasticity:n=14,inclusions=1e4,clamp=0.1", "poisson7:n=24", "poisson27:n=20"})
     for (const LocalSort sort : {LocalSort::none, LocalSort::by_length}) {
       SCOPED_TRACE(std::string(specification) + (sort == LocalSort::none ? "" : ", sorted"));
       LoadOptions load = test::options_for(c, sort);
       const MatrixSource source = open_matrix(specification, world());
-      DistributedMatrix fixed(source, context_of(c), load);
+      DistributedMatrix fixed(source, context_of(c), load), fresh(source, context_of(c), load);
       load.values = Values::updatable;
       DistributedMatrix matrix(source, context_of(c), load);
       SolverOptions options;
       options.solver = "cg", options.preconditioner = "multigrid";
       options.preconditioning.multigrid.refresh = "smooth";
-      const auto product = matrix.product();
+      const auto product = matrix.product(), of_fixed = fixed.product();  // its upload is gone
       EXPECT_TRUE(matrix.can_add_values());
       EXPECT_FALSE(fixed.can_add_values());
-      const Solver of_host(fixed, options);
+      const Solver of_host(fixed, options), of_upload(fresh, options);
       Solver solver(matrix, options);
       const auto expect_alike = [&](const Solver& wanted) {
         const MultigridReport &a = *solver.preconditioner().multigrid(), &b = *wanted.preconditioner().multigrid();
@@ -478,7 +479,7 @@ void rows_come_from_the_stored_product(const Case& c) {
           EXPECT_NEAR(a.levels[l].radius, b.levels[l].radius, 1e-4 * b.levels[l].radius);
         }
       };
-      expect_alike(of_host);
+      expect_alike(of_host), expect_alike(of_upload);
       std::vector<double> values;
       for (const std::int64_t id : matrix.y_rows()->ids_by_place()) {
         const auto row = source.rows->read_rows(id, id + 1);
