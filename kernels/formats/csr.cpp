@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "kernels/base/error.h"
+#include "kernels/formats/kept_uploads.h"
 #include "kernels/formats/upload.h"
-#include "kernels/kept_uploads.h"
 
 namespace shardmat {
 namespace {

@@ -10,7 +10,7 @@
 #include "comm/same_on_all_ranks.h"
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
-#include "kernels/kept_uploads.h"
+#include "kernels/formats/kept_uploads.h"
 #include "runtime/context/context.h"
 #include "runtime/context/context_scope.h"
 #include "runtime/context/leftovers.h"

