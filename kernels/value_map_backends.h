@@ -41,15 +41,6 @@ struct Update {
   ValueType to_type;
 };
 
-/// Places of `from_type` hold values that are added to `to`: that of entry k to to[targets[k]]; if `targets` is null, to
-/// to[k].
-struct Addition {
-  const void* from;
-  ValueType from_type;
-  const std::uint32_t* targets;
-  double* to;
-};
-
 struct ValueMapBackend {
   /// Adds to each source the digit that its place holds as its value.
   void (*add_digits)(ValueType type, const void* values, const Sources& sources, int shift, Stream& stream);
@@ -57,8 +48,8 @@ struct ValueMapBackend {
   Counts (*count)(const Sources& sources, std::uint64_t entries, Stream& stream);
   /// If sources.data is null, place i takes entry i.
   void (*update)(const Sources& sources, const Update& update, Stream& stream);
-  /// If sources.data is null, place i holds entry i. Several entries may have one target.
-  void (*add)(const Sources& sources, const Addition& addition, Stream& stream);
+  /// to[k] becomes the value in the place of entry k. If sources.data is null, place i holds entry i.
+  void (*write_back)(const Sources& sources, const void* from, ValueType from_type, double* to, Stream& stream);
   /// to[k] becomes the number of the place of entry k. If sources.data is null, place i holds entry i.
   void (*put_back)(const Sources& sources, const std::int32_t* of_places, std::int32_t* to, Stream& stream);
   /// Index of the first finite value with a magnitude of at least `limit`, or `count`. Waits for the result.

@@ -40,8 +40,8 @@ void HalfProduct::multiply(const void*, const SmootherStep&, Stream&) const { re
 std::int64_t HalfProduct::bytes() const { return 0; }
 
 BlockRows take_rows(const EntryRows&, Stream&) { refuse(); }
-void add_entries(const EntryRows&, const Buffer&, BlockRows&, Stream&) { refuse(); }
-Buffer entry_places(const EntryRows&, const BlockRows&, Stream&) { refuse(); }
+EntryPlaces find_places(const EntryRows&, const BlockRows&, Stream&) { refuse(); }
+void set_values(const EntryPlaces&, const Buffer&, BlockRows&, Stream&) { refuse(); }
 SingleEntries single_entries(const BlockRows&, ValueType, Stream&) { refuse(); }
 void fill_fractions(ValueType, std::int64_t, std::int64_t, void*, Stream&) { refuse(); }
 AsymmetrySums asymmetry_sums(const BlockRows&, const Buffer*, Stream&) { refuse(); }

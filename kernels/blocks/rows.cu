@@ -27,35 +27,62 @@ struct NodesOfEntries {
   }
 };
 
-struct AddValues {
-  const double* from;
-  double* to;
-  __device__ void operator()(std::int64_t k, std::int64_t place) const {
-    atomicAdd(to + place, from[k]);  // a column may come twice
-  }
-};
-
-struct WritePlaces {
-  std::uint32_t* to;
-  __device__ void operator()(std::int64_t k, std::int64_t place) const { to[k] = static_cast<std::uint32_t>(place); }
-};
-
-/// Calls use(entry, its place among the values of the blocks). A team a node.
-template <int kTeam, class Use>
-__global__ void walk_entries(NodesOfEntries from, std::int64_t nodes, const std::int64_t* start, const std::int32_t* column,
-                             Use use) {
+/// Entries of each node that are not whole blocks, in order; at least 1 where a node has no entries. A team a node.
+template <int kTeam>
+__global__ void count_listed(NodesOfEntries from, std::int64_t nodes, const std::int64_t* start, const std::int32_t* column,
+                             std::int64_t* listed) {
   const std::int64_t node = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kTeam;
   if (node >= nodes) return;
   const int lane = static_cast<int>(threadIdx.x) % kTeam, s = from.all.size;
-  const std::int64_t begin = start[node], length = start[node + 1] - begin;
-  for (int r = 0; r < s; ++r) {
-    const std::int64_t i = node * s + r, end = from.all.row_ptr[i + 1];
-    for (std::int64_t k = from.all.row_ptr[i] + lane; k < end; k += kTeam) {
+  const std::int64_t* const row = from.all.row_ptr + node * s;
+  const std::int64_t first = start[node], begin = row[0], length = (start[node + 1] - first) * s;
+  bool whole = true;
+  for (int r = 0; r < s; ++r) whole = whole && row[r + 1] == begin + (r + 1) * length;
+  for (int r = 0; r < s && whole; ++r)
+    for (int k = lane; k < length && whole; k += kTeam)
+      whole = from.source(begin + r * length + k) == column[first + k / s] * s + k % s;
+  whole = __all_sync(team_mask<kTeam>(), whole);
+  if (lane == 0) listed[node] = whole ? 0 : max(row[s] - begin, std::int64_t{1});
+}
+
+template <int kTeam>
+__global__ void list_places(NodesOfEntries from, std::int64_t nodes, const std::int64_t* start, const std::int32_t* column,
+                            const std::int64_t* offset, std::uint32_t* places) {
+  const std::int64_t node = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kTeam;
+  if (node >= nodes || offset[node] == offset[node + 1]) return;
+  const int lane = static_cast<int>(threadIdx.x) % kTeam, s = from.all.size;
+  const std::int64_t* const row = from.all.row_ptr + node * s;
+  const std::int64_t first = start[node], length = start[node + 1] - first;
+  std::uint32_t* const to = places + offset[node];
+  for (int r = 0; r < s; ++r)
+    for (std::int64_t k = row[r] + lane; k < row[r + 1]; k += kTeam) {
       const int source = from.source(k);
-      const std::int64_t block = begin + place_of(column + begin, length, source / s);
-      use(k, (block * s + r) * s + source % s);
+      const auto block = static_cast<std::uint32_t>(place_of(column + first, length, source / s));
+      to[k - row[0]] = (block * s + r) * s + source % s;
     }
+}
+
+/// A team a node.
+template <int kTeam>
+__global__ void put_values(std::int64_t nodes, int s, const std::int64_t* start, const std::int64_t* row_ptr,
+                           const std::int64_t* offset, const std::uint32_t* places, const double* from, double* value) {
+  const std::int64_t node = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kTeam;
+  if (node >= nodes) return;
+  const int lane = static_cast<int>(threadIdx.x) % kTeam;
+  const std::int64_t begin = row_ptr[node * s];
+  const int length = static_cast<int>(start[node + 1] - start[node]) * s;
+  double* const to = value + start[node] * (s * s);
+  from += begin;
+  if (offset[node] == offset[node + 1]) {
+    for (int r = 0; r < s; ++r)
+      for (int k = lane; k < length; k += kTeam) to[k / s * (s * s) + r * s + k % s] = from[r * length + k];
+    return;
   }
+  for (int e = lane; e < length * s; e += kTeam) to[e] = 0;
+  __syncwarp(team_mask<kTeam>());
+  const std::int64_t entries = row_ptr[(node + 1) * s] - begin;
+  for (std::int64_t e = lane; e < entries; e += kTeam)
+    atomicAdd(to + places[offset[node] + e], from[e]);  // a column may come twice
 }
 
 __global__ void find_diagonal(std::int64_t count, const std::int64_t* start, const std::int32_t* column,
@@ -236,46 +263,18 @@ __global__ void check_rows(std::int64_t rows, const std::int64_t* row_ptr, const
   if (!__any_sync(team_mask<kTeam>(), has_diagonal) || !ascends) *unlike = 1;
 }
 
-template <class T>
-__global__ void compare(std::int64_t count, const T* a, const T* b, unsigned* unlike) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < count && a[i] != b[i]) *unlike = 1;
-}
-
-/// Whether look(unlike) leaves 0. Waits for the stream.
-template <class Look>
-bool leaves_zero(const Look& look, Stream& stream) {
-  const Buffer unlike = array<unsigned>(1, stream);
-  fill_bytes(unlike.data(), 0, unlike.bytes(), stream);
-  look(unlike.as<unsigned>());
-  unsigned found = 0;
-  copy_to_host(&found, unlike.data(), sizeof found, stream);
-  return found == 0;
-}
-
 /// The entries are rows of blocks as they lie.
 bool are_blocks(const EntryRows& entries, Stream& stream) {
   if (entries.size != 1 || entries.source_of != nullptr) return false;
-  return leaves_zero(
-      [&](unsigned* unlike) {
-        with_team(entries.nnz, entries.rows, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
-          cuda::launch(check_rows<kTeam>, entries.rows * kTeam, kThreads, stream, entries.rows, entries.row_ptr,
-                       entries.column, unlike);
-        });
-      },
-      stream);
-}
-
-bool are_in_order(const EntryRows& entries, const BlockRows& a, Stream& stream) {
-  if (entries.size != 1 || entries.source_of != nullptr || a.blocks != entries.nnz) return false;
-  return leaves_zero(
-      [&](unsigned* unlike) {
-        cuda::launch(compare<std::int64_t>, a.count + 1, kThreads, stream, a.count + 1, a.start.as<std::int64_t>(),
-                     entries.row_ptr, unlike);
-        cuda::launch(compare<std::int32_t>, a.blocks, kThreads, stream, a.blocks, a.column.as<std::int32_t>(),
-                     entries.column, unlike);
-      },
-      stream);
+  const Buffer unlike = array<unsigned>(1, stream);
+  fill_bytes(unlike.data(), 0, unlike.bytes(), stream);
+  with_team(entries.nnz, entries.rows, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
+    cuda::launch(check_rows<kTeam>, entries.rows * kTeam, kThreads, stream, entries.rows, entries.row_ptr, entries.column,
+                 unlike.as<unsigned>());
+  });
+  unsigned found = 0;
+  copy_to_host(&found, unlike.data(), sizeof found, stream);
+  return found == 0;
 }
 
 template <class T>
@@ -283,14 +282,6 @@ Buffer copy_of(const T* from, std::int64_t count, Stream& stream) {
   Buffer copy = array<T>(count, stream);
   if (count > 0) copy_on_device(copy.data(), from, copy.bytes(), stream);
   return copy;
-}
-
-template <class Use>
-void each_entry(const EntryRows& entries, const BlockRows& a, const Use& use, Stream& stream) {
-  with_team(entries.nnz, entries.rows, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
-    cuda::launch(walk_entries<kTeam, Use>, a.count * kTeam, kThreads, stream, NodesOfEntries{entries}, a.count,
-                 a.start.as<std::int64_t>(), a.column.as<std::int32_t>(), use);
-  });
 }
 
 }  // namespace
@@ -307,24 +298,39 @@ BlockRows take_rows(const EntryRows& entries, Stream& stream) {
     const std::int64_t nnz_a_row = entries.rows == 0 ? 0 : entries.nnz / entries.rows;
     form_pattern(NodesOfEntries{entries}, out, nnz_a_row, stream);
   }
-  const std::int64_t values = out.blocks * out.block_entries();
-  require_memory(stream.device(), 8 * values, "the rows of multigrid's finest level");
-  out.value = array<double>(values, stream);
-  fill_bytes(out.value.data(), 0, out.value.bytes(), stream);
   return out;
 }
 
-void add_entries(const EntryRows& entries, const Buffer& values, BlockRows& to, Stream& stream) {
-  each_entry(entries, to, AddValues{values.as<double>(), to.value.as<double>()}, stream);
+EntryPlaces find_places(const EntryRows& entries, const BlockRows& a, Stream& stream) {
+  require_memory(stream.device(), 8 * (entries.rows + 1) + 8 * (a.count + 1), "where the values of the finest level go");
+  EntryPlaces out{copy_of(entries.row_ptr, entries.rows + 1, stream), array<std::int64_t>(a.count + 1, stream), {}};
+  auto* const offset = out.offset.as<std::int64_t>();
+  with_team(entries.nnz, entries.rows, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
+    cuda::launch(count_listed<kTeam>, a.count * kTeam, kThreads, stream, NodesOfEntries{entries}, a.count,
+                 a.start.as<std::int64_t>(), a.column.as<std::int32_t>(), offset);
+    const std::int64_t listed = sum_before(offset, a.count, stream);
+    require_memory(stream.device(), 4 * listed, "where the values of the finest level go");
+    out.place = array<std::uint32_t>(listed, stream);
+    if (listed == 0) return;
+    cuda::launch(list_places<kTeam>, a.count * kTeam, kThreads, stream, NodesOfEntries{entries}, a.count,
+                 a.start.as<std::int64_t>(), a.column.as<std::int32_t>(), offset, out.place.as<std::uint32_t>());
+  });
+  stream.synchronize();
+  return out;
 }
 
-Buffer entry_places(const EntryRows& entries, const BlockRows& a, Stream& stream) {
-  if (are_in_order(entries, a, stream)) return {};
-  require_memory(stream.device(), 4 * entries.nnz, "where new values go on multigrid's finest level");
-  Buffer places = array<std::uint32_t>(entries.nnz, stream);
-  each_entry(entries, a, WritePlaces{places.as<std::uint32_t>()}, stream);
+void set_values(const EntryPlaces& places, const Buffer& values, BlockRows& a, Stream& stream) {
+  const std::int64_t count = a.blocks * a.block_entries();
+  if (a.value.bytes() == 0) {
+    require_memory(stream.device(), 8 * count, "the rows of multigrid's finest level");
+    a.value = array<double>(count, stream);
+  }
+  with_team(a.blocks * a.col_size, a.count, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
+    cuda::launch(put_values<kTeam>, a.count * kTeam, kThreads, stream, a.count, a.row_size, a.start.as<std::int64_t>(),
+                 places.row_ptr.as<std::int64_t>(), places.offset.as<std::int64_t>(), places.place.as<std::uint32_t>(),
+                 values.as<double>(), a.value.as<double>());
+  });
   stream.synchronize();
-  return places;
 }
 
 SingleEntries single_entries(const BlockRows& a, ValueType type, Stream& stream) {

@@ -27,13 +27,18 @@ struct EntryRows {
   const std::int32_t* source_of = nullptr;
 };
 
-/// The rows by nodes, in the order of the source, with a block on each diagonal; all values are 0. Throws TooWide.
+/// The rows by nodes, in the order of the source, with a block on each diagonal, without values. Throws TooWide.
 BlockRows take_rows(const EntryRows& entries, Stream& stream);
-/// Adds values to those of take_rows(); double, in the order of the entries.
-void add_entries(const EntryRows& entries, const Buffer& values, BlockRows& to, Stream& stream);
-/// std::uint32_t: the place of each entry among the values of take_rows(). Empty: entry k has place k, as where single
-/// entries are rows of blocks as they lie. REQUIRES: 32 bits hold the places.
-Buffer entry_places(const EntryRows& entries, const BlockRows& a, Stream& stream);
+/// Where the entries go among the values of the blocks. Nodes whose rows are whole blocks, one after another, need no list.
+struct EntryPlaces {
+  Buffer row_ptr;  ///< std::int64_t: of the entries
+  Buffer offset;   ///< std::int64_t: where the list of each node begins, and the end
+  Buffer place;    ///< std::uint32_t: of the listed nodes' entries, counted from the node's first value
+  std::int64_t bytes() const { return static_cast<std::int64_t>(row_ptr.bytes() + offset.bytes() + place.bytes()); }
+};
+EntryPlaces find_places(const EntryRows& entries, const BlockRows& a, Stream& stream);
+/// Gives `a` the values of the entries, double, in their order.
+void set_values(const EntryPlaces& places, const Buffer& values, BlockRows& a, Stream& stream);
 
 /// The same matrix as CSR of single entries, in f32 or f64: std::int64_t offsets and std::int32_t columns. Waits for
 /// nothing.

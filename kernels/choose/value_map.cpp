@@ -182,12 +182,12 @@ void ValueMap::update(Storage& storage, const void* values, std::int64_t count, 
                                {values, values_type, arrays[a]->data(), type_}, stream);
 }
 
-void ValueMap::add(const Storage& storage, const std::uint32_t* targets, double* to, Stream& stream) const {
+void ValueMap::write_values(const Storage& storage, double* to, Stream& stream) const {
   require_same(storage);
   const auto arrays = storage.value_arrays();
   for (std::size_t a = 0; a < arrays.size(); ++a)
-    backend_of(device_).add({arrays_[a].sources.data(), arrays_[a].places, wide_}, {arrays[a]->data(), type_, targets, to},
-                            stream);
+    backend_of(device_).write_back({arrays_[a].sources.data(), arrays_[a].places, wide_}, arrays[a]->data(), type_, to,
+                                   stream);
 }
 
 bool ValueMap::write_columns(const Storage& storage, std::int32_t* to, Stream& stream) const {

@@ -47,14 +47,11 @@ class ValueMap {
   /// Throws Error(usage) for fewer than entries() values or another values_type, Error(internal) for another storage.
   void update(Storage& storage, const void* values, std::int64_t count, ValueType values_type, Stream& stream) const;
 
-  /// Adds the present values of the storage to `to`, in stream order: that of entry k to to[targets[k]]; without targets, to
-  /// to[k]. Several entries may have one target. Both arrays are in memory of the storage's device. Throws Error(internal)
-  /// for another storage.
-  void add(const Storage& storage, const std::uint32_t* targets, double* to, Stream& stream) const;
+  /// Writes the present value of each entry, in stream order, to `to`, which has entries() in memory of the storage's
+  /// device; entries without a place keep what is there. Throws Error(internal) for another storage.
+  void write_values(const Storage& storage, double* to, Stream& stream) const;
 
-  /// Writes the column of each entry, in stream order, to `to`, which has entries() in memory of the storage's device;
-  /// entries without a place keep what is there. False: the format cannot tell (place_columns.h). Throws Error(internal) for
-  /// another storage, Error(resources).
+  /// The same of the column of each entry. False: the format cannot tell (place_columns.h). Throws also Error(resources).
   bool write_columns(const Storage& storage, std::int32_t* to, Stream& stream) const;
 
   /// Reads the present values of the storage, as f64 in the order of the caller's entries; entries without a place are 0.

@@ -87,26 +87,16 @@ __global__ void __launch_bounds__(kThreads)
 
 /// As put_values(), in the other direction.
 template <class From, class SourceOf>
-__global__ void __launch_bounds__(kThreads) add_values(std::int64_t count, SourceOf source_of, const From* __restrict__ from,
-                                                       const std::uint32_t* __restrict__ targets, double* __restrict__ to) {
+__global__ void __launch_bounds__(kThreads)
+    write_values_back(std::int64_t count, SourceOf source_of, const From* __restrict__ from, double* __restrict__ to) {
   constexpr int kTile = kThreads * kPlaces;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kTile + threadIdx.x;
-  std::int64_t target[kPlaces];
-  double value[kPlaces];
 #pragma unroll
   for (int j = 0; j < kPlaces; ++j) {
     const std::int64_t place = first + j * kThreads;
-    target[j] = place < count ? static_cast<std::int64_t>(source_of(place)) - 1 : -1;
-    value[j] = target[j] >= 0 ? widened(from[place]) : 0.0;
+    const std::int64_t entry = place < count ? static_cast<std::int64_t>(source_of(place)) - 1 : -1;
+    if (entry >= 0) to[entry] = widened(from[place]);
   }
-  if (targets != nullptr) {
-#pragma unroll
-    for (int j = 0; j < kPlaces; ++j)
-      if (target[j] >= 0) target[j] = __ldg(targets + target[j]);
-  }
-#pragma unroll
-  for (int j = 0; j < kPlaces; ++j)
-    if (target[j] >= 0) atomicAdd(to + target[j], value[j]);
 }
 
 template <class Source>
@@ -176,12 +166,12 @@ void update_cuda(const Sources& sources, const Update& update, Stream& stream) {
   });
 }
 
-void add_cuda(const Sources& sources, const Addition& addition, Stream& stream) {
-  dispatch_operands(addition.from_type, [&](auto tag, auto) {
+void write_back_cuda(const Sources& sources, const void* from, ValueType from_type, double* to, Stream& stream) {
+  dispatch_operands(from_type, [&](auto tag, auto) {
     using From = typename decltype(tag)::type;
     const auto launch = [&](auto source_of) {
-      cuda::launch(add_values<From, decltype(source_of)>, (sources.count + kPlaces - 1) / kPlaces, kThreads, stream,
-                   sources.count, source_of, static_cast<const From*>(addition.from), addition.targets, addition.to);
+      cuda::launch(write_values_back<From, decltype(source_of)>, (sources.count + kPlaces - 1) / kPlaces, kThreads, stream,
+                   sources.count, source_of, static_cast<const From*>(from), to);
     };
     if (sources.data == nullptr) return launch(InPlace{});
     dispatch_source(sources.wide, [&](auto source_tag) {
@@ -226,6 +216,7 @@ std::int64_t first_not_finite(const void* values, std::int64_t count, ValueType 
 
 }  // namespace
 
-const ValueMapBackend cuda_backend{add_digits, count, update_cuda, add_cuda, put_back_cuda, first_beyond, first_not_finite};
+const ValueMapBackend cuda_backend{add_digits,    count,        update_cuda,     write_back_cuda,
+                                   put_back_cuda, first_beyond, first_not_finite};
 
 }  // namespace shardmat::values

@@ -63,23 +63,19 @@ void update(const Sources& sources, const Update& update, Stream&) {
   });
 }
 
-void add(const Sources& sources, const Addition& addition, Stream&) {
-  const auto add_all = [&](const auto* from, const auto& source_of) {
-    parallel_ranges(sources.count, kAtLeast, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::uint64_t source = source_of(i);
-        if (source == 0) continue;
-        double& to = addition.to[addition.targets == nullptr ? source - 1 : addition.targets[source - 1]];
-        std::atomic_ref<double>(to).fetch_add(static_cast<double>(from[i]), std::memory_order_relaxed);
-      }
-    });
-  };
-  dispatch_operands(addition.from_type, [&](auto tag, auto) {
-    const auto* from = static_cast<const typename decltype(tag)::type*>(addition.from);
-    if (sources.data == nullptr) return add_all(from, [](std::int64_t i) { return static_cast<std::uint64_t>(i) + 1; });
+void write_back(const Sources& sources, const void* from, ValueType from_type, double* to, Stream&) {
+  dispatch_operands(from_type, [&](auto tag, auto) {
+    const auto* values = static_cast<const typename decltype(tag)::type*>(from);
+    const auto write = [&](const auto& source_of) {
+      parallel_ranges(sources.count, kAtLeast, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i)
+          if (const std::uint64_t source = source_of(i); source != 0) to[source - 1] = static_cast<double>(values[i]);
+      });
+    };
+    if (sources.data == nullptr) return write([](std::int64_t i) { return static_cast<std::uint64_t>(i) + 1; });
     dispatch_source(sources.wide, [&](auto source_tag) {
       const auto* source = static_cast<const typename decltype(source_tag)::type*>(sources.data);
-      add_all(from, [source](std::int64_t i) { return std::uint64_t{source[i]}; });
+      write([source](std::int64_t i) { return std::uint64_t{source[i]}; });
     });
   });
 }
@@ -124,6 +120,6 @@ std::int64_t first_not_finite(const void* values, std::int64_t count, ValueType 
 
 }  // namespace
 
-const ValueMapBackend host_backend{add_digits, count, update, add, put_back, first_beyond, first_not_finite};
+const ValueMapBackend host_backend{add_digits, count, update, write_back, put_back, first_beyond, first_not_finite};
 
 }  // namespace shardmat::values

@@ -223,11 +223,8 @@ CsrView DistributedMatrix::host_pattern() const {
   rows_->require_on_host();
   return rows_->view();
 }
-const HostVector<std::int64_t>& DistributedMatrix::value_starts() const { return rows_->value_starts(); }
-bool DistributedMatrix::can_add_values() const { return rows_->can_add_values(); }
-void DistributedMatrix::add_values(const std::uint32_t* targets, double* to, Stream& stream) const {
-  rows_->add_values(targets, to, stream);
-}
+bool DistributedMatrix::can_write_values() const { return rows_->can_write_values(); }
+void DistributedMatrix::write_values(double* to, Stream& stream) const { rows_->write_values(to, stream); }
 bool DistributedMatrix::write_columns(std::int32_t* to, Stream& stream) const { return rows_->write_columns(to, stream); }
 void DistributedMatrix::drop_host_rows() { rows_->drop_from_host(); }
 

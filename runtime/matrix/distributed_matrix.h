@@ -163,16 +163,13 @@ class DistributedMatrix {
   CsrView host_rows(Stream& stream);
   /// The same with values that may be older. Waits for nothing.
   CsrView host_pattern() const;
-  /// Where the values of each row of host_rows() begin among this rank's values in the order of the source.
-  const HostVector<std::int64_t>& value_starts() const;
-  /// True: add_values() may be called, for the rows are stored on the device and may take new values. Not collective.
-  bool can_add_values() const;
-  /// Adds this rank's present values to `to`, in stream order: value k in the order of the source to to[targets[k]]; without
-  /// targets, to to[k]. Both arrays are on the device, and so are the values: nothing goes through host memory. Not
-  /// collective.
-  void add_values(const std::uint32_t* targets, double* to, Stream& stream) const;
+  /// True: write_values() may be called, for the rows are stored on the device and may take new values. Not collective.
+  bool can_write_values() const;
+  /// Writes this rank's present values to memory of the device, in stream order and in the order of the source. Nothing goes
+  /// through host memory. Not collective.
+  void write_values(double* to, Stream& stream) const;
   /// Writes the columns of these values, numbered as those of host_rows(), in stream order. False: a format on the device
-  /// cannot tell them. REQUIRES: can_add_values(). Not collective. Throws Error(resources).
+  /// cannot tell them. REQUIRES: can_write_values(). Not collective. Throws Error(resources).
   bool write_columns(std::int32_t* to, Stream& stream) const;
   /// Frees the rows in host memory. Later products must use the formats that are already stored.
   void drop_host_rows();

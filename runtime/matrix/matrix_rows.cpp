@@ -152,11 +152,11 @@ CsrView MatrixRows::on_host_now(Stream& stream) {
   return csr_.view();
 }
 
-bool MatrixRows::can_add_values() const { return stored() && options_.values == Values::updatable; }
+bool MatrixRows::can_write_values() const { return stored() && options_.values == Values::updatable; }
 
-void MatrixRows::add_values(const std::uint32_t* targets, double* to, Stream& stream) const {
+void MatrixRows::write_values(double* to, Stream& stream) const {
   stream.wait_for(updated_);
-  for (const StoredRows& block : blocks_) block.add_values(targets, to, stream);
+  for (const StoredRows& block : blocks_) block.write_values(to, stream);
 }
 
 bool MatrixRows::write_columns(std::int32_t* to, Stream& stream) const {

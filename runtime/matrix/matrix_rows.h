@@ -57,14 +57,14 @@ class MatrixRows {
   /// memory; null: they are not there.
   void update(const void* values, const void* on_host, ValueType type, Stream& stream);
 
-  /// True: add_values() may be called.
-  bool can_add_values() const;
-  /// Adds the values of the last update() to `to`, in stream order: value k of update() to to[targets[k]]; without targets,
-  /// to to[k]. Both arrays are on the device. Not by way of the host rows, and they do not follow update() for it.
-  void add_values(const std::uint32_t* targets, double* to, Stream& stream) const;
+  /// True: write_values() may be called.
+  bool can_write_values() const;
+  /// Writes the values of the last update() to device memory, in stream order and in the order of update(). Not by way of
+  /// the host rows, and they do not follow update() for it.
+  void write_values(double* to, Stream& stream) const;
 
   /// Writes the columns of these values to device memory, in the same order. False: a format on the device cannot tell them.
-  /// REQUIRES: can_add_values().
+  /// REQUIRES: can_write_values().
   bool write_columns(std::int32_t* to, Stream& stream) const;
 
   std::int64_t device_bytes() const;

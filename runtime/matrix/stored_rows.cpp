@@ -149,8 +149,8 @@ void StoredRows::read_values(std::span<double> values, Stream& stream) const {
   });
 }
 
-void StoredRows::add_values(const std::uint32_t* targets, double* to, Stream& stream) const {
-  if (!maps_.empty()) maps_.front().add(*storages_.front(), targets, to, stream);
+void StoredRows::write_values(double* to, Stream& stream) const {
+  if (!maps_.empty()) maps_.front().write_values(*storages_.front(), to, stream);
 }
 
 bool StoredRows::write_columns(std::int32_t* to, Stream& stream) const {

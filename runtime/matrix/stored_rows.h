@@ -64,8 +64,8 @@ class StoredRows {
   void update_values(const void* values, std::int64_t count, ValueType values_type, Stream& stream);
   /// Adds the stored values to `values`, in the order of update_values(). REQUIRES: a plan was made.
   void read_values(std::span<double> values, Stream& stream) const;
-  /// As ValueMap::add(). REQUIRES: as read_values().
-  void add_values(const std::uint32_t* targets, double* to, Stream& stream) const;
+  /// As ValueMap::write_values(). REQUIRES: as read_values().
+  void write_values(double* to, Stream& stream) const;
   /// As ValueMap::write_columns(). REQUIRES: as read_values().
   bool write_columns(std::int32_t* to, Stream& stream) const;
   /// After this call no further format can be stored.

@@ -59,6 +59,7 @@ constexpr const char* kAdaptive = "adaptive";
 /// Whether the product comes first, whose rows on the GPU the preconditioner takes.
 bool takes_uploads(const DistributedMatrix& matrix, const std::string& preconditioner) {
   return preconditioner == "multigrid" && matrix.context().device().backend != Backend::host &&
+         matrix.context().communicator().size() == 1 && matrix.y_rows()->in_source_order() &&
          matrix.options().host_rows == HostRows::keep && matrix.options().values == Values::fixed;
 }
 

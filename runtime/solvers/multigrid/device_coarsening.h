@@ -26,11 +26,6 @@ struct DeviceMatrix {
   std::shared_ptr<const Nodes> nodes;
 };
 
-/// Where values of a matrix go among those of its rows by nodes (DistributedMatrix::add_values()).
-struct ValuePlaces {
-  Buffer of_value;  ///< std::uint32_t; empty: they lie in the same order
-};
-
 class DeviceCoarsening {
  public:
   /// T, with the modes of the coarse nodes. The coarse nodes lie as on_fewer_ranks() says for `least` of them. Collective.

@@ -41,10 +41,13 @@ Buffer uploaded(const Values& from, std::int64_t count, Stream& stream) {
   return upload<T>(count, stream, [&](std::int64_t k) { return static_cast<T>(from[static_cast<std::size_t>(k)]); });
 }
 
-/// Adds the matrix's values.
-void add_values(const DistributedMatrix& matrix, const ValuePlaces& places, const BlockRows& to, Stream& stream) {
-  matrix.add_values(places.of_value.bytes() > 0 ? places.of_value.as<std::uint32_t>() : nullptr, to.value.as<double>(),
-                    stream);
+/// The matrix's values in the order of the source, as it is stored. REQUIRES: it can tell.
+Buffer stored_values(const DistributedMatrix& matrix, Stream& stream) {
+  const std::int64_t bytes = 8 * matrix.local_nnz();
+  require_memory(stream.device(), bytes, "the values of multigrid's finest level");
+  Buffer values(stream.device(), at(bytes));
+  matrix.write_values(values.as<double>(), stream);
+  return values;
 }
 
 /// The nodes of the matrix with this rank's ghosts, and of each column the place of its unknown among them, -1 for none.
@@ -104,7 +107,7 @@ class SourceRows {
 /// Of all entries, in the order of the source: from the stored product if it can tell, else from host memory.
 Buffer columns_of(const DistributedMatrix& matrix, const SourceRows& rows, const CsrView& csr, Stream& stream) {
   Buffer columns(stream.device(), at(csr.nnz()) * sizeof(std::int32_t));
-  if (!matrix.can_add_values() || !matrix.write_columns(columns.as<std::int32_t>(), stream))
+  if (!matrix.can_write_values() || !matrix.write_columns(columns.as<std::int32_t>(), stream))
     columns = rows.entries<std::int32_t>(csr.col_idx, stream);
   return columns;
 }
@@ -112,7 +115,8 @@ Buffer columns_of(const DistributedMatrix& matrix, const SourceRows& rows, const
 /// The rows of the matrix by nodes. Columns and values come from what the product uploaded or from how it is stored, if
 /// either is there and can tell, else from host memory. `places`: becomes where new values go, if there may be any.
 /// Collective.
-DeviceMatrix rows_on_device(DistributedMatrix& matrix, int size, std::optional<ValuePlaces>& places, Stream& stream) {
+DeviceMatrix rows_on_device(DistributedMatrix& matrix, int size, std::optional<blocks::EntryPlaces>& places,
+                            Stream& stream) {
   HostVector<std::int64_t> sources;
   DeviceMatrix out;
   out.nodes = nodes_of(matrix, size, sources);
@@ -135,18 +139,16 @@ DeviceMatrix rows_on_device(DistributedMatrix& matrix, int size, std::optional<V
                                     source_of.bytes() > 0 ? source_of.as<std::int32_t>() : nullptr};
     out.rows = blocks::take_rows(entries, stream);
     out.rows.cols = out.nodes->local_count();
-    constexpr std::int64_t kMostPlaces = std::numeric_limits<std::uint32_t>::max();
-    if (matrix.options().values == Values::updatable && out.rows.blocks * out.rows.block_entries() <= kMostPlaces)
-      places = ValuePlaces{blocks::entry_places(entries, out.rows, stream)};
-    if (places && matrix.can_add_values()) return add_values(matrix, *places, out.rows, stream);
-    Buffer own_value;
-    const bool has_values = uploaded && uploaded->type == ValueType::f64;
-    if (!has_values) {
+    blocks::EntryPlaces of_entries = blocks::find_places(entries, out.rows, stream);
+    Buffer values;
+    if (matrix.can_write_values()) {
+      values = stored_values(matrix, stream);
+    } else if (!uploaded || uploaded->type != ValueType::f64) {
       require_memory(stream.device(), 8 * csr.nnz(), "the values of multigrid's finest level");
-      own_value = rows.entries<double>(matrix.host_rows(stream).values, stream);
+      values = rows.entries<double>(matrix.host_rows(stream).values, stream);
     }
-    blocks::add_entries(entries, has_values ? uploaded->values : own_value, out.rows, stream);
-    stream.synchronize();
+    blocks::set_values(of_entries, values.bytes() > 0 || !uploaded ? values : uploaded->values, out.rows, stream);
+    if (matrix.options().values == Values::updatable) places = std::move(of_entries);
   });
   return out;
 }
@@ -493,16 +495,10 @@ bool Hierarchy::refresh_on_device(DistributedMatrix& matrix, const HeldRows* hel
   Stream& stream = context_.stream();
   Communicator& ranks = context_.communicator();
   if (!report_.set_up_on_gpu || !why_not_on_device(held).empty() || options_.refresh == "anew") return false;
-  if (ranks.all_reduce(value_places_ && matrix.can_add_values() ? 1 : 0, Reduction::min) == 0) return false;
+  if (ranks.all_reduce(value_places_ && matrix.can_write_values() ? 1 : 0, Reduction::min) == 0) return false;
   try {
     DeviceMatrix next, *a = &device_pattern_;
-    on_each_device(ranks, [&] {
-      const std::int64_t bytes = 8 * a->rows.blocks * a->rows.block_entries();
-      require_memory(stream.device(), bytes, "the values of multigrid's finest level");
-      a->rows.value = Buffer(stream.device(), at(bytes));
-      fill_bytes(a->rows.value.data(), 0, at(bytes), stream);
-      add_values(matrix, *value_places_, a->rows, stream);
-    });
+    on_each_device(ranks, [&] { blocks::set_values(*value_places_, stored_values(matrix, stream), a->rows, stream); });
     took_on_device("rows");
     if (asymmetry(*a, stream) > kMostAsymmetry) return false;
     took_on_device("symmetry");

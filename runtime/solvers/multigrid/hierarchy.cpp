@@ -407,7 +407,7 @@ std::int64_t Hierarchy::device_bytes() const {
   for (const DeviceCoarsening& way : on_device_) bytes += way.device_bytes();
   for (const Buffer* const one : {&device_pattern_.rows.start, &device_pattern_.rows.column})
     bytes += static_cast<std::int64_t>(one->bytes());
-  if (value_places_) bytes += static_cast<std::int64_t>(value_places_->of_value.bytes());
+  if (value_places_) bytes += value_places_->bytes();
   return bytes;
 }
 

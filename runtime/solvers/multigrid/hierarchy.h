@@ -127,8 +127,8 @@ class Hierarchy {
   NodeRows first_pattern_;  ///< of the first level
   // Of one on a GPU:
   std::vector<DeviceCoarsening> on_device_;
-  DeviceMatrix device_pattern_;              ///< of the first level
-  std::optional<ValuePlaces> value_places_;  ///< nothing: the matrix takes no new values, or has too many
+  DeviceMatrix device_pattern_;                      ///< of the first level
+  std::optional<blocks::EntryPlaces> value_places_;  ///< nothing: the matrix takes no new values
   MidEdges mid_edges_;
   std::shared_ptr<const RowMap> map_;  ///< of the matrix's rows
   Buffer rows_;                        ///< of the matrix, in the order of the nodes; empty: they lie so
