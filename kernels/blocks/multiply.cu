@@ -57,8 +57,13 @@ __global__ void multiply_rows(Operands p) {
   const int sums_of_team = p.in_place ? 0 : p.longest * entries;
   double* const sum = p.in_place ? p.value + begin * entries : shared + static_cast<std::size_t>(team) * sums_of_team;
   int* const ints = reinterpret_cast<int*>(shared + static_cast<std::size_t>(teams) * sums_of_team);
-  int* const place = ints + team * kAtOnce;
-  const std::int32_t* const column = p.column + begin;
+  int* const place = ints + team * (kAtOnce + (p.in_place ? 0 : p.longest));
+  const std::int32_t* column = p.column + begin;
+  if (!p.in_place) {  // places are looked up in shared memory
+    int* const copy = place + kAtOnce;
+    for (int at = lane; at < length; at += kTeam) copy[at] = column[at];
+    column = copy;
+  }
   for (int at = lane; at < length * entries; at += kTeam) sum[at] = 0;
   const std::int64_t end = p.a_start[i + 1];
   std::int64_t next_first = 0, next_last = 0;  // of B's row of the next block: its loads are under way meanwhile
@@ -68,22 +73,32 @@ __global__ void multiply_rows(Operands p) {
     next_first = p.b_start[j], next_last = p.b_start[j + 1];
   };
   look_ahead(p.a_start[i]);
+  if constexpr (kR * kT * kM == 1) wait();
   for (std::int64_t k = p.a_start[i]; k < end; ++k) {
     const std::int64_t first = next_first, last = next_last;
     look_ahead(k + 1);
     const double* const of_a = p.a + k * (size * inner);
-    for (std::int64_t from = first; from < last; from += kAtOnce) {
-      const int blocks = static_cast<int>(last - from < kAtOnce ? last - from : kAtOnce);
-      wait();  // for those who still read places, and for sums
-      for (int l = lane; l < blocks; l += kTeam) place[l] = static_cast<int>(place_of(column, length, p.b_column[from + l]));
+    if constexpr (kR * kT * kM == 1) {  // a lane looks up what it adds
+      for (std::int64_t l = first + lane; l < last; l += kTeam) {
+        const double term = __dmul_rn(*of_a, p.b[l]);
+        sum[place_of(column, length, p.b_column[l])] += term;
+      }
       wait();
-      for (int at = lane; at < blocks * entries; at += kTeam) {
-        const int l = at / entries, e = at - l * entries, r = e / m, c = e - r * m;
-        const double* const of_b = p.b + (from + l) * (inner * m) + c;
-        double term = 0;
+    } else {
+      for (std::int64_t from = first; from < last; from += kAtOnce) {
+        const int blocks = static_cast<int>(last - from < kAtOnce ? last - from : kAtOnce);
+        wait();  // for those who still read places, and for sums
+        for (int l = lane; l < blocks; l += kTeam)
+          place[l] = static_cast<int>(place_of(column, length, p.b_column[from + l]));
+        wait();
+        for (int at = lane; at < blocks * entries; at += kTeam) {
+          const int l = at / entries, e = at - l * entries, r = e / m, c = e - r * m;
+          const double* const of_b = p.b + (from + l) * (inner * m) + c;
+          double term = 0;
 #pragma unroll
-        for (int q = 0; q < inner; ++q) term += of_a[r * inner + q] * of_b[q * m];
-        sum[place[l] * entries + e] += term;
+          for (int q = 0; q < inner; ++q) term += of_a[r * inner + q] * of_b[q * m];
+          sum[place[l] * entries + e] += term;
+        }
       }
     }
   }
@@ -98,7 +113,7 @@ void run(Operands p, std::int64_t mean_terms, Stream& stream) {
   const std::size_t most = cuda::most_shared_memory(stream.device());
   const std::size_t sums =
       sizeof(double) * static_cast<std::size_t>(p.longest) * static_cast<std::size_t>(p.row_size * p.col_size);
-  const std::size_t of_team = sums + kAtOnce * sizeof(int);
+  const std::size_t of_team = sums + (kAtOnce + static_cast<std::size_t>(p.longest)) * sizeof(int);
   // Several thread blocks should fit beside each other.
   constexpr std::size_t kComfortable = 48 << 10;
   const auto launch = [&](auto kernel, int lanes, int most_teams) {
