@@ -160,6 +160,12 @@ __global__ void take_entries(std::int64_t count, int row_size, int col_size, con
 }
 
 template <class T>
+__global__ void round_values(std::int64_t count, const double* from, T* to) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < count) to[i] = static_cast<T>(from[i]);
+}
+
+template <class T>
 __global__ void make_fractions(std::int64_t first, std::int64_t count, T* to) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
@@ -340,8 +346,15 @@ SingleEntries single_entries(const BlockRows& a, ValueType type, Stream& stream)
   SingleEntries out{array<std::int64_t>(rows + 1, stream), array<std::int32_t>(values, stream),
                     Buffer(stream.device(), static_cast<std::size_t>(values) * size_of(type))};
   if (a.count == 0) fill_bytes(out.row_ptr.data(), 0, out.row_ptr.bytes(), stream);
+  const bool are_single = a.block_entries() == 1 && a.blocks > 0;
+  if (are_single) {
+    copy_on_device(out.row_ptr.data(), a.start.data(), a.start.bytes(), stream);
+    copy_on_device(out.column.data(), a.column.data(), a.column.bytes(), stream);
+  }
   dispatch(type, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
+    if (are_single)
+      return cuda::launch(round_values<T>, values, kThreads, stream, values, a.value.as<double>(), out.value.as<T>());
     with_team(a.blocks * a.block_entries(), a.count, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
       cuda::launch(take_entries<kTeam, T>, a.count * kTeam, kThreads, stream, a.count, a.row_size, a.col_size,
                    a.start.as<std::int64_t>(), a.column.as<std::int32_t>(), a.value.as<double>(),
