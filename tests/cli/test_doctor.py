@@ -57,7 +57,7 @@ class Folder:
 class DoctorTest(CliTest):
     def examine(self, *arguments, ranks=0, launcher=(), **options):
         """The report; its findings decide the exit code."""
-        mpirun = ["mpirun", "-n", str(ranks)] if ranks else []
+        mpirun = ["mpirun", "--mca", "odls_base_sigkill_timeout", "0", "-n", str(ranks)] if ranks else []  # it sleeps after findings
         result = run([*launcher, *mpirun, PROGRAM, "doctor", *arguments, "--json", "-"], self.directory, **options)
         self.assertIn(result.code, (OK, FOUND), result)
         report = json.loads(result.out)
