@@ -127,7 +127,7 @@ SolveForecast forecast_solve(Communicator& communicator, const SolveOptions& opt
   const std::int64_t vector =
       f.most_rows * f.right_hand_sides * static_cast<std::int64_t>(size_of(sum_type(options.load.type)));
   const MethodEntry& method = find_method(f.solver);
-  f.vectors = method.vectors + method.vectors_a_step * std::min(solver.restart, f.rows) + 2;
+  f.vectors = method.vectors + (method.basis != nullptr ? method.basis(solver, f.rows) : 0) + 2;
   f.matrix_bytes = matrix_bytes(f.most_rows, f.most_nnz, f.node_block_size, value);
   f.vector_bytes = (f.vectors + 1) * vector;  // the product has an x of its own
   f.preconditioner_bytes = preconditioner_bytes(f, solver.preconditioning, vector);

@@ -110,8 +110,8 @@ std::vector<SolverChoice> choose_solvers(DistributedMatrix& matrix, const Solver
   // bicgstab diverges on some, and where the wind turns in two dimensions, iterations grow fast with the mesh.
   const bool takes_factors =
       !symmetric_positive && positive_diagonal && any_matrix && matrix.context().device().backend == Backend::host;
-  if (takes_factors && (!named || method.name == "bicgstab"))
-    choices.push_back({&find_method("bicgstab"), "ilu",
+  if (takes_factors && (!named || method.factors_first))
+    choices.push_back({named ? &method : &find_method("bicgstab"), "ilu",
                        "the diagonal is positive and the matrix not symmetric: the fastest where it converges",
                        kPatienceOfFactors});
   if (why.empty()) {

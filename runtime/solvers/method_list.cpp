@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "kernels/base/error.h"
@@ -30,6 +31,12 @@ constexpr std::array kAllNorms{ResidualNorm::unpreconditioned, ResidualNorm::pre
 constexpr std::array kUnpreconditioned{ResidualNorm::unpreconditioned};
 constexpr std::array kNoPreconditioned{ResidualNorm::unpreconditioned, ResidualNorm::natural};
 
+/// A step keeps so many vectors.
+template <int kVectors>
+std::int64_t steps_until_restart(const SolverOptions& options, std::int64_t rows) {
+  return kVectors * std::min(options.restart, rows);
+}
+
 constexpr auto kMethods = std::to_array<MethodEntry>({
     {.name = "cg",
      .help = "conjugate gradients, for symmetric positive definite matrices",
@@ -51,7 +58,7 @@ constexpr auto kMethods = std::to_array<MethodEntry>({
      .help = "generalised minimal residuals, restarted, preconditioned from the right; for any matrix",
      .demands = Demands::nothing,
      .vectors = 1,
-     .vectors_a_step = 1,
+     .basis = steps_until_restart<1>,
      .norms = kUnpreconditioned,
      .make = make_gmres,
      .settings = gmres_settings},
@@ -59,7 +66,7 @@ constexpr auto kMethods = std::to_array<MethodEntry>({
      .help = "the same for a preconditioner that changes from step to step; takes the memory of twice as many vectors",
      .demands = Demands::nothing,
      .vectors = 1,
-     .vectors_a_step = 2,
+     .basis = steps_until_restart<2>,
      .norms = kUnpreconditioned,
      .flexible = true,
      .make = make_fgmres},
@@ -68,6 +75,7 @@ constexpr auto kMethods = std::to_array<MethodEntry>({
      .demands = Demands::nothing,
      .vectors = 6,
      .norms = kUnpreconditioned,
+     .factors_first = true,
      .make = make_bicgstab},
     {.name = "chebyshev",
      .help = "Chebyshev iteration, for positive definite matrices: needs no sums but for the norm of the residual",

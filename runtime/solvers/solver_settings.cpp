@@ -89,7 +89,8 @@ std::vector<SolverSetting> make_settings() {
           "preconditioner",
           "what is applied to the residual; auto takes multigrid for symmetric matrices of 5,000 rows or more with a "
           "positive diagonal and block_jacobi for other symmetric ones, ilu on the host for others with a positive "
-          "diagonal, field_split on the host where the diagonal is 0 or negative in some rows, else jacobi, and falls back "
+          "diagonal if the solver is auto or bicgstab, field_split on the host where the diagonal is 0 or negative in some "
+          "rows, else jacobi, and falls back "
           "where these fail",
           names(preconditioners(), {std::string(kAutomaticPreconditioner)}), [](const O& o) { return o.preconditioner; },
           [](O& o, const std::string& text) {
@@ -104,14 +105,17 @@ std::vector<SolverSetting> make_settings() {
       count("max_iterations", "ends after N iterations, of all that auto chooses one after the other", 0,
             std::numeric_limits<std::int64_t>::max(), [](O& o) -> std::int64_t& { return o.max_iterations; }),
   };
-  const auto add = [&](const auto& list) {
+  const auto add = [&](const auto& list, const char* of) {
     for (const auto& entry : list) {
       if (entry.settings == nullptr) continue;
-      for (SolverSetting& setting : entry.settings()) all.push_back(std::move(setting));
+      for (SolverSetting& setting : entry.settings()) {
+        if (setting.users.empty()) setting.of = of, setting.users = {std::string(entry.name)};
+        all.push_back(std::move(setting));
+      }
     }
   };
-  add(preconditioners());
-  add(methods());
+  add(preconditioners(), "preconditioner");
+  add(methods(), "solver");
   for (SolverSetting& setting : general_settings()) all.push_back(std::move(setting));
   return all;
 }

@@ -118,17 +118,20 @@ enum class Demands { nothing, symmetric, positive_definite };
 struct MethodEntry {
   std::string_view name, help;
   Demands demands;
-  /// Its own vectors, at most, for a forecast of memory: so many, and so many for each iteration until a restart.
-  std::int64_t vectors, vectors_a_step = 0;
+  /// Its own vectors, at most, for a forecast of memory: so many, and those of its basis.
+  std::int64_t vectors;
+  std::int64_t (*basis)(const SolverOptions& options, std::int64_t rows) = nullptr;
   /// Norms of the residual that the method has without a pass of its own.
   std::span<const ResidualNorm> norms;
   bool flexible = false;  ///< the preconditioner may change from one iteration to the next
   Coefficients coefficients = Coefficients::none;
   bool variants = false;              ///< it has those of CgVariant
+  bool factors_first = false;         ///< of the preconditioners for matrices that are not symmetric, auto tries ilu first
   std::string_view preconditioner{};  ///< the only one that it takes; empty: any
   /// Checks memory before it is taken. Collective; the same error on all ranks.
   std::unique_ptr<Method> (*make)(const MethodInputs& inputs);
-  /// Options that only this method, and others of its file, look at (setting.h); null: none, or another entry brings them.
+  /// Options of its own (setting.h); null: none, or another entry brings them. Those that name no users are of this method
+  /// alone.
   std::vector<SolverSetting> (*settings)() = nullptr;
 };
 std::span<const MethodEntry> methods();

@@ -78,7 +78,8 @@ struct PreconditionerEntry {
   std::string_view name, help;
   /// Collective; the same error on all ranks. Must be called before the matrix drops its host rows.
   std::unique_ptr<Preconditioner> (*make)(DistributedMatrix& matrix, const PreconditionerOptions& options);
-  /// Options that it looks at (setting.h); null: none, or another entry brings them.
+  /// Options that it looks at (setting.h); null: none, or another entry brings them. Those that name no users are of this
+  /// preconditioner alone.
   std::vector<SolverSetting> (*settings)() = nullptr;
 };
 std::span<const PreconditionerEntry> preconditioners();

@@ -120,9 +120,8 @@ std::unique_ptr<Preconditioner> make_chebyshev_polynomial(DistributedMatrix& mat
 }
 
 std::vector<SolverSetting> chebyshev_polynomial_settings() {
-  return settings::of_preconditioners({"chebyshev"},
-                                      {settings::count("degree", "products an application", 1, 100,
-                                                       [](SolverOptions& o) -> int& { return o.preconditioning.degree; })});
+  return {settings::count("degree", "products an application", 1, 100,
+                          [](SolverOptions& o) -> int& { return o.preconditioning.degree; })};
 }
 
 }  // namespace shardmat
