@@ -255,7 +255,7 @@ __global__ void mend(std::int64_t count, const std::int64_t* start, const std::i
     if (d[r * m + r] == 0) d[r * m + r] = trace > 0 ? trace / m : 1;
 }
 
-/// Sets `unlike` where columns do not ascend, or the diagonal is missing. A team a row.
+/// Sets `unlike` where columns do not ascend, the diagonal is missing, or a row is too wide. A team a row.
 template <int kTeam>
 __global__ void check_rows(std::int64_t rows, const std::int64_t* row_ptr, const std::int32_t* column, unsigned* unlike) {
   const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kTeam;
@@ -266,7 +266,7 @@ __global__ void check_rows(std::int64_t rows, const std::int64_t* row_ptr, const
     has_diagonal = has_diagonal || column[k] == i;
     ascends = ascends && (k + 1 == end || column[k] < column[k + 1]);
   }
-  if (!__any_sync(team_mask<kTeam>(), has_diagonal) || !ascends) *unlike = 1;
+  if (!__any_sync(team_mask<kTeam>(), has_diagonal) || !ascends || end - row_ptr[i] > patterns::kWideMost) *unlike = 1;
 }
 
 /// The entries are rows of blocks as they lie.

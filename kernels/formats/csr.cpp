@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "kernels/base/error.h"
-#include "kernels/formats/kept_uploads.h"
+#include "kernels/formats/kept_upload.h"
 #include "kernels/formats/upload.h"
 
 namespace shardmat {
@@ -151,7 +151,7 @@ std::shared_ptr<CsrStorage> ConversionInput::csr() {
   if (!csr_) {
     require_memory(stream_.device(), csr_bytes_to_allocate(*this), "the matrix in format csr");
     csr_ = std::static_pointer_cast<CsrStorage>(convert_csr(*this, {}));
-    KeptUploads::keep(matrix_, csr_);
+    KeptUpload::keep(matrix_, csr_);
   }
   return csr_;
 }

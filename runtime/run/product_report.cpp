@@ -131,7 +131,7 @@ std::string nodes_text(const ProductReport& r) {
 std::string overlap_text(const ProductReport& r) {
   const std::string& why = r.why_rows_wait;
   if (r.exchange_bytes.max == 0) return {};
-  if (r.overlapped.max == 0) return why.empty() ? why : "none: " + why;
+  if (r.overlapped.max == 0) return why.empty() ? why : "no rows: " + why;
   return fmt::format("{} of the nonzeros are multiplied while x moves, {}", min_mean_max(r.overlapped, percent_text),
                      why.empty() ? "the others need x of other ranks" : "the others wait: " + why);
 }

@@ -10,7 +10,7 @@
 #include "comm/same_on_all_ranks.h"
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
-#include "kernels/formats/kept_uploads.h"
+#include "kernels/formats/kept_upload.h"
 #include "runtime/context/context.h"
 #include "runtime/context/context_scope.h"
 #include "runtime/context/leftovers.h"
@@ -57,7 +57,7 @@ bool names_null_space(const SolverOptions& o) { return o.null_vectors || o.null_
 constexpr const char* kAdaptive = "adaptive";
 
 /// Whether the product comes first, whose rows on the GPU the preconditioner takes.
-bool takes_uploads(const DistributedMatrix& matrix, const std::string& preconditioner) {
+bool takes_upload(const DistributedMatrix& matrix, const std::string& preconditioner) {
   return preconditioner == "multigrid" && matrix.context().device().backend != Backend::host &&
          matrix.context().communicator().size() == 1 && matrix.y_rows()->in_source_order() &&
          matrix.options().host_rows == HostRows::keep && matrix.options().values == Values::fixed;
@@ -117,8 +117,11 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   options_.preconditioning.product = options_.product;
   if (options.own_preconditioner && !options.own_preconditioner->capturable) options_.graph = false;
   if (!chooses_preconditioner) {  // before the host rows may go
-    const KeptUploads uploads;
-    if (product_ == nullptr && takes_uploads(matrix, options_.preconditioner)) product_ = matrix.product(options_.product);
+    std::optional<KeptUpload> upload;
+    if (product_ == nullptr && takes_upload(matrix, options_.preconditioner)) {
+      upload.emplace(matrix.host_pattern());
+      product_ = matrix.product(options_.product);
+    }
     preconditioner_ = make_preconditioner(options_.preconditioner, options_.preconditioning);
   }
   if (product_ == nullptr) product_ = matrix.product(options_.product);

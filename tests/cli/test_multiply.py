@@ -431,7 +431,7 @@ class Report(CliTest):
                 report = self.json_of(*command, ranks=2)
                 self.assertRegex(report["exchange"]["why_rows_wait"], f"^{why}$")
                 self.assertEqual(report["exchange"]["overlapped"]["max"], 0)
-                self.assertRegex(self.succeed(*command, ranks=2).out, f"\n  overlap +none: {why}\n")
+                self.assertRegex(self.succeed(*command, ranks=2).out, f"\n  overlap +no rows: {why}\n")
         alone = self.succeed("multiply", "poisson:n=8", "--backend", "host", "--iterations", 0).out
         self.assertNotIn("overlap", alone)
 

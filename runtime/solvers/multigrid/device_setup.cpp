@@ -13,7 +13,7 @@
 #include "kernels/base/parallel.h"
 #include "kernels/blocks/setup.h"
 #include "kernels/formats/csr.h"
-#include "kernels/formats/kept_uploads.h"
+#include "kernels/formats/kept_upload.h"
 #include "kernels/formats/upload.h"
 #include "kernels/matrix/csr.h"
 #include "runtime/context/context.h"
@@ -124,8 +124,8 @@ DeviceMatrix rows_on_device(DistributedMatrix& matrix, int size, std::optional<b
   on_each_device(matrix.context().communicator(), [&] {
     const CsrView csr = matrix.host_pattern();
     const SourceRows rows(csr, *matrix.y_rows());
-    const std::shared_ptr<const CsrStorage> uploaded = matrix.y_rows()->in_source_order() ? KeptUploads::find(csr) : nullptr;
-    KeptUploads::forget(csr);
+    const std::shared_ptr<const CsrStorage> uploaded = KeptUpload::find(csr);
+    KeptUpload::forget();
     require_memory(stream.device(), 8 * (csr.rows + 1) + 8 * csr.nnz(), "the rows of multigrid's finest level");
     const Buffer row_ptr = rows.starts(stream);
     Buffer source_of, own_column;

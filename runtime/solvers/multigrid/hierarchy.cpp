@@ -10,6 +10,7 @@
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
 #include "kernels/base/kept_arrays.h"
+#include "kernels/formats/kept_upload.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/loop/preconditioner.h"
@@ -54,6 +55,7 @@ Hierarchy::Hierarchy(DistributedMatrix& matrix, const MultigridOptions& options,
   size_ = static_cast<int>(block_jacobi_size(matrix));
   mid_edges_ = number_mid_edges(options.mid_edges.get(), *map_, size_, context_.communicator());
   if (!build_on_device(matrix, held)) {
+    KeptUpload::forget();
     require_type_of_host();
     NodeRows a = take_nodes(matrix, size_, held, context_.stream());
     took("rows");

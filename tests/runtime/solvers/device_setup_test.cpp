@@ -12,6 +12,7 @@
 #include "kernels/blocks/block_product.h"
 #include "kernels/blocks/half_product.h"
 #include "kernels/blocks/setup.h"
+#include "kernels/formats/kept_upload.h"
 #include "kernels/matrix/csr.h"
 #include "partition/source/row_source.h"
 #include "runtime/solvers/loop/preconditioner.h"
@@ -455,6 +456,30 @@ TEST(MultiGpuMultigridSetup, SolvesAsTheHost) {
 }
 TEST(GpuMultigridSetup, SolvesSeveralAsTheHost) {
   on_gpus([](const Case& c) { solves_as_the_host(c, 3); }, kCuda64);
+}
+
+/// What a product uploads is kept for these rows alone, until it is forgotten.
+TEST(GpuMultigridSetup, KeepsAnUpload) {
+  on_gpus(
+      [](const Case& c) {
+        const MatrixSource source = open_matrix("poisson27:n=12", world());
+        const LoadOptions load = test::options_for(c, LocalSort::none);
+        DistributedMatrix a(source, context_of(c), load), b(source, context_of(c), load);
+        const KeptUpload upload(a.host_pattern());
+        const auto of_b = b.product();
+        EXPECT_EQ(KeptUpload::find(b.host_pattern()), nullptr);
+        EXPECT_EQ(KeptUpload::find(a.host_pattern()), nullptr);
+        const auto of_a = a.product();
+        EXPECT_NE(KeptUpload::find(a.host_pattern()), nullptr);
+        {
+          const KeptUpload inner(b.host_pattern());
+          EXPECT_EQ(KeptUpload::find(a.host_pattern()), nullptr);
+        }
+        EXPECT_NE(KeptUpload::find(a.host_pattern()), nullptr);
+        KeptUpload::forget();
+        EXPECT_EQ(KeptUpload::find(a.host_pattern()), nullptr);
+      },
+      kCuda64);
 }
 
 /// Columns and values of the stored product, or what it uploaded, make the same levels as those in host memory, before and
