@@ -76,7 +76,7 @@ bool kernels_overlap(Stream& stream) {
   early.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = config.blockDim = dim3(1);
-  config.stream = cuda::native(stream);
+  config.stream = stream.native();
   config.attrs = &early;
   config.numAttrs = 1;
   SHARDMAT_CUDA_CHECK(cudaLaunchKernelEx(&config, touch, word.as<std::uint64_t>()));
