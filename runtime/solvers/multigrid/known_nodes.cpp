@@ -50,6 +50,7 @@ NodeCoordinates with_axes(const HostVector<double>& places, const HostVector<dou
 /// along each global axis and no more, the axes are turned round in its place.
 std::shared_ptr<const NodeCoordinates> by_unknowns(const DistributedMatrix& matrix,
                                                    const std::shared_ptr<const NodeCoordinates>& given) {
+  if (matrix.y_rows()->is_range() && matrix.y_rows()->in_source_order()) return given;
   const std::int64_t size = block_jacobi_size(matrix);
   const HostVector<std::int64_t> ids = matrix.y_rows()->ids_by_place();
   const auto unknown_of = [&](std::int64_t i) { return ids[static_cast<std::size_t>(i)] % size; };
@@ -127,7 +128,8 @@ void take_known_nodes(const DistributedMatrix& matrix, MultigridOptions& options
     // Where only some ranks give something, near_null_space() refuses it.
     int given[] = {options.coordinates ? 1 : 0, options.mid_edges ? 1 : 0, options.near_null_vectors ? 1 : 0};
     ranks.all_reduce(std::span<int>(given), Reduction::max);
-    if (given[0] == 0) options.coordinates = find_node_coordinates(matrix, *nodes);
+    const bool may_turn = block_jacobi_size(matrix) > 1 || options.near_null_space == "rigid";
+    if (given[0] == 0 && may_turn) options.coordinates = find_node_coordinates(matrix, *nodes);
     if (given[1] == 0) options.mid_edges = find_mid_edges(matrix, *nodes);
     if (given[2] == 0 && options.near_null_space == "auto")
       options.near_null_vectors = find_near_null_vectors(matrix, *nodes);
