@@ -11,7 +11,6 @@ namespace shardmat {
 namespace {
 
 constexpr int kLeastRepetitions = 3, kHopelessRepetitions = 2;
-constexpr double kClose = 0.1;        // a lead that another measurement has to confirm
 constexpr double kCloseOnHost = 0.5;  // a lead or a lag; other programs may have slowed one of the two
 constexpr double kLead = 0.005;       // by which the confirmed one has to be faster: the noise of the median
 constexpr double kLeadOnHost = 0.03;  // the same in most of kPairs pairs
@@ -65,17 +64,19 @@ Timing time_work(const std::function<void()>& product, Stream& stream, const Tim
   Event start(stream.device()), end(stream.device());
   const Timer timer;
   double once = std::numeric_limits<double>::infinity();  // the fastest of the warm-up
-  for (int done = 0; done < std::max(1, options.warm_ups) || timer.seconds() < options.warm_up_seconds; ++done) {
+  int done = 0;
+  for (; done < std::max(1, options.warm_ups) || timer.seconds() < options.warm_up_seconds; ++done) {
     start.record(stream);
     product();
     end.record(stream);
     stream.synchronize();
     once = std::min(once, end.seconds_since(start));
   }
-  const double affordable = once > options.hopeless_seconds
-                                ? kHopelessRepetitions
-                                : std::max<double>(kLeastRepetitions, options.most_seconds / once);
-  Timing timing;
+  Timing timing{once, once, once, 0};
+  const bool hopeless = once > options.hopeless_seconds;
+  if (hopeless && done > 1) return timing;
+  const double affordable =
+      hopeless ? kHopelessRepetitions : std::max<double>(kLeastRepetitions, options.most_seconds / once);
   timing.repetitions = affordable < options.repetitions ? static_cast<int>(affordable) : options.repetitions;
 
   // All repetitions are put into the stream before the first is waited for: the GPU never waits for a launch.
@@ -100,10 +101,8 @@ bool overtakes(double& seconds, const std::function<double()>& work, double& lea
                const std::function<double()>& leader, Backend backend) {
   if (backend == Backend::host) return overtakes_on_host(seconds, work, leading_seconds, leader);
   if (seconds >= leading_seconds) return false;
-  if (seconds > leading_seconds * (1 - kClose)) {
-    leading_seconds = std::min(leading_seconds, leader());
-    seconds = std::min(seconds, work());
-  }
+  leading_seconds = std::min(leading_seconds, leader());
+  seconds = std::min(seconds, work());
   return seconds < (1 - kLead) * leading_seconds;
 }
 

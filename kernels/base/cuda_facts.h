@@ -15,4 +15,8 @@ CudaVersions cuda_versions();
 /// True if a kernel on CUDA device `from` can read and write the memory of device `to`. REQUIRES: both exist.
 bool reaches_memory(int from, int to);
 
+/// Bytes that the memory of CUDA device `ordinal` moves in a second at most, by its clock and width; 0 if the driver does
+/// not tell, as of some virtual GPUs.
+double most_memory_rate(int ordinal);
+
 }  // namespace shardmat

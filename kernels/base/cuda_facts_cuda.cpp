@@ -18,4 +18,14 @@ bool reaches_memory(int from, int to) {
   return yes != 0;
 }
 
+double most_memory_rate(int ordinal) {
+  int kilohertz = 0, bits = 0;
+  if (cudaDeviceGetAttribute(&kilohertz, cudaDevAttrMemoryClockRate, ordinal) != cudaSuccess ||
+      cudaDeviceGetAttribute(&bits, cudaDevAttrGlobalMemoryBusWidth, ordinal) != cudaSuccess) {
+    cudaGetLastError();
+    return 0;
+  }
+  return 2e3 * kilohertz * (bits / 8.0);  // two transfers a clock
+}
+
 }  // namespace shardmat

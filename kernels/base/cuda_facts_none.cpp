@@ -5,5 +5,6 @@ namespace shardmat {
 
 CudaVersions cuda_versions() { return {}; }
 bool reaches_memory(int, int) { throw Error(ErrorKind::internal, "a build without CUDA has no devices"); }
+double most_memory_rate(int) { return 0; }
 
 }  // namespace shardmat

@@ -130,7 +130,14 @@ std::string why_no_cuda_device() {
 }
 
 DeviceProperties properties(Device device) {
-  if (!on_host(device)) return cuda::properties(device.ordinal);
+  if (!on_host(device)) {                             // some of it takes the driver milliseconds
+    static std::mutex* const mutex = new std::mutex;  // never destroyed: static objects may ask
+    static auto* const known = new std::map<int, DeviceProperties>;
+    const std::lock_guard lock(*mutex);
+    const auto found = known->find(device.ordinal);
+    return found != known->end() ? found->second
+                                 : known->emplace(device.ordinal, cuda::properties(device.ordinal)).first->second;
+  }
   DeviceProperties result;
   result.name = fmt::format("{}, {}", cpu_model(), shardmat::name(instruction_set()));
   result.memory_bytes = available_host_memory();

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "kernels/base/cuda_facts.h"
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
@@ -19,7 +20,7 @@ namespace shardmat {
 namespace {
 
 // Of the automatic choice. Together at most 10 + 8·7 products, of small matrices 10 + 14·7, and 14 for each that is close
-// (40 on the host), so that it pays within the first hundred or two.
+// (40 on the host), so that it pays within the first hundred or two; some 30 of long products on a GPU.
 constexpr double kWorthMeasuring = 1.4;  // times the cheapest prediction
 constexpr double kLaterPolicy = 0.08;    // what each further policy of a kernel is expected to cost more
 constexpr std::size_t kMostLayouts = 2;  // of a format; each may cost an analysis
@@ -38,7 +39,10 @@ constexpr double kSureLead = 1.15;               // times the best, where the tw
 
 constexpr int kWarmUps = 2;
 constexpr int kRepetitions = 5, kRepetitionsOfPairs = 3;
-constexpr double kHopeless = 1.5;  // times the best; after two repetitions
+constexpr double kHopeless = 1.5;  // times the best
+// Of products that take so long, three repetitions are as good as five, and a candidate that is a little slower is told at
+// once.
+constexpr double kLongOnGpu = 100e-6, kRepeatedOnGpu = 0.5e-3, kHopelessOfLong = 1.15;
 
 struct Candidate {
   const Kernel* kernel;
@@ -182,9 +186,9 @@ class Chooser {
   std::unique_ptr<Plan> make(const Candidate& candidate) {
     const bool must = request_.kernel != "auto" && !request_.tune;
     try {
-      if (request_.kernel == "auto" && !request_.tune && grows(candidate))
-        return pass_over("its format would take more memory than CSR");
       std::shared_ptr<Storage>& storage = stored_[std::string(candidate.kernel->format) + candidate.layout.text()];
+      if (!storage && request_.kernel == "auto" && !request_.tune && grows(candidate))
+        return pass_over("its format would take more memory than CSR");
       if (!storage) storage = store(find_format(candidate.kernel->format), input_, candidate.layout);
       if (!candidate.kernel->supports(*storage)) return pass_over("it does not take this matrix");
       auto plan = make_plan(*candidate.kernel, storage, candidate.policy, stream_);
@@ -208,7 +212,8 @@ class Chooser {
     return nullptr;
   }
 
-  /// The format would take more than CSR, counted exactly: then nothing is converted to it.
+  /// The format would take more than CSR, counted exactly: then nothing is converted to it. REQUIRES: it is not stored yet;
+  /// to count anew what was converted takes as long as the conversion.
   bool grows(const Candidate& candidate) {
     return request_.storage != StoredEntries::half &&
            is_larger_than_csr(find_format(candidate.kernel->format), input_, candidate.layout);
@@ -259,6 +264,10 @@ class Chooser {
       const Candidate& candidate = candidates_[i];
       const bool first = best == nullptr;
       if (!first && measuring.seconds() > budget && (every || !candidate.kernel->yardstick)) continue;
+      if (!first && !every && is_beyond_memory(candidate)) {
+        ++beyond_memory_;
+        continue;
+      }
       if (!keeps_leader()) chosen_.plan.reset();
       release(i);
       const Timer making;
@@ -266,7 +275,7 @@ class Chooser {
       const double making_seconds = making.seconds();
       if (!plan) continue;
       if (first) measuring = Timer();
-      TimingOptions timing = timing_of(first);
+      TimingOptions timing = timing_of(first, making_seconds);
       const auto time = [&](const Plan& of) {
         return seconds_to_compare(time_product(of, x.data(), y.data(), stream_, timing), stream_.device().backend);
       };
@@ -294,14 +303,29 @@ class Chooser {
     explain();
   }
 
-  /// How the first candidate is timed, or one after the best so far.
-  TimingOptions timing_of(bool first) const {
+  /// How the first candidate is timed, or one after the best so far. A conversion on a GPU warms it up, too.
+  TimingOptions timing_of(bool first, double making_seconds) const {
+    const bool on_gpu = stream_.device().backend == Backend::cuda;
     TimingOptions timing;
     timing.repetitions = kRepetitions;
     timing.warm_ups = kWarmUps;
-    if (first) timing.warm_up_seconds = kUsualWarmUp;
-    else timing.hopeless_seconds = kHopeless * chosen_.product_seconds;
+    if (on_gpu) timing.most_seconds = kRepeatedOnGpu;
+    if (first) {
+      timing.warm_up_seconds = on_gpu ? std::max(0.0, kUsualWarmUp - making_seconds) : kUsualWarmUp;
+    } else {
+      const bool is_long = on_gpu && chosen_.product_seconds >= kLongOnGpu;
+      timing.hopeless_seconds = (is_long ? kHopelessOfLong : kHopeless) * chosen_.product_seconds;
+    }
     return timing;
+  }
+
+  /// A product reads its matrix from memory but for what the L2 cache holds: no kernel can be faster, and the best one is.
+  /// Known of CSR without counting.
+  bool is_beyond_memory(const Candidate& candidate) {
+    if (stream_.device().backend != Backend::cuda || candidate.kernel->format != reference_format().name) return false;
+    const double rate = most_memory_rate(stream_.device().ordinal);
+    const std::int64_t read = reference_format().bytes(input_, {}) - properties(stream_.device()).l2_bytes;
+    return rate > 0 && static_cast<double>(read) > rate * chosen_.product_seconds;
   }
 
   /// Makes the best plan after the others, if it did not stay.
@@ -333,7 +357,8 @@ class Chooser {
     Choice choice = describe_choice(chosen_.measurements, chosen_.product_seconds, false, candidates_.size(), "");
     chosen_.decision = choice.decision;
     chosen_.why = std::move(choice.why);
-    if (const std::size_t left_out = candidates_.size() - chosen_.measurements.size(); left_out > 0)
+    if (beyond_memory_ > 0) chosen_.why += fmt::format(" ({} cannot be faster: they read all of CSR)", beyond_memory_);
+    if (const std::size_t left_out = candidates_.size() - chosen_.measurements.size() - beyond_memory_; left_out > 0)
       chosen_.why += fmt::format(" ({} left out)", left_out);
   }
 
@@ -361,10 +386,11 @@ class Chooser {
   std::vector<Candidate> candidates_;
   std::map<std::string, std::shared_ptr<Storage>> stored_;  ///< by format and layout, so that kernels of one format share it
   ChosenPlan chosen_;
-  std::optional<Error> refused_;  ///< why the last candidate whose format was refused has no plan
-  const char* passed_over_ = "";  ///< why the last candidate for which make() gave none has no plan
-  double upload_seconds_ = 0;     ///< of the CSR to the device, which every conversion there needs
-  double own_seconds_ = 0;        ///< converting to the chosen format, which has to be done in any case
+  std::optional<Error> refused_;   ///< why the last candidate whose format was refused has no plan
+  const char* passed_over_ = "";   ///< why the last candidate for which make() gave none has no plan
+  std::size_t beyond_memory_ = 0;  ///< candidates that is_beyond_memory() spared
+  double upload_seconds_ = 0;      ///< of the CSR to the device, which every conversion there needs
+  double own_seconds_ = 0;         ///< converting to the chosen format, which has to be done in any case
 };
 
 }  // namespace

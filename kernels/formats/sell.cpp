@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 #include <numeric>
+#include <string>
 
 #include "kernels/base/error.h"
 #include "kernels/cost_model.h"
@@ -59,6 +60,23 @@ std::shared_ptr<const SellPattern> pattern_of(ConversionInput& input, const Poli
                                                             [&] { return make_pattern(input.matrix(), slice, sigma); });
 }
 
+/// Stored entries for each nonzero without sorting, by a sample of the slices; of small matrices by all.
+double sampled_padding(ConversionInput& input, std::int64_t slice) {
+  return input.remember<double>("padding of sell " + std::to_string(slice), [&] {
+    constexpr std::int64_t kMostSlices = 4096;
+    const Rows rows(input.matrix());
+    const std::int64_t slices = (rows.count() + slice - 1) / slice, sampled = std::min(slices, kMostSlices);
+    std::int64_t stored = 0, nnz = 0;
+    for (std::int64_t s = 0; s < sampled; ++s) {
+      const std::int64_t first = slices * s / sampled * slice, end = std::min(first + slice, rows.count());
+      std::int64_t width = 0;
+      for (std::int64_t i = first; i < end; ++i) width = std::max(width, rows.length(i));
+      stored += width * slice, nnz += rows.begin(end) - rows.begin(first);
+    }
+    return nnz == 0 ? 1 : static_cast<double>(stored) / static_cast<double>(nnz);
+  });
+}
+
 auto source(const SellPattern& p, const Rows& rows) {
   return sliced_source(p.slice_ptr, p.slice, [&p, rows](std::int64_t slot, std::int64_t j) -> std::int64_t {
     if (slot >= rows.count()) return -1;
@@ -71,8 +89,7 @@ auto source(const SellPattern& p, const Rows& rows) {
 
 std::vector<Policy> sell_layouts(ConversionInput& input) {
   const auto layout = [](int sigma) { return Policy{{"slice", 32}, {"sigma", sigma}}; };
-  const std::int64_t stored = pattern_of(input, layout(1))->slice_ptr.back();
-  if (10 * stored <= 11 * input.matrix().nnz()) return {layout(1), layout(1024)};
+  if (sampled_padding(input, 32) <= 1.1) return {layout(1), layout(1024)};
   return {layout(1024), layout(32768), layout(1)};
 }
 
@@ -121,7 +138,8 @@ bool sell_cusparse_supports(const Storage& storage) {
 
 double sell_cusparse_cost(ConversionInput& input, const Policy& layout) {
   if (layout.at("sigma") != 1) return std::numeric_limits<double>::infinity();
-  return effective_bytes(input, static_cast<double>(sell_bytes(input, layout)), {0.9, 32, 0});
+  const double stored = sampled_padding(input, layout.at("slice")) * static_cast<double>(input.rows().nnz);
+  return effective_bytes(input, static_cast<double>(4 + input.value_bytes()) * stored, {0.9, 32, 0});
 }
 
 }  // namespace shardmat

@@ -53,14 +53,26 @@ TEST(TimeProduct, RepeatsASlowProductLessOften) {
   EXPECT_EQ(time_product(plan, nullptr, nullptr, stream, options).repetitions, 3);
 }
 
-TEST(TimeProduct, RepeatsAHopelessProductTwice) {
+TEST(TimeProduct, DoesNotRepeatAHopelessProductThatWarmUpsTell) {
   Stream stream({Backend::host, 0});
   const SlowPlan plan(5);
   TimingOptions options;
   options.warm_ups = 3;
   options.hopeless_seconds = 0.004;
+  const Timing timing = time_product(plan, nullptr, nullptr, stream, options);
+  EXPECT_EQ(timing.repetitions, 0);
+  EXPECT_GE(timing.median, 0.005);
+  EXPECT_EQ(plan.products, 3);
+}
+
+TEST(TimeProduct, RepeatsAHopelessProductTwiceAfterOneWarmUp) {
+  Stream stream({Backend::host, 0});
+  const SlowPlan plan(5);
+  TimingOptions options;
+  options.warm_ups = 1;
+  options.hopeless_seconds = 0.004;
   EXPECT_EQ(time_product(plan, nullptr, nullptr, stream, options).repetitions, 2);
-  EXPECT_EQ(plan.products, 3 + 2);
+  EXPECT_EQ(plan.products, 1 + 2);
 }
 
 TEST(TimeProduct, WarmsUpAsLongAsAsked) {
