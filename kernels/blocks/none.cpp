@@ -4,6 +4,7 @@
 #include "kernels/blocks/columns_product.h"
 #include "kernels/blocks/parts.h"
 #include "kernels/blocks/setup.h"
+#include "kernels/diagonal.h"
 #include "kernels/random_entries.h"
 
 namespace shardmat::blocks {
@@ -88,5 +89,12 @@ BodiesAtGhosts bodies_at_ghosts(const BlockRows&, const Couplings&, const Bodies
 
 void shardmat::fill_random_entries(ValueType, std::uint64_t, std::int64_t, std::int64_t, std::int64_t, bool, void*,
                                    Stream&) {
+  throw Error(ErrorKind::internal, "this build has no GPU kernels");
+}
+
+shardmat::DiagonalExtremes shardmat::diagonal_extremes(const CsrStorage&, std::int64_t, Stream&) {
+  throw Error(ErrorKind::internal, "this build has no GPU kernels");
+}
+void shardmat::copy_diagonal(const CsrStorage&, std::int64_t, void*, Stream&) {
   throw Error(ErrorKind::internal, "this build has no GPU kernels");
 }

@@ -24,6 +24,12 @@ std::shared_ptr<const CsrStorage> KeptUpload::find(const CsrView& rows) {
   return innermost != nullptr && innermost->is_of(rows) ? innermost->copy_ : nullptr;
 }
 
+std::shared_ptr<const CsrStorage> KeptUpload::find_exact(const CsrView& rows) {
+  std::shared_ptr<const CsrStorage> found = find(rows);
+  if (!found || found->type == ValueType::f64 || (found->type == ValueType::f32 && rows.values.is_narrow())) return found;
+  return nullptr;
+}
+
 void KeptUpload::keep(const CsrView& rows, const std::shared_ptr<const CsrStorage>& copy) {
   if (copy->device.backend != Backend::host && innermost != nullptr && innermost->is_of(rows)) innermost->copy_ = copy;
 }

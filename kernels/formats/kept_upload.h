@@ -24,6 +24,8 @@ class KeptUpload {
 
   /// The copy of these rows; null: there is none.
   static std::shared_ptr<const CsrStorage> find(const CsrView& rows);
+  /// The same if it has the values of the rows in f64 or f32, none of them rounded.
+  static std::shared_ptr<const CsrStorage> find_exact(const CsrView& rows);
   /// Nothing if nobody keeps these rows.
   static void keep(const CsrView& rows, const std::shared_ptr<const CsrStorage>& copy);
   /// Lets go of what is kept.

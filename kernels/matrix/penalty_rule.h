@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/base/host_device.h"
 #include "kernels/matrix/csr.h"
 
 namespace shardmat {
@@ -19,7 +20,7 @@ inline constexpr double kPenaltyCoupling = 1e-6;
 /// Magnitudes of a row: its entry on the diagonal (0 if none is stored), and its largest other entry.
 struct DiagonalAndOthers {
   double diagonal = 0, others = 0;
-  bool above_others() const { return diagonal > kPenaltyRatio * others; }
+  SHARDMAT_HOST_DEVICE bool above_others() const { return diagonal > kPenaltyRatio * others; }
   /// `reference`: the median of the diagonals, or the smallest one that is not 0 where the median is that of such rows.
   bool is_penalty(double reference) const { return above_others() && diagonal > kPenaltyRatio * reference; }
   double ratio(double reference) const {
@@ -28,20 +29,24 @@ struct DiagonalAndOthers {
   }
 };
 
-/// Of the entries [begin, end). `on_diagonal`: the column of the diagonal in this row.
+/// Of the entries [begin, end). `on_diagonal`: the column of the diagonal in this row. `entry`: becomes the entry there, if
+/// one is stored.
 template <class Columns, class Values>
 DiagonalAndOthers diagonal_and_others(const Columns& columns, const Values& values, std::int64_t begin, std::int64_t end,
-                                      std::int64_t on_diagonal) {
+                                      std::int64_t on_diagonal, double& entry) {
   DiagonalAndOthers found;
   for (std::int64_t k = begin; k < end; ++k) {
-    const double magnitude = std::abs(static_cast<double>(values[static_cast<std::size_t>(k)]));
-    double& to = columns[static_cast<std::size_t>(k)] == on_diagonal ? found.diagonal : found.others;
-    to = std::max(to, magnitude);
+    const auto value = static_cast<double>(values[static_cast<std::size_t>(k)]);
+    const bool here = columns[static_cast<std::size_t>(k)] == on_diagonal;
+    if (here) entry = value;
+    double& to = here ? found.diagonal : found.others;
+    to = std::max(to, std::abs(value));
   }
   return found;
 }
 inline DiagonalAndOthers diagonal_and_others(const CsrView& csr, std::size_t row, std::int64_t on_diagonal) {
-  return diagonal_and_others(csr.col_idx, csr.values, csr.row_ptr[row], csr.row_ptr[row + 1], on_diagonal);
+  double entry = 0;
+  return diagonal_and_others(csr.col_idx, csr.values, csr.row_ptr[row], csr.row_ptr[row + 1], on_diagonal, entry);
 }
 
 }  // namespace shardmat

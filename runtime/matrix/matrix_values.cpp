@@ -10,6 +10,9 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "kernels/diagonal.h"
+#include "kernels/formats/csr.h"
+#include "kernels/formats/kept_upload.h"
 #include "kernels/formats/upload.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/value_route.h"
@@ -165,12 +168,23 @@ MatrixValues::Diagonal& MatrixValues::find_diagonal(std::int64_t size, Stream& s
     if (diagonals_.count(size) != 0) return;
     if (!rows_.on_host())
       throw Error(ErrorKind::usage, "the diagonal is looked for in the host rows, which were dropped; ask for it before");
-    const DiagonalPlaces places = diagonal_places(rows_.on_host_now(stream), size);
+    const CsrView rows = rows_.on_host_now(stream);
     Diagonal found;
+    const auto allocate = [&](std::size_t entries) {
+      const std::size_t bytes = entries * size_of(sum_type(options_.type));
+      require_memory(context_.device(), static_cast<std::int64_t>(bytes), "the diagonal");
+      found.values = Buffer(context_.device(), bytes);
+    };
+    const auto uploaded = size == kPoints && options_.values == Values::fixed ? KeptUpload::find_exact(rows) : nullptr;
+    if (uploaded) {  // nobody asks for the places
+      allocate(static_cast<std::size_t>(rows.rows));
+      copy_diagonal(*uploaded, columns_.first_own(), found.values.data(), stream);
+      diagonals_.emplace(size, std::move(found));
+      return;
+    }
+    const DiagonalPlaces places = diagonal_places(rows, size);
     found.picker = ValuePicker(places.positions, stream);
-    const auto bytes = places.values.size() * size_of(sum_type(options_.type));
-    require_memory(context_.device(), static_cast<std::int64_t>(bytes), "the diagonal");
-    found.values = Buffer(context_.device(), bytes);
+    allocate(places.values.size());
     to_device(found.values.data(), places.values, sum_type(options_.type), stream);
     diagonals_.emplace(size, std::move(found));
   });

@@ -5,6 +5,10 @@
 #include <algorithm>
 
 #include "comm/communicator.h"
+#include "comm/exchange/column_map.h"
+#include "kernels/diagonal.h"
+#include "kernels/formats/csr.h"
+#include "kernels/formats/kept_upload.h"
 #include "kernels/matrix/csr.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/row_plan.h"
@@ -14,6 +18,11 @@
 namespace shardmat {
 
 bool has_positive_diagonal(DistributedMatrix& matrix, Stream& stream) {
+  if (matrix.context().communicator().size() == 1 && matrix.has_host_rows())
+    if (const auto uploaded = KeptUpload::find_exact(matrix.host_pattern())) {
+      const double lowest = diagonal_extremes(*uploaded, matrix.column_map().first_own(), stream).lowest;
+      if (lowest != 0) return lowest > 0;
+    }
   const HostVector<double> mine = matrix.diagonal(stream).own(stream);
   bool positive = std::all_of(mine.begin(), mine.end(), [](double entry) { return entry >= 0; });
   HostVector<std::int64_t> zeros;  // places

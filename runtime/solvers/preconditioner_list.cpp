@@ -19,7 +19,7 @@ namespace {
 
 constexpr auto kPreconditioners = std::to_array<PreconditionerEntry>({
     {.name = "none", .help = "no preconditioner", .make = make_no_preconditioner},
-    {.name = "jacobi", .help = "the diagonal of the matrix", .make = make_jacobi},
+    {.name = "jacobi", .help = "the diagonal of the matrix", .make = make_jacobi, .reads_upload = true},
     {.name = "block_jacobi",
      .help = "blocks around the diagonal, of the unknowns of a node",
      .make = make_block_jacobi,
@@ -27,7 +27,8 @@ constexpr auto kPreconditioners = std::to_array<PreconditionerEntry>({
     {.name = "chebyshev",
      .help = "a Chebyshev polynomial of the matrix scaled by its diagonal, for positive definite matrices",
      .make = make_chebyshev_polynomial,
-     .settings = chebyshev_polynomial_settings},
+     .settings = chebyshev_polynomial_settings,
+     .reads_upload = true},
     {.name = "ilu",
      .help = "incomplete factors L·U of each rank's rows, made by the host",
      .make = make_ilu,
@@ -38,7 +39,8 @@ constexpr auto kPreconditioners = std::to_array<PreconditionerEntry>({
     {.name = "multigrid",
      .help = "a cycle of smoothed aggregation, for positive definite matrices",
      .make = make_multigrid,
-     .settings = multigrid_settings},
+     .settings = multigrid_settings,
+     .reads_upload = true},
     {.name = "field_split",
      .help = "for saddle points as of Stokes: multigrid for one field, the Schur complement for the other",
      .make = make_field_split,

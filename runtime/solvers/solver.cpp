@@ -56,11 +56,10 @@ bool names_null_space(const SolverOptions& o) { return o.null_vectors || o.null_
 
 constexpr const char* kAdaptive = "adaptive";
 
-/// Whether the product comes first, whose rows on the GPU the preconditioner takes.
-bool takes_upload(const DistributedMatrix& matrix, const std::string& preconditioner) {
-  return preconditioner == "multigrid" && matrix.context().device().backend != Backend::host &&
-         matrix.context().communicator().size() == 1 && matrix.y_rows()->in_source_order() &&
-         matrix.options().host_rows == HostRows::keep && matrix.options().values == Values::fixed;
+/// Whether the product comes first, whose rows on the GPU spare looks at those of the host.
+bool takes_upload(const DistributedMatrix& matrix) {
+  return matrix.context().device().backend != Backend::host && matrix.context().communicator().size() == 1 &&
+         matrix.has_host_rows() && matrix.options().host_rows == HostRows::keep && matrix.options().values == Values::fixed;
 }
 
 std::vector<Given> listed(const SolverOptions& o) {
@@ -98,6 +97,11 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   matrix.context().leftovers().free(ranks);
   if (!options_.rtol) options_.rtol = default_rtol(matrix.type());
   options_.product.columns = options.columns;
+  std::optional<KeptUpload> upload;
+  if (takes_upload(matrix)) {
+    upload.emplace(matrix.host_pattern());
+    product_ = matrix.product(options_.product);
+  }
   look_for_penalty_rows();
   const bool positive = (!chooses && !chooses_preconditioner) || options.own_preconditioner ||
                         (held_->count() > 0 ? penalty_->positive_diagonal : has_positive_diagonal(matrix, stream));
@@ -116,14 +120,8 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
   }
   options_.preconditioning.product = options_.product;
   if (options.own_preconditioner && !options.own_preconditioner->capturable) options_.graph = false;
-  if (!chooses_preconditioner) {  // before the host rows may go
-    std::optional<KeptUpload> upload;
-    if (product_ == nullptr && takes_upload(matrix, options_.preconditioner)) {
-      upload.emplace(matrix.host_pattern());
-      product_ = matrix.product(options_.product);
-    }
+  if (!chooses_preconditioner)  // before the host rows may go
     preconditioner_ = make_preconditioner(options_.preconditioner, options_.preconditioning);
-  }
   if (product_ == nullptr) product_ = matrix.product(options_.product);
   product_->hold(held_.get());
   exact_ = std::make_unique<ExactResidual>(matrix, *product_);
@@ -287,6 +285,7 @@ std::int64_t Solver::device_bytes() const {
 
 std::unique_ptr<Preconditioner> Solver::make_preconditioner(const std::string& name,
                                                             PreconditionerOptions preconditioning) const {
+  if (options_.own_preconditioner || !find_preconditioner(name).reads_upload) KeptUpload::forget();
   preconditioning.projector = projector_;  // not among the solver's options: copies of these outlive the context
   std::unique_ptr<Preconditioner> made =
       options_.own_preconditioner

@@ -16,8 +16,10 @@
 #include "comm/exchange/exchange.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
-#include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
+#include "kernels/diagonal.h"
+#include "kernels/formats/csr.h"
+#include "kernels/formats/kept_upload.h"
 #include "kernels/matrix/csr.h"
 #include "kernels/matrix/penalty_rule.h"
 #include "kernels/vector.h"
@@ -28,7 +30,6 @@
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kRowsOfATask = 1 << 12;
 constexpr double kNoCandidate = -1;
 
 using Facts = HostVector<DiagonalAndOthers>;
@@ -62,34 +63,19 @@ class Search {
       : matrix_(matrix), ranks_(matrix.context().communicator()), stream_(stream) {
     ranks_.run_agreed([&] {
       csr_ = matrix.host_rows(stream);
-      require_host_memory(static_cast<std::int64_t>(sizeof(DiagonalAndOthers)) * csr_.rows, "the diagonal");
-      facts_.resize(static_cast<std::size_t>(csr_.rows));
-    });
-    const std::int64_t first = matrix.column_map().first_own();
-    csr_.values.visit([&](auto values) {
-      csr_.col_idx.visit([&](auto columns) {
-        parallel_ranges(csr_.rows, kRowsOfATask, [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t i = begin; i < end; ++i)
-            facts_[static_cast<std::size_t>(i)] =
-                diagonal_and_others(columns, values, csr_.row_ptr[static_cast<std::size_t>(i)],
-                                    csr_.row_ptr[static_cast<std::size_t>(i) + 1], first + i);
-        });
-      });
+      const auto uploaded = KeptUpload::find_exact(csr_);
+      extremes_ = uploaded ? diagonal_extremes(*uploaded, first_own(), stream) : look_at_rows();
     });
   }
 
   /// Finds the rows by their diagonals; their number on all ranks. Collective.
   std::int64_t find(PenaltyRows choice) {
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    double least = kInfinity, least_not_0 = kInfinity, most = 0;
-    for (const DiagonalAndOthers& row : facts_) {
-      least = std::min(least, row.diagonal);
-      if (row.diagonal > 0) least_not_0 = std::min(least_not_0, row.diagonal);
-      if (row.above_others()) most = std::max(most, row.diagonal);
-    }
-    double extremes[3] = {least, least_not_0, -most};
+    double extremes[3] = {extremes_.least, extremes_.least_not_0, -extremes_.most};
     ranks_.all_reduce(std::span<double>(extremes), Reduction::min);
     if (!(-extremes[2] > kPenaltyRatio * extremes[0])) return 0;
+    ranks_.run_agreed([&] {
+      if (facts_.empty()) look_at_rows();
+    });
     if (choice == PenaltyRows::known) return find_above(extremes[1]);
     // Where most rows are penalty rows, as on small meshes, so is the row of the median.
     const std::int64_t found = find_above(median_diagonal(facts_, matrix_.rows(), ranks_));
@@ -145,7 +131,6 @@ class Search {
   PenaltyFindings findings(std::int64_t count) {
     PenaltyFindings found;
     found.count = count;
-    const std::int64_t first = matrix_.column_map().first_own();
     double sum = 0, lowest = std::numeric_limits<double>::infinity(), ratio = 0;
     for (std::size_t i = 0; i < facts_.size(); ++i) {
       const bool held = moved_[own_place(i)] != kNoCandidate;
@@ -153,7 +138,7 @@ class Search {
       for (std::int64_t k = csr_.row_ptr[i]; k < csr_.row_ptr[i + 1]; ++k) {
         const auto at = static_cast<std::size_t>(k);
         const double value = csr_.values[at];
-        if (csr_.col_idx[at] == first + static_cast<std::int64_t>(i)) diagonal = value;
+        if (csr_.col_idx[at] == first_own() + static_cast<std::int64_t>(i)) diagonal = value;
         if (!held && moved_[static_cast<std::size_t>(csr_.col_idx[at])] == kNoCandidate) sum += std::abs(value);
       }
       if (held) {
@@ -171,7 +156,14 @@ class Search {
   }
 
  private:
-  std::size_t own_place(std::size_t row) const { return static_cast<std::size_t>(matrix_.column_map().first_own()) + row; }
+  /// On the host, for what the diagonals of all rows are.
+  DiagonalExtremes look_at_rows() {
+    require_host_memory(static_cast<std::int64_t>(sizeof(DiagonalAndOthers)) * csr_.rows, "the diagonal");
+    facts_.resize(static_cast<std::size_t>(csr_.rows));
+    return diagonal_extremes(csr_, first_own(), facts_.data());
+  }
+  std::int64_t first_own() const { return matrix_.column_map().first_own(); }
+  std::size_t own_place(std::size_t row) const { return static_cast<std::size_t>(first_own()) + row; }
   template <class F>
   void for_row(std::size_t row, const F& f) const {
     for (std::int64_t k = csr_.row_ptr[row]; k < csr_.row_ptr[row + 1]; ++k)
@@ -210,7 +202,8 @@ class Search {
   Communicator& ranks_;
   Stream& stream_;
   CsrView csr_;
-  Facts facts_;
+  DiagonalExtremes extremes_;
+  Facts facts_;  ///< empty while the extremes tell enough
   double reference_ = 0;
   std::vector<std::int64_t> rows_;
   HostVector<double> moved_;  ///< of each column: others / diagonal, or kNoCandidate

@@ -29,8 +29,9 @@ struct PenaltyFindings {
 };
 
 /// Looks at the present values of a square matrix in f64 or f32. `make_product`: gives a product for one column; called, on
-/// all ranks, only if some rows look like penalty rows. Takes 16 bytes of host memory a row. Throws Error(usage) for `known`
-/// without such a row. If the host rows were dropped, the note says that nobody looked. Collective.
+/// all ranks, only if some rows look like penalty rows. Takes 16 bytes of host memory a row, unless a KeptUpload has the
+/// rows on a GPU, which tells that there are none. Throws Error(usage) for `known` without such a row. If the host rows were
+/// dropped, the note says that nobody looked. Collective.
 PenaltyFindings find_penalty_rows(DistributedMatrix& matrix, PenaltyRows choice,
                                   const std::function<const Product&()>& make_product, Stream& stream);
 

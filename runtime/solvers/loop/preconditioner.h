@@ -81,6 +81,8 @@ struct PreconditionerEntry {
   /// Options that it looks at (setting.h); null: none, or another entry brings them. Those that name no users are of this
   /// preconditioner alone.
   std::vector<SolverSetting> (*settings)() = nullptr;
+  /// It reads a KeptUpload. For all others, that is let go before they take memory.
+  bool reads_upload = false;
 };
 std::span<const PreconditionerEntry> preconditioners();
 

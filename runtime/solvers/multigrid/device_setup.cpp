@@ -124,7 +124,7 @@ DeviceMatrix rows_on_device(DistributedMatrix& matrix, int size, std::optional<b
   on_each_device(matrix.context().communicator(), [&] {
     const CsrView csr = matrix.host_pattern();
     const SourceRows rows(csr, *matrix.y_rows());
-    const std::shared_ptr<const CsrStorage> uploaded = KeptUpload::find(csr);
+    const std::shared_ptr<const CsrStorage> uploaded = matrix.y_rows()->in_source_order() ? KeptUpload::find(csr) : nullptr;
     KeptUpload::forget();
     require_memory(stream.device(), 8 * (csr.rows + 1) + 8 * csr.nnz(), "the rows of multigrid's finest level");
     const Buffer row_ptr = rows.starts(stream);

@@ -21,6 +21,7 @@ struct Spread {
   ValueType type = ValueType::f64;
   bool first_is_empty = false;  ///< with several ranks, the first one has no rows
   std::int64_t together = 1;    ///< so many rows in a row stay on one rank
+  Values values = Values::updatable;
 };
 
 /// A matrix that every rank knows whole, of which each gives its share.
@@ -45,7 +46,7 @@ struct Own {
     rows.columns = columns_of;
     rows.values = whole.values.data() + rows.row_ptr.front();
     MatrixOptions options;
-    options.values = Values::updatable;
+    options.values = spread.values;
     options.type = type;
     matrix = std::make_unique<DistributedMatrix>(take_rows(rows, context, type), context, options);
     b.emplace(*matrix, VectorLayout::rows, type, columns);
