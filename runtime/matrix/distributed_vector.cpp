@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "comm/items_by_rank.h"
@@ -80,7 +81,12 @@ void DistributedVector::read(const VectorSource& source, Stream& stream) {
     if (source.columns() != columns_)
       throw Error(ErrorKind::usage,
                   fmt::format("{} has {} columns, but the vector has {}", source.name(), source.columns(), columns_));
-    const HostVector<double> values = collect(source, ids());
+    if (const std::optional<double> value = source.constant()) {
+      fill(*value, stream);
+      return stream.synchronize();
+    }
+    const HostVector<double> values =
+        map_->is_range() ? source.read(ids().front(), ids().back() + 1) : collect(source, ids());
     require_in_range(type_, values, source.name());
     to_device(memory_.data(), values, type_, stream);
   });

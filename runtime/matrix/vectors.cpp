@@ -44,6 +44,25 @@ class Generated final : public VectorSource {
   std::function<double(std::int64_t)> value_;
 };
 
+class Constant final : public VectorSource {
+ public:
+  Constant(std::string name, std::int64_t columns, double value)
+      : name_(std::move(name)), columns_(columns), value_(value) {}
+  std::string name() const override { return name_; }
+  std::int64_t columns() const override { return columns_; }
+  std::optional<double> constant() const override { return value_; }
+  HostVector<double> read(std::int64_t begin, std::int64_t end) const override {
+    HostVector<double> values(static_cast<std::size_t>((end - begin) * columns_));
+    std::fill(values.begin(), values.end(), value_);
+    return values;
+  }
+
+ private:
+  std::string name_;
+  std::int64_t columns_;
+  double value_;
+};
+
 class FromFile final : public VectorSource {
  public:
   FromFile(const std::string& path, const std::string& what, std::int64_t size, std::int64_t columns)
@@ -96,8 +115,7 @@ double random_value(std::uint64_t seed, std::int64_t index) {
 
 std::unique_ptr<VectorSource> open_vector(const std::string& text, const std::string& what, std::int64_t size,
                                           std::uint64_t seed, std::int64_t columns) {
-  if (text == "ones") return std::make_unique<Generated>(text, columns, [](std::int64_t) { return 1.0; });
-  if (text == "zeros") return std::make_unique<Generated>(text, columns, [](std::int64_t) { return 0.0; });
+  if (text == "ones" || text == "zeros") return std::make_unique<Constant>(text, columns, text == "ones" ? 1.0 : 0.0);
   if (text == "random")
     return std::make_unique<Generated>(fmt::format("random, seed {}", seed), columns,
                                        [seed](std::int64_t i) { return random_value(seed, i); });

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -23,6 +24,8 @@ class VectorSource {
   virtual ~VectorSource() = default;
   virtual std::string name() const = 0;
   virtual std::int64_t columns() const { return 1; }
+  /// The value of all entries, if they are alike.
+  virtual std::optional<double> constant() const { return std::nullopt; }
   /// Rows [begin, end), row by row.
   virtual HostVector<double> read(std::int64_t begin, std::int64_t end) const = 0;
 };
