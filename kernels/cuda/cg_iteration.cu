@@ -61,6 +61,7 @@ __device__ void touch(const CgVectors<T, kScaling>& v) {
   load(v.monitor.reason), load(v.monitor.iterations), load(v.monitor.norm);
   load(v.monitor.converged_below), load(v.monitor.diverged_above);
   load(v.scalars.pq), load(v.scalars.rz), load(v.scalars.squares), load(v.scalars.rz_before), load(v.scalars.alpha);
+  load(v.scalars.turn);
 }
 
 /// `kept`: of r, p and x, how many stay in the L2 cache.

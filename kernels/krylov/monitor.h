@@ -31,7 +31,9 @@ struct Monitor {
   const std::int64_t* most_iterations = nullptr;
   double* norm = nullptr;
   double* history = nullptr;
-  double* coefficients = nullptr;  ///< as the history, of the Lanczos process: all alpha or delta, then all beta; or null
+  /// As the history, of the Lanczos process: all alpha or delta, then all beta or gamma; or null. Of conjugate gradients
+  /// the iteration is x += alpha·p with p = z + beta·(p before).
+  double* coefficients = nullptr;
   std::int64_t* iterations = nullptr;
   Reason* reason = nullptr;
 

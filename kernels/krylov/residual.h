@@ -53,6 +53,10 @@ struct ResidualSums {
   }
 };
 
+/// Of a square of ‖r‖ below this, rounding is all that is left.
+template <class T>
+inline constexpr double kLeastSquare = sizeof(T) == sizeof(double) ? 1e-280 : 1e-60;
+
 /// The square of ‖r‖ where M·r comes later, or never: the last residual of a solve needs none. `share`: r·M·r of the
 /// residual before in the square of its norm. After the sums over the ranks LateNaturalNorm makes r·M·r of it.
 template <class T>
@@ -67,8 +71,8 @@ struct LateResidualSums {
     return {{r_at * r_at}};
   }
   SHARDMAT_BOTH void finish(int column, const Sums<1>& sums) const {
-    constexpr double kLeast = sizeof(T) == sizeof(double) ? 1e-280 : 1e-60;  // below, rounding is all that is left
-    share[column] = squares[column] > kLeast && rz[column] > 0 ? rz[column] / squares[column] : static_cast<double>(NAN);
+    share[column] =
+        squares[column] > kLeastSquare<T> && rz[column] > 0 ? rz[column] / squares[column] : static_cast<double>(NAN);
     rz[column] = 0;
     squares[column] = sums.of[0];
   }

@@ -123,7 +123,7 @@ struct SingleReductionNote : NoEntries {
     const double size = zaz + before;
     const bool doubtful = zaz > 0 && pap <= kRoundings * roundoff * size && pap >= -sqrt(roundoff) * size;
     if (doubtful) beta = 0, pap = zaz;
-    monitor.note_coefficients(column, alpha, beta);
+    monitor.note_coefficients(column, alpha, s.beta[column]);
     monitor.note(column, sqrt(s.squares[column]));
     if (!monitor.goes_on(column)) return;
     if (!(s.rz[column] > 0)) return monitor.stop(column, Reason::diverged_indefinite_preconditioner);

@@ -18,6 +18,8 @@ namespace {
 
 // Of the rule: a sum takes some 2 µs between processes of a host and 3 µs between GPUs. So long takes reading these vectors.
 constexpr std::int64_t kFewBytesOnHost = 32'000, kFewBytesOnGpu = 8'000'000;
+/// Where a preconditioner needs so few, each of its applications takes long.
+constexpr std::int64_t kFewIterations = 32;
 
 struct Measured {
   double sum = 0;     ///< over the ranks
@@ -63,6 +65,8 @@ CgChoice choose_cg_variant(const MethodInputs& in, CgVariant asked, bool by_rule
   if (in.preconditioner.varies()) return {CgVariant::flexible, "the cycle K is no linear map"};
   if (is_half(in.options.preconditioning.multigrid.inner))
     return {CgVariant::flexible, "in f16 the cycle is not quite symmetric"};
+  if (in.preconditioner.usual_iterations() <= kFewIterations && in.options.residual_norm == ResidualNorm::unpreconditioned)
+    return {CgVariant::classic, "its last iteration leaves the preconditioner out, which takes longer than all sums"};
   Communicator& ranks = in.context().communicator();
   if (ranks.size() == 1) return {CgVariant::classic, "one rank has no sums over the ranks to save"};
   if (GridSums::possible(in.context().exchange_context(in.type(), 1), cg_blocks_for(in)))

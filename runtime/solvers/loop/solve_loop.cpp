@@ -435,20 +435,23 @@ void SolveLoop::iterate() {
     method_.finish_cycle(taken, stream_);
   };
   run_cycle();  // libraries allocate and connect on first use, which a recording forbids
-  look();
   const bool records = !looks_often && options_.graph && product_.exchange().capturable() && preconditioner_.capturable();
   std::optional<Graph> graph;
   // A graph runs all its iterations, also those behind the last one that is needed. Where a solve needs few, each has so
   // many kernels that a graph of one is long enough.
   const std::int64_t usual = preconditioner_.usual_iterations();
   const std::int64_t at_once = usual > 0 && usual <= kFewIterations ? 1 : kIterationsAGraph;
-  const std::int64_t cycles = records && goes_on() ? std::max<std::int64_t>(1, at_once / cycle) : 1;
-  if (records && goes_on() && !interrupted_) {
+  const std::int64_t cycles = records ? std::max<std::int64_t>(1, at_once / cycle) : 1;
+  const auto record = [&] {
     graph.emplace(stream_, [&] {
       for (std::int64_t i = 0; i < cycles; ++i) run_cycle();
     });
-    result_.graph = true;
-  }
+  };
+  const bool is_short = cycles * cycle == 1;
+  if (records && is_short) record();  // while the device works on the first one
+  look();
+  if (records && !is_short && goes_on() && !interrupted_) record();
+  result_.graph = result_.graph || (graph && goes_on());
   std::int64_t launches = looks_often ? std::max<std::int64_t>(1, kHostIterationsBetweenLooks / cycle) : 1;
   const Timer since_start;
   while (goes_on() && !interrupted_) {

@@ -154,10 +154,10 @@ void RitzValues::add_factors(double alpha, double beta) {
   if (t.diagonal.empty()) {
     t.diagonal.push_back(1 / alpha);
   } else {
-    t.beside.push_back(std::sqrt(beta_before_) / alpha_before_);
-    t.diagonal.push_back(1 / alpha + beta_before_ / alpha_before_);
+    t.beside.push_back(std::sqrt(beta) / alpha_before_);
+    t.diagonal.push_back(1 / alpha + beta / alpha_before_);
   }
-  alpha_before_ = alpha, beta_before_ = beta;
+  alpha_before_ = alpha;
 }
 
 std::optional<Spectrum> RitzValues::extremes() const {

@@ -18,8 +18,8 @@ namespace shardmat {
 
 class Communicator;
 
-/// What a method notes of the Lanczos process (krylov::Monitor): alpha and beta of conjugate gradients, or entries of the
-/// tridiagonal matrix, the diagonal and the one below it.
+/// What a method notes of the Lanczos process (krylov::Monitor): alpha and beta of conjugate gradients, where x += alpha·p
+/// with p = z + beta·(p before), or entries of the tridiagonal matrix, the diagonal and the one below it.
 enum class Coefficients { none, of_conjugate_gradients, of_lanczos };
 
 /// What a method tells of the spectrum of M·A by its tridiagonal matrices. Of conjugate gradients: their extreme eigenvalues
@@ -45,7 +45,7 @@ class RitzValues {
 
   Coefficients kind_;
   std::vector<Tridiagonal> matrices_;
-  double alpha_before_ = 0, beta_before_ = 0;
+  double alpha_before_ = 0;
   std::size_t added_ = 0;
 };
 

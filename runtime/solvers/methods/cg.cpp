@@ -1,5 +1,6 @@
 // Conjugate gradients, the classic and the flexible variant. Their passes are in kernels/krylov/cg_steps.h; where kernels
-// can sum over the ranks, one launch does all that follows the product (kernels/krylov/cg_iteration.h).
+// can sum over the ranks, one launch does all that follows the product (kernels/krylov/cg_iteration.h). Where M takes passes
+// of its own and ‖r‖ decides, iterations begin with M·r: the last one of a solve does without.
 #include <utility>
 
 #include "comm/exchange/grid_sums.h"
@@ -24,8 +25,9 @@ class Cg final : public Method {
  public:
   explicit Cg(const MethodInputs& in)
       : in_(in),
-        memory_(in, kScaling == Scaling::separate ? 3 : 2, 7),
+        memory_(in, kScaling == Scaling::separate ? 3 : 2, 9),
         multiply_(in),
+        sum_one_(in.context().exchange_context(in.type(), 1), in.columns()),
         sum_two_(in.context().exchange_context(in.type(), 1), 2 * in.columns()),
         sum_three_(in.context().exchange_context(in.type(), 1), 3 * in.columns()),
         grid_sums_(in.context().exchange_context(in.type(), 1), cg_blocks_for(in), kCgSums) {
@@ -34,16 +36,18 @@ class Cg final : public Method {
     if constexpr (kScaling == Scaling::separate) v_.z = memory_.vector<T>(2);
     v_.scale = static_cast<const T*>(in.preconditioner.diagonal());
     v_.p = static_cast<T*>(in.product.x().data);
-    v_.scalars = {memory_.scalar(0), memory_.scalar(1), memory_.scalar(2), memory_.scalar(4), memory_.scalar(5)};
+    v_.scalars = {memory_.scalar(0), memory_.scalar(1), memory_.scalar(2), memory_.scalar(4),
+                  memory_.scalar(5), memory_.scalar(7), memory_.scalar(8)};
     if (in.options.variant == CgVariant::flexible) v_.scalars.zq = memory_.scalar(3);
     v_.monitor = in.monitor;
     v_.norm = norm_of_passes(in.options.residual_norm);
+    begins_with_z_ = may_be_late(kScaling, v_.norm);
   }
 
   void start(const void* b, void* x, Guess guess, Stream& stream) override {
     v_.x = static_cast<T*>(x);
     in_.residual(b, x, guess, v_.r, stream);
-    lacks_direction_ = may_be_late(kScaling, v_.norm);
+    lacks_direction_ = begins_with_z_;
     if (!lacks_direction_) return find_direction(stream);
     const CgScalars& s = v_.scalars;
     sum_late_residual(in_, v_.r, s.rz, s.squares, memory_.scalar(6), sum_two_, stream);
@@ -53,46 +57,61 @@ class Cg final : public Method {
   const double* natural_squares() const override { return v_.scalars.rz; }
 
   void iterate(std::int64_t, Stream& stream) override {
-    if (std::exchange(lacks_direction_, false)) find_direction(stream);
-    if constexpr (kScaling != Scaling::separate)
-      if (grid_sums_.blocks() > 0) {
-        const double* const parts = multiply_.without_sum(in_, v_.q, stream);
-        return run_cg_iteration(
-            CgIteration<T, kScaling>{v_, in_.rows(), parts, multiply_.parts_left(), grid_sums_.board(), grid_sums_.blocks()},
-            stream);
-      }
-    multiply_(in_, v_.q, v_.scalars.pq, stream);
-    in_.run(CgResidual<T, kScaling>{v_}, stream);
     if constexpr (kScaling == Scaling::separate) {
-      precondition(stream);
-      if (v_.scalars.zq == nullptr) {
-        sum_residual(stream);
-      } else {
-        in_.run(CgFlexibleSums<T>{v_}, stream);
-        sum_three_(v_.scalars.rz, stream);
-      }
+      if (begins_with_z_) iterate_from_z(stream);
+      else iterate_to_z(stream);
     } else {
-      sum_two_(v_.scalars.rz, stream);
+      if (grid_sums_.blocks() == 0) return iterate_in_two_passes(stream);
+      const double* const parts = multiply_.without_sum(in_, v_.q, stream);
+      run_cg_iteration(
+          CgIteration<T, kScaling>{v_, in_.rows(), parts, multiply_.parts_left(), grid_sums_.board(), grid_sums_.blocks()},
+          stream);
     }
-    in_.run(CgDirection<T, kScaling>{v_}, stream);
   }
 
   IterationCosts costs(std::int64_t) const override {
     constexpr bool kSeparate = kScaling == Scaling::separate, kDiagonal = kScaling == Scaling::diagonal;
-    return {1, grid_sums_.blocks() > 0 ? 0.0 : 2.0, kSeparate ? 1.0 : 0.0,
-            in_.pass_bytes((kSeparate ? 10 : 8) + (v_.scalars.zq != nullptr ? 1 : 0) + multiply_.vectors_read(),
-                           kDiagonal ? 2 : 0)};
+    const double sums = grid_sums_.blocks() > 0 ? 0 : begins_with_z_ ? 3 : 2;
+    const double vectors = kSeparate ? 10 : 8, more = (begins_with_z_ ? 1 : 0) + (v_.scalars.zq != nullptr ? 1 : 0);
+    return {1, sums, kSeparate ? 1.0 : 0.0, in_.pass_bytes(vectors + more + multiply_.vectors_read(), kDiagonal ? 2 : 0)};
   }
   std::int64_t device_bytes() const override { return memory_.bytes() + multiply_.device_bytes(); }
 
  private:
-  void find_direction(Stream& stream) {
+  void iterate_in_two_passes(Stream& stream) {
+    multiply_(in_, v_.q, v_.scalars.pq, stream);
+    in_.run(CgResidual<T, kScaling>{v_}, stream);
+    sum_two_(v_.scalars.rz, stream);
+    in_.run(CgDirection<T, kScaling>{v_}, stream);
+  }
+  void iterate_to_z(Stream& stream) {
+    multiply_(in_, v_.q, v_.scalars.pq, stream);
+    in_.run(CgResidual<T, kScaling>{v_}, stream);
     precondition(stream);
+    in_.run(CgDirection<T, kScaling>{v_}, stream);
+  }
+  void iterate_from_z(Stream& stream) {
+    precondition(stream);
+    in_.run(CgNextDirection<T>{v_, std::exchange(lacks_direction_, false)}, stream);
+    multiply_(in_, v_.q, v_.scalars.pq, stream);
+    in_.run(CgUpdate<T>{v_}, stream);
+    sum_one_(v_.scalars.next_squares, stream);
+    in_.run_scalars(CgNote{{}, v_.scalars, v_.monitor, kLeastSquare<T>}, stream);
+  }
+  void find_direction(Stream& stream) {
+    find_z(stream);
     sum_residual(stream);
     in_.run(CgFirstDirection<T, kScaling>{v_}, stream);
   }
-  void precondition(Stream& stream) {
+  void find_z(Stream& stream) {
     if constexpr (kScaling == Scaling::separate) in_.precondition(v_.r, memory_.template vector<T>(2), stream);
+  }
+  /// z and its sums.
+  void precondition(Stream& stream) {
+    find_z(stream);
+    if (v_.scalars.zq == nullptr) return sum_residual(stream);
+    in_.run(CgFlexibleSums<T>{v_}, stream);
+    sum_three_(v_.scalars.rz, stream);
   }
   void sum_residual(Stream& stream) {
     in_.run(ResidualSums<T, kScaling>{v_, v_.norm, v_.scalars.rz, v_.scalars.squares}, stream);
@@ -102,10 +121,11 @@ class Cg final : public Method {
   MethodInputs in_;
   MethodMemory memory_;
   ProductWithDot<T> multiply_;
-  SumOverRanks sum_two_, sum_three_;
+  SumOverRanks sum_one_, sum_two_, sum_three_;
   GridSums grid_sums_;  ///< for passes of an iteration in one launch
   CgVectors<T, kScaling> v_{};
-  bool lacks_direction_ = false;  ///< M·r of start() is left to the first iteration, as the last start() needs none
+  bool begins_with_z_;            ///< iterations do: the last start() and the last iteration need no M·r
+  bool lacks_direction_ = false;  ///< then, after start()
 };
 
 }  // namespace

@@ -465,5 +465,33 @@ void takes_a_preconditioner_in_host_memory(const Case& c) {
 }
 SHARDMAT_VECTOR_TEST(Solver, TakesAPreconditionerInHostMemory, takes_a_preconditioner_in_host_memory)
 
+/// Where ‖r‖ decides, the last iteration is known as such before it applies M: n iterations take n applications.
+void applies_the_preconditioner_once_an_iteration(const Case& c) {
+  System system(c, "elasticity:n=5,clamp=0.3", 2);
+  const HostVector<double> diagonal = system.at.matrix.diagonal(system.stream()).own(system.stream());
+  std::int64_t calls = 0;
+  OwnPreconditioner counted = host_preconditioner([&](const ConstDense& r, const Dense& z) {
+    ++calls;
+    Stream stream{Device{}};
+    HostVector<double> values = to_host(r.data, r.rows * r.columns, r.type, stream);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] /= diagonal[i / static_cast<std::size_t>(r.columns)];
+    to_device(z.data, values, z.type, stream);
+  });
+  for (const CgVariant variant : {CgVariant::classic, CgVariant::flexible})
+    for (const bool guesses : {false, true}) {
+      SolverOptions options = options_of("cg", "none", c);
+      options.columns = 2, options.variant = variant, options.own_preconditioner = counted;
+      Solver solver(system.at.matrix, options);
+      system.x.fill(guesses ? 0.5 : 0, system.stream());
+      calls = 0;
+      const SolveResult result = solver.solve(system.b, system.x);
+      ASSERT_TRUE(result.converged());
+      EXPECT_GT(result.iterations, 5);
+      if (c.backend == BackendChoice::host) EXPECT_EQ(calls, result.iterations) << name(variant);
+      else EXPECT_GE(calls, result.iterations) << name(variant);  // the host sees the end late
+    }
+}
+SHARDMAT_VECTOR_TEST(Solver, AppliesThePreconditionerOnceAnIteration, applies_the_preconditioner_once_an_iteration)
+
 }  // namespace
 }  // namespace shardmat
