@@ -120,12 +120,16 @@ int team_of(const BlockRows& rows, int at_once, Device device) {
 
 }  // namespace
 
-BlockProduct::BlockProduct(const BlockRows& rows, ValueType type, Stream& stream, const Buffer* modes)
+BlockProduct::BlockProduct(const BlockRows& rows, ValueType type, bool is_square, Stream& stream, const Buffer* modes)
     : type_(sum_type(type)),
       row_size_(rows.row_size),
       col_size_(rows.col_size),
       team_(team_of(rows, 1, stream.device())),
       count_(rows.count) {
+  if (count_ >= kManyRows && SingleProduct::takes(rows, type, stream)) {
+    single_.emplace(rows, type, is_square, modes, stream);
+    return;
+  }
   if (type == ValueType::f16 && HalfProduct::takes(row_size_, col_size_)) {
     half_.emplace(rows, modes, count_ >= kManyRows, team_of(rows, 2, stream.device()), stream);
     return;
@@ -139,6 +143,7 @@ BlockProduct::BlockProduct(const BlockRows& rows, ValueType type, Stream& stream
 }
 
 void BlockProduct::update(const BlockRows& rows, Stream& stream) {
+  if (single_) return single_->update(rows, stream);
   if (half_) return half_->update(rows, stream);
   if (sliced_) return sliced_->update(rows, stream);
   dispatch(type_, [&]<class Tag>(Tag) {
@@ -167,6 +172,7 @@ Arguments<T> arguments(const StoredBlocks& a, const void* x, std::int64_t count,
 }  // namespace
 
 void BlockProduct::multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const {
+  if (single_) return single_->multiply(alpha, x, beta, y, stream);
   if (half_) return half_->multiply(alpha, x, beta, y, stream);
   if (sliced_) return sliced_->multiply(alpha, x, beta, y, stream);
   dispatch(type_, [&]<class Tag>(Tag) {
@@ -176,6 +182,7 @@ void BlockProduct::multiply(double alpha, const void* x, double beta, void* y, S
 }
 
 void BlockProduct::multiply(const void* d, const SmootherStep& step, Stream& stream) const {
+  if (single_) return single_->multiply(d, step, stream);
   if (half_) return half_->multiply(d, step, stream);
   if (sliced_) return sliced_->multiply(d, step, stream);
   dispatch(type_, [&]<class Tag>(Tag) {
@@ -185,6 +192,7 @@ void BlockProduct::multiply(const void* d, const SmootherStep& step, Stream& str
 }
 
 std::int64_t BlockProduct::bytes() const {
+  if (single_) return single_->bytes();
   if (half_) return half_->bytes();
   if (sliced_) return sliced_->bytes();
   return stored_.bytes();

@@ -14,7 +14,7 @@ namespace {
 
 }  // namespace
 
-BlockProduct::BlockProduct(const BlockRows&, ValueType type, Stream&, const Buffer*)
+BlockProduct::BlockProduct(const BlockRows&, ValueType type, bool, Stream&, const Buffer*)
     : type_(type), row_size_(0), col_size_(0), team_(0), count_(0) {
   refuse();
 }
@@ -39,6 +39,16 @@ void HalfProduct::update(const BlockRows&, Stream&) { refuse(); }
 void HalfProduct::multiply(double, const void*, double, void*, Stream&) const { refuse(); }
 void HalfProduct::multiply(const void*, const SmootherStep&, Stream&) const { refuse(); }
 std::int64_t HalfProduct::bytes() const { return 0; }
+
+bool SingleProduct::takes(const BlockRows&, ValueType, Stream&) { refuse(); }
+SingleProduct::SingleProduct(const BlockRows&, ValueType type, bool is_square, const Buffer*, Stream&)
+    : type_(type), is_square_(is_square), count_(0), slices_(0) {
+  refuse();
+}
+void SingleProduct::update(const BlockRows&, Stream&) { refuse(); }
+void SingleProduct::multiply(double, const void*, double, void*, Stream&) const { refuse(); }
+void SingleProduct::multiply(const void*, const SmootherStep&, Stream&) const { refuse(); }
+std::int64_t SingleProduct::bytes() const { return 0; }
 
 BlockRows take_rows(const EntryRows&, Stream&) { refuse(); }
 EntryPlaces find_places(const EntryRows&, const BlockRows&, Stream&) { refuse(); }

@@ -19,5 +19,7 @@ std::int64_t sum_before(std::int64_t* counts, std::int64_t count, Stream& stream
 /// Items 0, 1 … by ascending keys from 0 to `most`; equal keys keep their order.
 void sort_by_key(const std::int32_t* keys, std::int64_t count, std::int64_t most, std::int32_t* sorted_keys,
                  std::int32_t* items, Stream& stream);
+void sort_by_key(const std::uint64_t* keys, std::int64_t count, std::uint64_t most, std::uint64_t* sorted_keys,
+                 std::int32_t* items, Stream& stream);
 
 }  // namespace shardmat::blocks

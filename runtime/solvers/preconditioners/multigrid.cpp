@@ -113,7 +113,7 @@ std::vector<SolverSetting> multigrid_settings() {
       {word(
           "inner",
           "type of the values inside: f32 is as good as f64 in most systems, and faster; f16: matrices of multigrid that "
-          "is set up on a GPU, of 2, 3 or 6 unknowns a node, the rest in f32",
+          "is set up on a GPU, of 2, 3 or 6 unknowns a node, or of 1 and 100,000 rows or more, the rest in f32",
           {"f64", "f32", "f16"}, [](const O& o) { return std::string(name(o.preconditioning.multigrid.inner)); },
           [](O& o, const std::string& text) { o.preconditioning.multigrid.inner = parse_value_type(text); })});
   all.insert(all.end(), inner.begin(), inner.end());

@@ -108,7 +108,7 @@ void halves_keep_smooth_vectors(const BlockRows& of_device, const NodeRows& a, c
   const int s = a.row_size;
   const Buffer modes_of_device = modes == nullptr ? Buffer() : given(*modes, stream);
   blocks::HalfProduct halves(of_device, modes == nullptr ? nullptr : &modes_of_device, lanes, 8, stream);
-  EXPECT_LT(halves.bytes(), blocks::BlockProduct(of_device, ValueType::f32, stream).bytes());
+  EXPECT_LT(halves.bytes(), blocks::BlockProduct(of_device, ValueType::f32, true, stream).bytes());
   const auto rows = static_cast<std::size_t>(a.count() * s);
   double of_modes = 0, of_other = 0, largest = 0;
   const auto product = [&](const HostVector<float>& x) {
