@@ -97,8 +97,8 @@ BodiesAtGhosts bodies_at_ghosts(const BlockRows&, const Couplings&, const Bodies
 
 }  // namespace shardmat::blocks
 
-void shardmat::fill_random_entries(ValueType, std::uint64_t, std::int64_t, std::int64_t, std::int64_t, bool, void*,
-                                   Stream&) {
+void shardmat::fill_random_entries(ValueType, std::uint64_t, std::int64_t, std::int64_t, std::int64_t, bool, const void*,
+                                   void*, Stream&) {
   throw Error(ErrorKind::internal, "this build has no GPU kernels");
 }
 

@@ -10,6 +10,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/matrix/csr.h"
+#include "kernels/vector.h"
 #include "runtime/context/context.h"
 #include "runtime/matrix/held_rows.h"
 #include "runtime/matrix/vectors.h"
@@ -20,21 +21,27 @@ namespace shardmat {
 namespace {
 
 /// ‖·‖₂ of the columns of row-major values, over all ranks.
-template <class T>
-std::vector<double> norms_of(std::span<const T> values, std::size_t columns, Communicator& ranks) {
+std::vector<double> norms_of(const HostVector<double>& values, std::size_t columns, Communicator& ranks) {
   std::vector<double> norms(columns, 0);
-  for (std::size_t i = 0; i < values.size(); ++i) norms[i % columns] += static_cast<double>(values[i]) * values[i];
+  for (std::size_t i = 0; i < values.size(); ++i) norms[i % columns] += values[i] * values[i];
   ranks.all_reduce(std::span<double>(norms), Reduction::sum);
   for (double& norm : norms) norm = std::sqrt(norm);
   return norms;
 }
 
-template <class T>
 std::vector<double> norms_of(const DistributedVector& vector, Stream& stream) {
-  HostVector<T> values(static_cast<std::size_t>(vector.local_rows() * vector.columns()));
-  copy_to_host(values.data(), vector.view().data, values.size() * sizeof(T), stream);
-  return norms_of(std::span<const T>(values.data(), values.size()), static_cast<std::size_t>(vector.columns()),
-                  vector.context().communicator());
+  Context& context = vector.context();
+  std::vector<double> norms(static_cast<std::size_t>(vector.columns()));
+  context.communicator().run_agreed([&] {
+    ColumnDots dots(context.device(), vector.columns());
+    const Buffer squares(context.device(), norms.size() * sizeof(double));
+    const void* const data = vector.view().data;
+    dots.compute(vector.type(), vector.local_rows(), data, data, squares.as<double>(), stream);
+    copy_to_host(norms.data(), squares.data(), squares.bytes(), stream);
+  });
+  context.communicator().all_reduce(std::span<double>(norms), Reduction::sum);
+  for (double& norm : norms) norm = std::sqrt(norm);
+  return norms;
 }
 
 /// Row by row: no number of threads changes a bit.
@@ -67,8 +74,7 @@ std::vector<double> RoundingFloor::norms(const DistributedVector& x, Stream& str
   constexpr std::uint64_t kAttempts = 4;
   const std::optional<HostVector<double>> sums = magnitudes(x, stream);
   if (!sums) return lower_bounds(x, kAttempts, stream);
-  return norms_of(std::span<const double>(sums->data(), sums->size()), static_cast<std::size_t>(x.columns()),
-                  matrix_.context().communicator());
+  return norms_of(*sums, static_cast<std::size_t>(x.columns()), matrix_.context().communicator());
 }
 
 std::optional<HostVector<double>> RoundingFloor::magnitudes(const DistributedVector& x, Stream& stream) const {
@@ -97,24 +103,13 @@ std::optional<HostVector<double>> RoundingFloor::magnitudes(const DistributedVec
 }
 
 std::vector<double> RoundingFloor::lower_bounds(const DistributedVector& x, std::uint64_t attempts, Stream& stream) const {
-  Communicator& ranks = matrix_.context().communicator();
-  DistributedVector signs(matrix_, VectorLayout::rows, x.type(), x.columns()),
-      y(matrix_, VectorLayout::rows, x.type(), x.columns());
-  const std::int64_t entries = x.local_rows() * x.columns();
+  DistributedVector signed_x(x.map(), x.type(), x.columns()), y(x.map(), x.type(), x.columns());
   std::vector<double> largest(static_cast<std::size_t>(x.columns()), 0);
   for (std::uint64_t seed = 1; seed <= attempts; ++seed) {
-    fill_random(signs, seed, Entries::signs, stream);
-    ranks.run_agreed([&] {
-      require_host_memory(16 * entries, "x under random signs");
-      HostVector<double> values = to_host(signs.view().data, entries, x.type(), stream);
-      const HostVector<double> of_x = to_host(x.view().data, entries, x.type(), stream);
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] *= of_x[i];
-      to_device(signs.view().data, values, x.type(), stream);
-    });
-    product_.multiply(1, signs.view(), 0, y.view(), stream);
+    fill_random(signed_x, seed, Entries::signs, stream, &x);
+    product_.multiply(1, signed_x.view(), 0, y.view(), stream);
     product_.wait(stream);
-    const std::vector<double> norms =
-        dispatch(x.type(), [&]<class Tag>(Tag) { return norms_of<typename Tag::type>(y, stream); });
+    const std::vector<double> norms = norms_of(y, stream);
     for (std::size_t j = 0; j < norms.size(); ++j) largest[j] = std::max(largest[j], norms[j]);
   }
   return largest;
@@ -127,7 +122,7 @@ std::vector<double> norms_of_residual(const Product& product, const DistributedV
   product.multiply(-1, x.view(), 1, r.view(), stream);
   if (project != nullptr) (*project)(r.view(), stream);
   product.wait(stream);
-  return dispatch(b.type(), [&]<class Tag>(Tag) { return norms_of<typename Tag::type>(r, stream); });
+  return norms_of(r, stream);
 }
 
 }  // namespace shardmat

@@ -12,7 +12,8 @@
 
 namespace shardmat {
 
-void fill_random(DistributedVector& vector, std::uint64_t seed, Entries entries, Stream& stream) {
+void fill_random(DistributedVector& vector, std::uint64_t seed, Entries entries, Stream& stream,
+                 const DistributedVector* times) {
   const std::int64_t columns = vector.columns();
   const CounterRandom random(seed, 0);
   const RowMap& map = *vector.map();
@@ -21,7 +22,7 @@ void fill_random(DistributedVector& vector, std::uint64_t seed, Entries entries,
   if (stream.device().backend == Backend::cuda && map.starts()[rank + 1] - first == rows && rows > 0 &&
       !is_half(vector.type()))
     return fill_random_entries(vector.type(), random.key(), first, rows, columns, entries == Entries::fractions,
-                               vector.view().data, stream);
+                               times == nullptr ? nullptr : times->view().data, vector.view().data, stream);
   HostVector<double> values(static_cast<std::size_t>(vector.local_rows() * columns));
   const auto& ids = vector.ids();
   parallel_ranges(vector.local_rows(), 1 << 12, [&](std::int64_t begin, std::int64_t end) {
@@ -31,6 +32,10 @@ void fill_random(DistributedVector& vector, std::uint64_t seed, Entries entries,
       std::fill_n(values.data() + i * columns, columns, std::copysign(size, entry));
     }
   });
+  if (times != nullptr) {
+    const HostVector<double> factors = to_host(times->view().data, std::ssize(values), vector.type(), stream);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] *= factors[i];
+  }
   to_device(vector.view().data, values, vector.type(), stream);
 }
 

@@ -13,7 +13,9 @@ enum class Entries {
   fractions,  ///< ±[½, 1)
 };
 
-/// All columns alike.
-void fill_random(DistributedVector& vector, std::uint64_t seed, Entries entries, Stream& stream);
+/// All columns alike, but for `times`: each entry is multiplied by the same one of that vector, which has this one's map and
+/// type; null: by 1.
+void fill_random(DistributedVector& vector, std::uint64_t seed, Entries entries, Stream& stream,
+                 const DistributedVector* times = nullptr);
 
 }  // namespace shardmat

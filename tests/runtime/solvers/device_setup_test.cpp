@@ -367,6 +367,13 @@ void random_entries_are_those_of_the_host(const Case& c) {
       fill_random(on_gpu, 17, entries, here.context.stream());
       fill_random(on_host, 17, entries, there.context.stream());
       EXPECT_EQ(on_gpu.own(here.context.stream()), on_host.own(there.context.stream()));
+      DistributedVector times_on_gpu(on_gpu.map(), c.type, columns), times_on_host(on_host.map(), c.type, columns);
+      fill_random(times_on_gpu, 5, Entries::fractions, here.context.stream());
+      fill_random(times_on_host, 5, Entries::fractions, there.context.stream());
+      fill_random(on_gpu, 17, entries, here.context.stream(), &times_on_gpu);
+      fill_random(on_host, 17, entries, there.context.stream(), &times_on_host);
+      EXPECT_EQ(on_gpu.own(here.context.stream()), on_host.own(there.context.stream()));
+      EXPECT_NE(on_host.own(there.context.stream()), times_on_host.own(there.context.stream()));
     }
 }
 TEST(GpuMultigridSetup, RandomEntriesAreThoseOfTheHost) { on_gpus(random_entries_are_those_of_the_host, kCuda64); }
