@@ -47,7 +47,7 @@ struct alignas(16) Slice {
 };
 
 struct Rows {
-  std::int64_t count, cols, slices;
+  std::int64_t count, slices;
   const std::int64_t* start;
   const std::int32_t* column;
   const double* value;
@@ -153,7 +153,8 @@ __global__ void measure_slices(Rows a, std::int64_t* pairs, std::uint8_t* kinds)
       const int delta = next_delta(reader);
       if (delta == kNoColumn) break;
       const std::int64_t column = std::int64_t{reader.row()} + delta;
-      if (++shared > most_shared || !__all_sync(kAll, column >= 0 && column < a.cols)) {
+      // Zeros are multiplied with entries of this rank alone: between them and those of others memory may hold anything.
+      if (++shared > most_shared || !__all_sync(kAll, column >= 0 && column < a.count)) {
         shared = 0;
         break;
       }
@@ -463,8 +464,8 @@ __global__ void __launch_bounds__(kThreadsOfProduct, Tuning<V, End, kStencil, kS
   }
 }
 
-/// As CUDA's atomic functions take it.
-unsigned long long take(const Buffer& counter, Stream& stream) {
+/// What atomic functions of CUDA counted.
+unsigned long long counted(const Buffer& counter, Stream& stream) {
   unsigned long long found = 0;
   copy_to_host(&found, counter.data(), sizeof found, stream);
   return found;
@@ -477,7 +478,6 @@ Buffer counter(Stream& stream) {
 
 Rows rows_of(const BlockRows& rows, const Buffer& diagonal, const Buffer& order) {
   return {rows.count,
-          rows.cols,
           (rows.count + kLanes - 1) / kLanes,
           rows.start.as<std::int64_t>(),
           rows.column.as<std::int32_t>(),
@@ -493,7 +493,7 @@ bool SingleProduct::takes(const BlockRows& rows, ValueType type, Stream& stream)
   const Buffer longest = counter(stream);
   cuda::launch(find_longest, std::min<std::int64_t>(rows.count, 1 << 18), kThreads, stream, rows.count,
                rows.start.as<std::int64_t>(), longest.as<unsigned long long>());
-  return take(longest, stream) <= kMostEntries;
+  return counted(longest, stream) <= kMostEntries;
 }
 
 SingleProduct::SingleProduct(const BlockRows& rows, ValueType type, bool is_square, const Buffer* modes, Stream& stream)
@@ -531,7 +531,7 @@ bool SingleProduct::pays_to_sort(const BlockRows& rows, Stream& stream) const {
   const std::int64_t of_slot = static_cast<std::int64_t>(size_of(type_)) + 2, of_row = is_square_ ? 40 : 20;  // bytes
   const Buffer slots = counter(stream);
   cuda::launch(count_slots, slices_ * kLanes, kThreads, stream, rows_of(rows, {}, {}), slots.as<unsigned long long>());
-  return (static_cast<std::int64_t>(take(slots, stream)) - rows.blocks) * of_slot > of_row * count_;
+  return (static_cast<std::int64_t>(counted(slots, stream)) - rows.blocks) * of_slot > of_row * count_;
 }
 
 void SingleProduct::sort_rows(const BlockRows& rows, Stream& stream) {
@@ -556,7 +556,7 @@ void SingleProduct::fill(const BlockRows& rows, const Buffer& diagonal, bool wit
     run(0.f);
   } else {
     run(__half());
-    if (scale_.bytes() == 0 && take(apart, stream) > 0) {
+    if (scale_.bytes() == 0 && counted(apart, stream) > 0) {
       require_memory(stream.device(), 4 * count_, "a level of multigrid");
       scale_ = array<float>(count_, stream);
       run(__half());

@@ -9,6 +9,8 @@
 //             narrow   the least column of the slice, and 16 bits for each row
 //             wide     32 bits for each row
 //
+// A non-finite entry of x may spread to rows of a slice that do not have its column.
+//
 // In f16 a slice has a power of two as its scale, or each of its rows has one where their sizes are far apart. The entry on
 // the diagonal stays in f32 and takes what rounding made of the others, so that the product with a given smooth vector is
 // exact, as in half_product.h.
