@@ -12,7 +12,8 @@ namespace {
 
 constexpr double kRoundoff = 0x1p-53;
 
-/// Of one column, after an update by alpha = 2 that made r·z a quarter: beta = ¼.
+/// Of one column, after an update by alpha = 2 along z + 7·(the direction before) that made r·z a quarter: the next beta is
+/// ¼.
 struct Column {
   double sums[3] = {4, 4, 0};  ///< r·z, the square of the norm, z·A·z
   double rz_before = 16, alpha = 2, beta = 7;
@@ -35,9 +36,12 @@ TEST(SingleReduction, FindsTheNextFactors) {
   EXPECT_EQ(column.iterations, 1);
   EXPECT_EQ(column.norm, 2);
   EXPECT_EQ(column.coefficients[0], 2);
-  EXPECT_EQ(column.coefficients[4], 0.25);
+  EXPECT_EQ(column.coefficients[4], 7);
   EXPECT_EQ(column.beta, 0.25);
   EXPECT_EQ(column.alpha, 4 / (1.5 - 0.5));
+  column.note(1.5);
+  EXPECT_EQ(column.coefficients[1], 4);
+  EXPECT_EQ(column.coefficients[5], 0.25);
 }
 
 TEST(SingleReduction, BeginsADirectionAnewWhereRoundingLeavesNothing) {
@@ -45,7 +49,7 @@ TEST(SingleReduction, BeginsADirectionAnewWhereRoundingLeavesNothing) {
     Column column;
     column.note(zaz);
     EXPECT_EQ(column.reason, Reason::none);
-    EXPECT_EQ(column.coefficients[4], 0);
+    EXPECT_EQ(column.coefficients[4], 7);
     EXPECT_EQ(column.beta, 0);
     EXPECT_EQ(column.alpha, 4 / zaz);
   }
