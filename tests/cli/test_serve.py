@@ -13,7 +13,7 @@ import unittest
 
 import numpy as np
 
-from service import Service, at_once
+from service import Service
 from support import (BACKEND, DATA, INPUT, LIMIT, OK, PROGRAM, RANK_LOST, RESOURCES, USAGE, CliTest, environment, fem_matrix,
                      read_vector, run, write_vector, with_growing_deadline)
 from test_schemas import faults, load as load_schema
@@ -123,7 +123,7 @@ class Products(ServiceTest):
                 batches.append(tuple(map(int, answer.headers["Shardmat-Batch"].split("/"))))
             connection.close()
 
-        at_once(16, client)
+        service.at_once_behind_ranks("bar", 16, client)
         self.assertEqual(wrong, [])
         self.assertEqual(len(batches), 640)
         self.assertGreater(max(columns for columns, _ in batches), 1)

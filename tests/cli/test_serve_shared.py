@@ -16,7 +16,6 @@ import unittest
 import numpy as np
 import scipy.sparse as sp
 
-from service import at_once
 from support import OK, write_binsparse
 from test_serve import NAMES, ServiceTest
 
@@ -175,19 +174,10 @@ class Products(SharedTest):
                     wrong.append(f"{number} {turn} {answer}")
                 merged.append(int(answer.headers["Shardmat-Batch"].split("/")[0]))
 
-        def let_ranks_go_on():
-            try:
-                service.wait_for("clients", lambda: service.get("/v1/matrices/bar").json["waiting"] >= 4)
-            finally:
-                for pid in service.workers():
-                    os.kill(pid, signal.SIGCONT)
-
         noise = threading.Thread(target=writer)
-        for pid in service.workers():
-            os.kill(pid, signal.SIGSTOP)  # so that the first products wait for each other
         noise.start()
         try:
-            at_once(len(x) + 1, lambda number: client(number) if number < len(x) else let_ranks_go_on())
+            service.at_once_behind_ranks("bar", len(x), client)
         finally:
             ended.set()
             noise.join()

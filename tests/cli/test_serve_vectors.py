@@ -11,7 +11,6 @@ import unittest
 import numpy as np
 import scipy.sparse as sp
 
-from service import at_once
 from support import BACKEND, LIMIT, OK, read_vector, write_binsparse, write_vector
 from test_serve import NAMES, ServiceTest
 
@@ -258,7 +257,8 @@ class Order(VectorsTest):
             ask = lambda query, body=b"": self.multiply(service, query, body, connection=connection)
             for turn in range(12):
                 with_body = (number + turn) % 3 == 0
-                service.ask("PUT", f"/v1/vectors/{y[number]}", y0[number].tobytes(), connection)
+                if turn > 0:
+                    service.ask("PUT", f"/v1/vectors/{y[number]}", y0[number].tobytes(), connection)
                 if (number + turn) % 2 == 0:
                     answer = ask(f"x={x[number]}&alpha=0.3&beta=-0.7", y0[number].tobytes())
                     got = answer.body
@@ -271,7 +271,9 @@ class Order(VectorsTest):
                 batches.append(tuple(map(int, answer.headers["Shardmat-Batch"].split("/"))))
             connection.close()
 
-        at_once(16, client)
+        for vector, values in zip(y, y0):
+            service.ask("PUT", f"/v1/vectors/{vector}", values.tobytes())
+        service.at_once_behind_ranks("bar", 16, client)
         self.assertEqual(wrong, [])
         self.assertEqual(len(batches), 16 * 12)
         self.assertGreater(max(columns for columns, _ in batches), 1)
