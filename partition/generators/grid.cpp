@@ -95,11 +95,13 @@ void GridSource::count(std::int64_t begin, std::int64_t end, std::int64_t* lengt
 }
 
 HostVector<double> GridSource::coordinates(std::int64_t begin, std::int64_t end) const {
-  HostVector<double> all;
-  all.reserve(static_cast<std::size_t>(3 * (end - begin)));
-  GridPoint p = grid_.point(begin);
-  for (std::int64_t node = begin; node < end; ++node, grid_.advance(p))
-    for (std::size_t d = 0; d < 3; ++d) all.push_back(coordinate(p, d));
+  HostVector<double> all(static_cast<std::size_t>(3 * (end - begin)));
+  parallel_ranges(end - begin, 1 << 14, [&](std::int64_t first, std::int64_t last) {
+    GridPoint p = grid_.point(begin + first);
+    double* to = all.data() + 3 * first;
+    for (std::int64_t node = first; node < last; ++node, grid_.advance(p))
+      for (std::size_t d = 0; d < 3; ++d) *to++ = coordinate(p, d);
+  });
   return all;
 }
 

@@ -76,8 +76,15 @@ std::shared_ptr<const NodeCoordinates> find_node_coordinates(const DistributedMa
     auto found = std::make_shared<NodeCoordinates>();
     const FactsVector places(NodeFacts::kDimensions,
                              [&](std::int64_t begin, std::int64_t end) { return nodes.coordinates(begin, end); });
-    const HostVector<std::int64_t> own = numbers_of_own_nodes(matrix, size);
-    found->of_own = collect(places, own);
+    const RowMap& map = *matrix.y_rows();
+    const bool in_order = map.is_range() && map.in_source_order() && map.ids().front() % size == 0;
+    HostVector<std::int64_t> own;
+    if (in_order && map.local_rows() % size == 0 && !nodes.has_axes()) {
+      found->of_own = nodes.coordinates(map.ids().front() / size, (map.ids().back() + 1) / size);
+    } else {
+      own = numbers_of_own_nodes(matrix, size);
+      found->of_own = collect(places, own);
+    }
     if (nodes.has_axes()) {
       const FactsVector axes(NodeFacts::kAxes, [&](std::int64_t begin, std::int64_t end) { return nodes.axes(begin, end); });
       *found = with_axes(found->of_own, collect(axes, own));
