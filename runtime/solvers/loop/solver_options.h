@@ -24,7 +24,7 @@ class DistributedVector;
 /// Which form of conjugate gradients.
 enum class CgVariant {
   automatic,         ///< the faster one of classic and single_reduction; flexible where it is needed
-  classic,           ///< two sums over the ranks an iteration
+  classic,           ///< two or three sums over the ranks an iteration
   single_reduction,  ///< one sum; its passes read and write a vector more (two with a preconditioner of passes of its own)
   flexible,          ///< as classic, and a preconditioner may be a little unsymmetric, or change
 };

@@ -144,10 +144,11 @@ std::vector<SolverSetting> cg_settings() {
       {"cg", "auto"},
       {settings::word(
           "variant",
-          "classic: two sums over the ranks an iteration; single_reduction: one, for the price of a further vector to read "
-          "and write; flexible: two, for a preconditioner that is a little unsymmetric or changes; auto takes flexible with "
-          "a preconditioner of the program and with the cycle K, else it measures which of the others is faster (if results "
-          "must be reproducible, the size of the vectors decides)",
+          "classic: two sums over the ranks an iteration, or three with preconditioners other than none and jacobi; "
+          "single_reduction: one, for the price of a further vector to read and write; flexible: as classic, for a "
+          "preconditioner that is a little unsymmetric or changes; auto takes flexible with a preconditioner of the program "
+          "and with the cycle K, classic with multigrid, else it measures which of the two is faster (if results must be "
+          "reproducible, the size of the vectors decides)",
           {"auto", "classic", "single_reduction", "flexible"},
           [](const SolverOptions& o) { return std::string(name(o.variant)); },
           [](SolverOptions& o, const std::string& text) { o.variant = parse_cg_variant(text); })});
