@@ -18,8 +18,6 @@ namespace {
 
 // Of the rule: a sum takes some 2 µs between processes of a host and 3 µs between GPUs. So long takes reading these vectors.
 constexpr std::int64_t kFewBytesOnHost = 32'000, kFewBytesOnGpu = 8'000'000;
-/// Where a preconditioner needs so few, each of its applications takes long.
-constexpr std::int64_t kFewIterations = 32;
 
 struct Measured {
   double sum = 0;     ///< over the ranks

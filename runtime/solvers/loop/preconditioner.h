@@ -28,6 +28,9 @@ namespace multigrid {
 class Hierarchy;
 }
 
+/// Where a preconditioner needs so few iterations or fewer, each of its applications takes long.
+constexpr std::int64_t kFewIterations = 32;
+
 /// Threads: one thread at a time uses a preconditioner. Collective functions say so.
 class Preconditioner {
  public:
@@ -53,7 +56,8 @@ class Preconditioner {
   virtual void apply(const Dense& r, const Dense& z, Stream& stream) const = 0;
   /// False: apply() cannot be recorded in a Graph.
   virtual bool capturable() const { return true; }
-  /// About how many iterations a solve takes: after so many, residuals may be as small as rounding errors allow.
+  /// About how many iterations a solve takes (see kFewIterations): after so many, residuals may be as small as rounding
+  /// errors allow.
   virtual std::int64_t usual_iterations() const { return 1000; }
   /// Bytes that apply() reads and writes at least, on this rank; 0: not known.
   virtual std::int64_t apply_bytes() const { return 0; }

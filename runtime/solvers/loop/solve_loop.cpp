@@ -25,7 +25,7 @@ namespace {
 
 using krylov::Reason;
 
-constexpr std::int64_t kIterationsAGraph = 8, kFewIterations = 32;
+constexpr std::int64_t kIterationsAGraph = 8;
 constexpr std::int64_t kHostIterationsBetweenLooks = 16;  // a look costs a message between ranks
 /// Seconds between looks; later a share of the time so far. During a look the device is idle; after the last iteration it
 /// works in vain until the next one.

@@ -125,7 +125,7 @@ class Cg final : public Method {
   GridSums grid_sums_;  ///< for passes of an iteration in one launch
   CgVectors<T, kScaling> v_{};
   bool begins_with_z_;            ///< iterations do: the last start() and the last iteration need no M·r
-  bool lacks_direction_ = false;  ///< then, after start()
+  bool lacks_direction_ = false;  ///< the next iteration is the first one since start(), and begins with M·r
 };
 
 }  // namespace
