@@ -168,7 +168,7 @@ class CliTest(unittest.TestCase):
 
     def outlast_the_deadline(self, *arguments, slow_bytes, deadlines=(0.5, 4, 60)):
         """Two ranks succeed although one needs longer than --timeout: it sleeps before it gets a buffer of at least `slow_bytes`."""
-        library = os.environ.get("TEST_SLOW_ALLOCATION")
+        library = os.environ.get("TEST_SLOW_CALLS")
         if not library:
             self.skipTest("nothing can be loaded before programs with sanitizers")
 

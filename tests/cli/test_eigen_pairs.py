@@ -154,6 +154,11 @@ class EigenPairs(CliTest):
                     self.assert_pairs(parts["elasticity", clamp], parts["mass", clamp], found, expected, 1e-9, 6 if clamp == 0 else 0)
         lowest = self.start(k, m, "--method", "shift_invert", "--count", 5, "--inner", "minres", ranks=2).result()
         self.assert_pairs(k, m, lowest, exact[:5])
+        k, m, exact = bar(90)  # the shift is 24 times as far from the lowest value as that is from 0
+        for ranks in (0, 2, 3):
+            far = self.start(k, m, "--shift", 250, "--count", 7, "--inner", "minres", ranks=ranks).result()
+            self.assert_pairs(k, m, far, exact[:7])
+        k, m, exact = box(9, 0.25)
         alone = self.start(k, None, "--shift", 1.7, "--count", 4, "--inner", "minres").result()
         self.assert_pairs(k, None, alone, np.sort((0.25 * exact)[np.argsort(np.abs(0.25 * exact - 1.7))[:4]]))
         self.fail_with(USAGE, "(--inner)", "eigen", self.file(k), "--mass", self.file(m), "--inner", "minres")

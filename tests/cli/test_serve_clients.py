@@ -109,6 +109,18 @@ class Client(ServiceTest):
             self.fail_with(RANK_LOST, command, "bar.h5", *remote, says=["has not answered in time", "--remote-timeout"])
         os.kill(service.process.pid, signal.SIGCONT)
 
+    def test_gives_up_a_name_server_that_does_not_answer(self):
+        if not os.environ.get("TEST_SLOW_CALLS"):
+            self.skipTest("nothing can be loaded before programs with sanitizers")
+        service = self.start(*LISTEN)
+        at = ["--url", f"http://localhost:{service.port()}", "--state", service.state]
+        self.succeed("client", "status", *at, "--timeout", LIMIT)
+        slow = {"LD_PRELOAD": os.environ["TEST_SLOW_CALLS"], "SLOW_NAMES": str(10 * LIMIT)}
+        self.fail_with(RANK_LOST, "client", "status", *at, "--timeout", 0.2, says=["the address of localhost", "in time", "--timeout"], env=slow)
+        self.fail_with(RANK_LOST, "client", "wait", *at, "--at-most", 0.3, says=["the address of localhost", "in time", "--at-most"], env=slow)
+        numeric = ["--url", f"http://127.0.0.1:{service.port()}", "--state", service.state]
+        self.succeed("client", "status", *numeric, "--timeout", LIMIT, env=slow)
+
     @unittest.skipUnless(has_tls(), "the program was built without OpenSSL")
     def test_gives_up_a_stopped_service_behind_tls(self):
         make_certificate(self.directory, "one")

@@ -338,6 +338,20 @@ class Retries(unittest.TestCase):
         with shardmat.connect("http://lab", token="t", timeout=3) as service:
             self.assertEqual(service.matrices(), [])
 
+    def test_gives_up_a_name_server_that_does_not_answer(self):
+        over = threading.Event()
+        self.addCleanup(over.set)
+        patch = unittest.mock.patch("socket.getaddrinfo", lambda *_, **__: over.wait(10 * LIMIT))
+        patch.start()
+        self.addCleanup(patch.stop)
+        with self.assertRaisesRegex(shardmat.service.TimedOut, "the address of lab"):
+            shardmat.connect("http://lab", token="t", timeout=0.2).matrices()
+
+    def test_a_name_that_nobody_knows(self):
+        with unittest.mock.patch("socket.getaddrinfo", side_effect=socket.gaierror(-2, "Name or service not known")):
+            with self.assertRaisesRegex(shardmat.service.UnreachableError, "Name or service not known"):
+                shardmat.connect("http://lab", token="t", timeout=LIMIT).matrices()
+
     def test_a_handshake_has_the_time_that_is_left(self):
         silent = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(silent.close)

@@ -12,8 +12,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -112,6 +115,53 @@ Patience::Clock::time_point share_of(Patience::Clock::time_point end, std::int64
   return end == Patience::Clock::time_point::max() ? end : now + (end - now) / left;
 }
 
+struct Addresses {
+  Addresses() = default;
+  ~Addresses() {
+    if (first != nullptr) freeaddrinfo(first);
+  }
+  Addresses(const Addresses&) = delete;
+  Addresses& operator=(const Addresses&) = delete;
+
+  void find(const ServerUrl& url, int flags) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM, hints.ai_flags = flags;
+    error = getaddrinfo(url.host.c_str(), url.port.c_str(), &hints, &first);
+  }
+
+  addrinfo* first = nullptr;
+  int error = 0;  // of getaddrinfo()
+};
+
+/// Name servers that do not answer hold getaddrinfo() up for as long as the system is set to wait. So a thread of its own
+/// asks them, and may still wait when the deadline has passed.
+std::shared_ptr<const Addresses> find_addresses(const ServerUrl& url, const Patience& patience) {
+  auto numeric = std::make_shared<Addresses>();
+  numeric->find(url, AI_NUMERICHOST);
+  if (numeric->error == 0) return numeric;
+  struct LookUp {
+    std::mutex mutex;
+    std::condition_variable wake;
+    Addresses addresses;
+    bool over = false;
+  };
+  const auto shared = std::make_shared<LookUp>();
+  std::thread([shared, url] {
+    shared->addresses.find(url, 0);
+    const std::lock_guard lock(shared->mutex);
+    shared->over = true;
+    shared->wake.notify_one();
+  }).detach();
+  std::unique_lock lock(shared->mutex);
+  const auto is_over = [&] { return shared->over; };
+  const Patience::Clock::time_point end = patience.end_of_step();
+  if (end == Patience::Clock::time_point::max()) shared->wake.wait(lock, is_over);
+  else if (!shared->wake.wait_until(lock, end, is_over))
+    patience.fail(fmt::format("no name server has told the address of {} in time", url.host));
+  if (shared->addresses.error != 0) fail(url.authority, gai_strerror(shared->addresses.error), "url");
+  return {shared, &shared->addresses};
+}
+
 }  // namespace
 
 void Patience::wait_at_least(double seconds) {
@@ -125,9 +175,7 @@ Patience::Clock::time_point Patience::end_of_step() const {
                   Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(step_seconds_)));
 }
 
-void Patience::fail() const {
-  throw Error(ErrorKind::rank_lost, "the service has not answered in time: it is stopped, or busy", setting_);
-}
+void Patience::fail(const std::string& what) const { throw Error(ErrorKind::rank_lost, what, setting_); }
 
 void Patience::wait(int socket, short events, Clock::time_point end) const {
   if (!is_ready_by(socket, events, end)) fail();
@@ -170,17 +218,13 @@ std::unique_ptr<ClientChannel> connect_unix(const std::string& path, const Patie
 }
 
 std::unique_ptr<ClientChannel> connect_url(const ServerUrl& url, const std::string& authorities, const Patience& patience) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  if (const int error = getaddrinfo(url.host.c_str(), url.port.c_str(), &hints, &found); error != 0)
-    fail(url.authority, gai_strerror(error), "url");
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, freeaddrinfo);
+  const std::shared_ptr<const Addresses> found = find_addresses(url, patience);
   std::int64_t left = 0;
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) ++left;
+  for (const addrinfo* one = found->first; one != nullptr; one = one->ai_next) ++left;
   const Patience::Clock::time_point end = patience.end_of_step();
   int error = 0;
   bool is_late = false;
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next, --left) {
+  for (const addrinfo* one = found->first; one != nullptr; one = one->ai_next, --left) {
     const int connected = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     auto channel = std::make_unique<SocketChannel>(connected, patience);
     error = connect_by(connected, one->ai_addr, one->ai_addrlen, share_of(end, left));

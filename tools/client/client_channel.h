@@ -28,7 +28,7 @@ class Patience {
   /// Waits until the socket is ready for `events` of poll(). Throws Error(rank_lost) at `end`.
   void wait(int socket, short events, Clock::time_point end) const;
   void wait(int socket, short events) const { wait(socket, events, end_of_step()); }
-  [[noreturn]] void fail() const;
+  [[noreturn]] void fail(const std::string& what = "the service has not answered in time: it is stopped, or busy") const;
 
  private:
   double step_seconds_;
@@ -59,8 +59,8 @@ struct ServerUrl {
 ServerUrl parse_server_url(const std::string& text);
 
 /// Each throws Error(resources) if nobody listens there, and Error(rank_lost) if the server is slower than `patience`, as do
-/// write() and read(). The addresses of a name share the time of the step; to look it up takes as long as the system lets
-/// it. `authorities`: PEM file with the certificates that are trusted; empty: those of this system.
+/// write() and read(). To look up a name is a step; its addresses share the time of the next. `authorities`: PEM file with
+/// the certificates that are trusted; empty: those of this system.
 std::unique_ptr<ClientChannel> connect_unix(const std::string& path, const Patience& patience);
 std::unique_ptr<ClientChannel> connect_url(const ServerUrl& url, const std::string& authorities, const Patience& patience);
 

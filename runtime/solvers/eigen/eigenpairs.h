@@ -175,7 +175,9 @@ struct PairOptions {
   /// shift_invert: what solves systems with K − σ·M. factors, minres, or auto: factors where they are to be had and fit
   /// in memory.
   std::string inner = "auto";
-  double inner_tolerance = 0;  ///< of their residuals by minres; 0: a tenth of the tolerance
+  /// Of their residuals by minres, as multiples of right-hand sides; 0: a tenth of the tolerance. Where pairs miss their
+  /// tolerance, the last solves are made a hundred times more accurate, up to twice.
+  double inner_tolerance = 0;
   MultigridOptions multigrid;  ///< of lobpcg and minres
 };
 

@@ -252,6 +252,8 @@ class ShiftInvertRun {
       combine(all, first_vectors(ritz, count_, panels * kPanel, panels * kPanel), all, rows_);
       measure_pairs(p_, *x_, count_, o_.tolerance, result_);
       if (result_.converged() || result_.interrupted) break;
+      // An error e of an inner solve, as a part of its right-hand side, leaves a residual of e·|λ − σ| / |λ|.
+      inverse_->sharpen();
     }
   }
 

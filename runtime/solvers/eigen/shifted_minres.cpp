@@ -20,7 +20,10 @@ namespace {
 class ShiftedMinres final : public ShiftedInverse {
  public:
   ShiftedMinres(Pencil& pencil, double sigma, const PairOptions& options)
-      : p_(pencil), matrix_(pencil.combined(sigma)), definite_(pencil.combined(-std::abs(sigma))) {
+      : p_(pencil),
+        matrix_(pencil.combined(sigma)),
+        definite_(pencil.combined(-std::abs(sigma))),
+        asked_(options.inner_tolerance > 0 ? options.inner_tolerance : options.tolerance / 10) {
     PreconditionerOptions of_definite;
     of_definite.columns = static_cast<int>(kPanel), of_definite.multigrid = options.multigrid;
     MultigridOptions& multigrid = of_definite.multigrid;
@@ -31,11 +34,10 @@ class ShiftedMinres final : public ShiftedInverse {
     if (ranks().all_reduce(rigid ? 1 : 0, Reduction::min) == 1) multigrid.near_null_space = "rigid";
     inverse_ = make_multigrid(*definite_, of_definite);
     definite_->drop_host_rows();
-    SolverOptions of_solver;
-    of_solver.solver = "minres", of_solver.columns = kPanel, of_solver.assume_symmetric = true;
-    of_solver.rtol = options.inner_tolerance > 0 ? options.inner_tolerance : options.tolerance / 10;
-    of_solver.max_iterations = kMostIterations;
-    of_solver.penalty_rows = PenaltyRows::keep;
+    of_solver_.solver = "minres", of_solver_.columns = kPanel, of_solver_.assume_symmetric = true;
+    of_solver_.rtol = asked_;
+    of_solver_.max_iterations = kMostIterations;
+    of_solver_.penalty_rows = PenaltyRows::keep;
     OwnPreconditioner own;
     own.linear = true;
     own.apply = [this](const ConstDense& r, const Dense& z, Stream& stream) {
@@ -43,8 +45,8 @@ class ShiftedMinres final : public ShiftedInverse {
       from.data = const_cast<void*>(r.data);
       inverse_->apply(from, z, stream);
     };
-    of_solver.own_preconditioner = std::move(own);
-    solver_ = std::make_unique<Solver>(*matrix_, of_solver);
+    of_solver_.own_preconditioner = std::move(own);
+    solver_ = std::make_unique<Solver>(*matrix_, of_solver_);
     b_.emplace(*matrix_, VectorLayout::rows, ValueType::f64, kPanel);
     x_.emplace(*matrix_, VectorLayout::rows, ValueType::f64, kPanel);
   }
@@ -58,6 +60,11 @@ class ShiftedMinres final : public ShiftedInverse {
     std::copy_n(static_cast<const double*>(x_->view().data), entries, panel);
     p_.clear_held(panel);
     ++solves_, iterations_ += result.iterations, most_ = std::max(most_, result.iterations);
+  }
+
+  void sharpen() override {
+    of_solver_.rtol = std::max(*of_solver_.rtol / 100, std::min(asked_, kLeastTolerance));
+    solver_ = std::make_unique<Solver>(*matrix_, of_solver_);
   }
 
   const char* name() const override { return "minres"; }
@@ -75,11 +82,14 @@ class ShiftedMinres final : public ShiftedInverse {
 
  private:
   static constexpr std::int64_t kMostIterations = 2000;
+  static constexpr double kLeastTolerance = 1e-14;
 
   Communicator& ranks() const { return p_.k().context().communicator(); }
-  static void require_solved(const SolveResult& result) {
+  void require_solved(const SolveResult& result) const {
     for (const SolvedColumn& column : result.columns) {
-      if (converged(column.reason) || column.reason == SolveReason::diverged_attainable_accuracy) continue;
+      if (converged(column.reason) || column.reason == SolveReason::diverged_attainable_accuracy ||
+          column.true_residual <= asked_ * column.norm_of_b)
+        continue;
       throw Error(
           ErrorKind::usage,
           fmt::format("MINRES did not solve (K - σM) x = b: {} after {} iterations, at a residual of {:.1e} of b. The "
@@ -92,6 +102,8 @@ class ShiftedMinres final : public ShiftedInverse {
 
   Pencil& p_;
   std::unique_ptr<DistributedMatrix> matrix_, definite_;
+  double asked_;             ///< of residuals, as a part of right-hand sides
+  SolverOptions of_solver_;  ///< its tolerance becomes smaller by sharpen()
   std::unique_ptr<Preconditioner> inverse_;
   std::unique_ptr<Solver> solver_;
   std::optional<DistributedVector> b_, x_;

@@ -8,6 +8,7 @@ import array
 import collections
 import contextlib
 import os
+import queue
 import select
 import socket
 import struct
@@ -56,6 +57,26 @@ class Deadline:
         return left
 
 
+def _find_addresses(address, deadline):
+    """What getaddrinfo() says. A thread of its own asks name servers, which may not answer before the deadline."""
+    answers = queue.SimpleQueue()
+
+    def look_up():
+        try:
+            answers.put((socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM), None))
+        except Exception as error:  # also of names that cannot be written in IDNA
+            answers.put((None, error))
+
+    threading.Thread(target=look_up, name="shardmat-names", daemon=True).start()
+    try:
+        found, error = answers.get(timeout=deadline.left())
+    except queue.Empty:
+        raise TimedOut(f"no name server has told the address of {address.host} in time") from None
+    if error is not None:
+        raise error
+    return found
+
+
 class Connection:
     """A connected socket. One thread at a time. It is closed if a request fails on the way."""
 
@@ -95,7 +116,7 @@ class Connection:
 
     def _connect_tcp(self, address, deadline):
         """To the first address of the host that answers. They share the time that is left."""
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        found = _find_addresses(address, deadline)
         for number, (family, kind, protocol, _, where) in enumerate(found):
             left = deadline.left()
             try:

@@ -1,9 +1,13 @@
-// Loaded before a program (LD_PRELOAD): one of its processes, the first that asks for a large buffer, sleeps before it gets
-// it. So one rank has much longer to work than the others, on a machine of any speed.
+// Loaded before a program (LD_PRELOAD), this makes calls of the system slow, so that a program waits on a machine of any
+// speed. A large buffer: one of the processes, the first that asks for it, sleeps before it gets it.
 //   SLOW_BYTES    the least size of this buffer
 //   SLOW_SECONDS  how long the process sleeps
 //   SLOW_MARKER   a file that is made then; it does not exist before
+// Names of hosts: a process that looks one up sleeps before.
+//   SLOW_NAMES    how long, in seconds
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,6 +15,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <thread>
+
+namespace {
+
+void sleep(const char* seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(std::atof(seconds))); }
+
+}  // namespace
 
 /// Large host arrays are mapped (kernels/base/huge_pages.h).
 extern "C" void* mmap(void* address, std::size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
@@ -21,8 +31,15 @@ extern "C" void* mmap(void* address, std::size_t bytes, int protection, int flag
     const int made = open(marker, O_CREAT | O_EXCL | O_WRONLY, 0600);
     if (made >= 0) {
       close(made);
-      std::this_thread::sleep_for(std::chrono::duration<double>(std::atof(seconds)));
+      sleep(seconds);
     }
   }
   return reinterpret_cast<void*>(syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
+}
+
+extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo* hints, addrinfo** found) {
+  const char* const seconds = std::getenv("SLOW_NAMES");
+  if (seconds != nullptr && hints != nullptr && (hints->ai_flags & AI_NUMERICHOST) == 0) sleep(seconds);
+  static const auto next = reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  return next(host, service, hints, found);
 }
