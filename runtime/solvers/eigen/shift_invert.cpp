@@ -162,8 +162,13 @@ class ShiftInvertRun {
     Small g(n, n);
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j) g(i, j) = h_(places[at(i)], places[at(j)]);
-    ritz_ = eigen_of_ranks(g, n, ranks_);
-    order_.resize(at(n));
+    sort_by_size(eigen_of_ranks(g, n, ranks_));
+  }
+
+  /// Those of the largest |θ| belong to eigenvalues nearest to the shift.
+  void sort_by_size(SymmetricEigen eigen) {
+    ritz_ = std::move(eigen);
+    order_.resize(ritz_.values.size());
     std::iota(order_.begin(), order_.end(), std::int64_t{0});
     const auto size_of = [&](std::int64_t i) { return std::abs(ritz_.values[at(i)]); };
     std::stable_sort(order_.begin(), order_.end(), [&](std::int64_t a, std::int64_t b) { return size_of(a) > size_of(b); });
@@ -223,7 +228,21 @@ class ShiftInvertRun {
     size_ = kept_;
   }
 
-  /// The wanted vectors, purified by one more application, and Rayleigh-Ritz of K in what they span.
+  /// Columns of combinations: the wanted ones of `vectors` begin at column 0, the guards, which are the next ones, at a
+  /// panel of their own. `places`: rows of the combinations that have entries.
+  Small with_guards(const std::vector<double>& vectors, const std::vector<std::int64_t>& places, std::int64_t rows,
+                    std::int64_t guards) const {
+    const std::int64_t panels = (count_ + kPanel - 1) / kPanel, apart = panels * kPanel - count_;
+    Small c(rows, (panels + (guards > 0 ? 1 : 0)) * kPanel);
+    for (std::int64_t j = 0; j < count_ + guards; ++j)
+      for (std::size_t i = 0; i < places.size(); ++i)
+        c(places[i], j < count_ ? j : j + apart) = vectors[at(order_[at(j)]) * places.size() + i];
+    return c;
+  }
+
+  /// The wanted vectors, and Rayleigh-Ritz of K in what they span. An inner solve leaves errors in the basis, and one more
+  /// application does not shrink those along the next vectors by much; so these come along, and Rayleigh-Ritz of the
+  /// operator tells them apart.
   void take_vectors() {
     const std::int64_t some = std::min(count_, estimates());
     ranks_.run_agreed([&] {
@@ -234,26 +253,38 @@ class ShiftInvertRun {
             "count");
     });
     for (std::int64_t i = count_; i < std::min(estimates(), count_ + kPanel); ++i) further_.push_back(value(i));
-    const std::int64_t panels = (count_ + kPanel - 1) / kPanel;
+    const std::int64_t panels = (count_ + kPanel - 1) / kPanel, guards = std::min(kPanel, estimates() - count_);
     x_ = std::make_unique<Block>(rows_, panels);
-    combine(panels_of(v_, size_), ritz_vectors(some), panels_of(*x_, panels), rows_);
-    Block mx(rows_, panels), kx(rows_, panels);
-    const Panels all = panels_of(*x_, panels), m_all = panels_of(mx, panels), k_all = panels_of(kx, panels);
+    Block guard(rows_, 1), m_guard(rows_, 1), mx(rows_, panels), kx(rows_, panels);
+    const Panels wanted = panels_of(*x_, panels), m_wanted = panels_of(mx, panels), k_wanted = panels_of(kx, panels);
+    const Panels all = guards > 0 ? joined({wanted, panels_of(guard, 1)}) : wanted;
+    const Panels m_all = guards > 0 ? joined({m_wanted, panels_of(m_guard, 1)}) : m_wanted;
+    combine(panels_of(v_, size_), with_guards(ritz_.vectors, used(), size_ * kPanel, guards), all, rows_);
+    std::vector<std::int64_t> everywhere(all.size() * kPanel);
+    std::iota(everywhere.begin(), everywhere.end(), std::int64_t{0});
     constexpr int kMostPurifications = 3;
     for (int pass = 0; pass < kMostPurifications; ++pass) {
-      for (double* const panel : all) apply(panel);
-      const std::int64_t left = orthonormalise(p_, all, m_all, count_, {});
+      p_.multiply_m(all, m_all);
+      for (std::size_t q = 0; q < all.size(); ++q) {
+        std::copy_n(m_all[q], rows_ * kPanel, all[q]);
+        solve(all[q]);
+      }
+      const auto columns = std::ssize(everywhere);
+      sort_by_size(eigen_of_ranks(gram_of_ranks(m_all, all, rows_, ranks_), columns, ranks_));
+      combine(all, with_guards(ritz_.vectors, everywhere, columns, guards), all, rows_);
+      const std::int64_t left = orthonormalise(p_, wanted, m_wanted, count_, {});
       ranks_.run_agreed([&] {
         if (left < count_) throw Error(ErrorKind::internal, "eigenvectors became dependent");
       });
-      p_.multiply_k(all, k_all);
-      const Small g = gram_of_ranks(all, k_all, rows_, ranks_);
+      p_.multiply_k(wanted, k_wanted);
+      const Small g = gram_of_ranks(wanted, k_wanted, rows_, ranks_);
       const SymmetricEigen ritz = eigen_of_ranks(g, count_, ranks_);
-      combine(all, first_vectors(ritz, count_, panels * kPanel, panels * kPanel), all, rows_);
+      combine(wanted, first_vectors(ritz, count_, panels * kPanel, panels * kPanel), wanted, rows_);
       measure_pairs(p_, *x_, count_, o_.tolerance, result_);
       if (result_.converged() || result_.interrupted) break;
       // An error e of an inner solve, as a part of its right-hand side, leaves a residual of e·|λ − σ| / |λ|.
       inverse_->sharpen();
+      if (guards > 0) orthonormalise(p_, {guard.panel(0)}, {m_guard.panel(0)}, guards, wanted);
     }
   }
 
