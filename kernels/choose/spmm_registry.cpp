@@ -143,6 +143,15 @@ constexpr SpmmKernel kKernels[] = {
      .make = make_packed_spmm_host,
      .promising = any_input,
      .sums_in_order = always},
+    {.name = "packed_columns_host",
+     .format = "packed",
+     .backend = kHost,
+     .help = "threads over slices, a few columns of X that lie apart",
+     .supports = packed_columns_host_supports,
+     .make = make_packed_columns_host,
+     .promising = any_input,
+     .sums_in_order = always,
+     .any_order = true},
     {.name = "csr_host",
      .format = "csr",
      .backend = kHost,
@@ -207,7 +216,7 @@ std::unique_ptr<SpmmPlan> make_spmm_plan(const SpmmKernel& kernel, std::shared_p
                                          const RightHandSides& rhs, const Policy& policy, Stream& stream) {
   require_count(rhs.count);
   const RightHandSides by_rows{rhs.count};
-  const bool copies = kernel.backend == kHost && rhs != by_rows;
+  const bool copies = kernel.backend == kHost && rhs != by_rows && !kernel.any_order;
   auto plan = kernel.make(std::move(storage), copies ? by_rows : rhs, policy, stream);
   if (copies) plan = with_row_major_copies(std::move(plan), rhs);
   plan->kernel = kernel.name;

@@ -25,13 +25,15 @@ struct SpmmKernel {
   /// Policies worth measuring; the first is the default.
   std::vector<Policy> (*policies)(const Storage& storage, const RightHandSides& rhs) = one_policy;
   bool (*supports)(const Storage& storage, const RightHandSides& rhs) = any_matrix;
-  /// Throws Error(usage) for a policy value that the kernel does not support. REQUIRES on the host: X and Y are row-major.
+  /// Throws Error(usage) for a policy value that the kernel does not support. REQUIRES on the host: X and Y are row-major,
+  /// if not any_order.
   std::unique_ptr<SpmmPlan> (*make)(std::shared_ptr<Storage> storage, const RightHandSides& rhs, const Policy& policy,
                                     Stream& stream);
   /// True if the automatic choice should measure the kernel on this matrix. Null: the kernel runs only if it is named.
   bool (*promising)(ConversionInput& input, const Policy& layout) = nullptr;
   bool with_tune = false;  ///< SpmmRequest::tune measures the kernel, although it otherwise runs only if it is named
   SumsInOrder sums_in_order = nullptr;  ///< null: no plan of this kernel sums in a fixed order
+  bool any_order = false;               ///< on the host: takes column-major X and Y, too
   bool own_order = false;               ///< its order is another than that of other kernels of the format
 };
 

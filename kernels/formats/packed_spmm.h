@@ -22,6 +22,11 @@ bool packed_spmm_host_supports(const Storage& storage, const RightHandSides& rhs
 std::unique_ptr<SpmmPlan> make_packed_spmm_host(std::shared_ptr<Storage> storage, const RightHandSides& rhs,
                                                 const Policy& policy, Stream& stream);
 
+/// On the host: the same layouts, up to eight right-hand sides, in any order.
+bool packed_columns_host_supports(const Storage& storage, const RightHandSides& rhs);
+std::unique_ptr<SpmmPlan> make_packed_columns_host(std::shared_ptr<Storage> storage, const RightHandSides& rhs,
+                                                   const Policy& policy, Stream& stream);
+
 /// Orders the slices so that each cluster of `cluster` consecutive slices shares many columns. A greedy search builds a
 /// cluster: it takes the first slice that is left, then always the slice with the greatest share of its columns already in
 /// the cluster. If the columns of a slice span more than `window` rows of X, clusters are ordered as well, so that clusters

@@ -22,11 +22,11 @@ constexpr int rows_at_once() {
   return rows;
 }
 
-/// Columns first … first + W - 1 of rows row … row + R - 1 of block row i.
-template <class Set, int W, int B, int R, class T>
+/// The columns of a group in rows row … row + R - 1 of block row i.
+template <class Set, int B, int R, class Group, class T>
 SHARDMAT_INLINE void multiply_group(const BlockRows<T>& a, const ColumnsOfX<T>& x, const ColumnsOfY<T>& y, std::int64_t i,
-                                    int row, std::int64_t first) {
-  constexpr int kLanes = kLanesOfGroup<Set, T, W>, kPacks = W / kLanes;
+                                    int row, const Group& group) {
+  constexpr int kLanes = Group::kLanes, kPacks = Group::kPacks;
   using Pack = Lanes<T, kLanes>;
   Pack sums[kChains<B>][R][B][kPacks] = {};
   const auto add = [&](int chain, std::int64_t k) SHARDMAT_INLINE_LAMBDA {
@@ -35,7 +35,7 @@ SHARDMAT_INLINE void multiply_group(const BlockRows<T>& a, const ColumnsOfX<T>& 
     const auto add_column = [&](int c) SHARDMAT_INLINE_LAMBDA {
 #pragma GCC unroll 2
       for (int p = 0; p < kPacks; ++p) {
-        const Pack of_x = x.template get<T, kLanes>(column + c, first + p * kLanes);
+        const Pack of_x = x.template get<T, kLanes>(column + c, group.at(p));
 #pragma GCC unroll 6
         for (int r = 0; r < R; ++r) add_product<Set>(sums[chain][r][c][p], block[r * B + c], of_x);
       }
@@ -57,7 +57,7 @@ SHARDMAT_INLINE void multiply_group(const BlockRows<T>& a, const ColumnsOfX<T>& 
   if (kChains<B> == 2 && k < last) add(0, k);
 #pragma GCC unroll 6
   for (int r = 0; r < R; ++r)
-    if (i * B + row + r < a.rows) {
+    if (i * B + row + r < a.rows)
 #pragma GCC unroll 2
       for (int p = 0; p < kPacks; ++p) {
         Pack total = {};
@@ -67,26 +67,29 @@ SHARDMAT_INLINE void multiply_group(const BlockRows<T>& a, const ColumnsOfX<T>& 
           if (kChains<B> == 2) sum += sums[kChains<B> - 1][r][c][p];
           total = c == 0 ? sum : total + sum;
         }
-        y.template put<Set>(i * B + row + r, first + p * kLanes, total);
+        group.put(y, i * B + row + r, p, total);
       }
-    }
 }
 
 template <class Set, int B, class T>
 SHARDMAT_INLINE void multiply_block_rows(const BlockRows<T>& a, std::int64_t begin, std::int64_t end, std::int64_t columns,
-                                         const ColumnsOfX<T>& x, const ColumnsOfY<T>& y) {
+                                         const BeyondColumns& beyond, const ColumnsOfX<T>& x, const ColumnsOfY<T>& y) {
   for (std::int64_t i = begin; i < end; ++i)
-    for_each_group<kWidestGroup<Set, T, B>>(
-        columns, [&]<int W>(std::integral_constant<int, W>, std::int64_t first) SHARDMAT_INLINE_LAMBDA {
-          constexpr int kRows = rows_at_once<Set, B, W / kLanesOfGroup<Set, T, W>>();
-          for (int row = 0; row < B; row += kRows) multiply_group<Set, W, B, kRows>(a, x, y, i, row, first);
+    for_each_column_group<Set, T, kWidestGroup<Set, T, B>>(
+        columns, beyond.may(i, i + 1, x.row), [&](const auto& group) SHARDMAT_INLINE_LAMBDA {
+          constexpr int kRows = rows_at_once<Set, B, std::decay_t<decltype(group)>::kPacks>();
+          for (int row = 0; row < B; row += kRows) multiply_group<Set, B, kRows>(a, x, y, i, row, group);
         });
 }
 
 class BcsrSpmmHostPlan final : public SpmmPlan {
  public:
   BcsrSpmmHostPlan(std::shared_ptr<BcsrStorage> a, const RightHandSides& rhs)
-      : SpmmPlan(a, rhs), a_(std::move(a)), starts_(even_block_row_starts(*a_)) {}
+      : SpmmPlan(a, rhs),
+        a_(std::move(a)),
+        starts_(even_block_row_starts(*a_)),
+        beyond_(rhs.count, a_->block_rows, [&](std::int64_t i) { return has_last_column(i); }) {}
+  std::int64_t extra_bytes() const override { return beyond_.bytes(); }
 
  private:
   void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream&) const override {
@@ -97,14 +100,23 @@ class BcsrSpmmHostPlan final : public SpmmPlan {
       // A function for each block size: one for all takes the compiler twice as long.
       with_block_size(a_->block(), [&]<int B>(std::integral_constant<int, B>) {
         for_each_range(starts_, isa_, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
-          multiply_block_rows<Set, B>(rows, begin, end, right_hand_sides().count, of_x, of_y);
+          multiply_block_rows<Set, B>(rows, begin, end, right_hand_sides().count, beyond_, of_x, of_y);
         });
       });
     });
   }
 
+  bool has_last_column(std::int64_t i) const {
+    const std::int64_t last = (a_->cols - 1) / a_->block();
+    const BlockRows<double> rows(*a_);  // their columns alone
+    for (std::int64_t k = rows.offset(i); k < rows.offset(i + 1); ++k)
+      if (rows.block_col[k] == last) return true;
+    return false;
+  }
+
   std::shared_ptr<BcsrStorage> a_;
   std::vector<std::int64_t> starts_;
+  BeyondColumns beyond_;
   Isa isa_ = instruction_set();
 };
 

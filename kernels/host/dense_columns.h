@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
+#include <vector>
 
+#include "kernels/base/parallel.h"
 #include "kernels/base/types.h"
 #include "kernels/host/lanes.h"
 
@@ -83,6 +85,65 @@ struct ColumnsOfY {
 /// Lanes of the vectors for a group of kColumns columns.
 template <class Set, class T, int kColumns>
 constexpr int kLanesOfGroup = std::min<int>(kColumns, Set::kBytes / sizeof(T));
+
+/// Columns that a kernel sums together: W side by side. Where the last group has fewer columns, but more than half, its
+/// vectors still are whole: they also read entries of the next row of X, and leave out what these become. So three columns
+/// take as long as four, and the matrix is read once for them.
+template <class Set, class T, int W, bool kWhole>
+struct ColumnGroup {
+  static constexpr int kLanes = kLanesOfGroup<Set, T, W>, kPacks = W / kLanes;
+  using Pack = Lanes<T, kLanes>;
+
+  std::int64_t first, columns;  ///< where the group begins; of X
+
+  /// The first column of a pack.
+  SHARDMAT_INLINE std::int64_t at(int pack) const { return first + pack * kLanes; }
+  /// Y = alpha·sum + beta·Y in row i.
+  SHARDMAT_INLINE void put(const ColumnsOfY<T>& y, std::int64_t i, int pack, const Pack& sum) const {
+    if (kWhole || at(pack) + kLanes <= columns) return y.template put<Set>(i, at(pack), sum);
+    T of_lane[kLanes];
+    store(of_lane, sum);
+    for (std::int64_t j = at(pack); j < columns; ++j) y.template put<Set>(i, j, of_lane[j - at(pack)]);
+  }
+};
+
+/// Calls body(group) for groups of columns, the widest of kWidest, which cover all. `beyond`: vectors may read entries
+/// behind the last column of a row.
+template <class Set, class T, int kWidest, class Body>
+SHARDMAT_INLINE void for_each_column_group(std::int64_t columns, bool beyond, const Body& body, std::int64_t first = 0) {
+  for (; first + kWidest <= columns; first += kWidest) body(ColumnGroup<Set, T, kWidest, true>{first, columns});
+  if constexpr (kWidest > 1) {
+    if (first >= columns) return;
+    if constexpr (kWidest > 2)
+      if (beyond && columns - first > kWidest / 2) return body(ColumnGroup<Set, T, kWidest, false>{first, columns});
+    for_each_column_group<Set, T, kWidest / 2>(columns, beyond, body, first);
+  }
+}
+
+/// Whether vectors read beyond the last column of rows, and which rows of a matrix must not do so, because they have entries
+/// in its last column: that row of X has nothing behind it.
+class BeyondColumns {
+ public:
+  /// `in_last_column(i)` for each of `count` rows, block rows or slices. Of X whose rows begin where those before end.
+  template <class InLastColumn>
+  BeyondColumns(std::int64_t columns, std::int64_t count, const InLastColumn& in_last_column) : columns_(columns) {
+    if ((columns & (columns - 1)) == 0) return;  // groups of 2, 4, 8 … cover all
+    ends_.resize(static_cast<std::size_t>(count));
+    parallel_ranges(count, 1 << 10, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) ends_[static_cast<std::size_t>(i)] = in_last_column(i) ? 1 : 0;
+    });
+  }
+  /// Whether rows begin … end - 1 may, where the rows of X begin `ldx` entries apart. Gaps between them are not read.
+  bool may(std::int64_t begin, std::int64_t end, std::int64_t ldx) const {
+    if (ends_.empty() || ldx != columns_) return false;
+    return std::none_of(ends_.begin() + begin, ends_.begin() + end, [](std::uint8_t ends) { return ends != 0; });
+  }
+  std::int64_t bytes() const { return std::ssize(ends_); }
+
+ private:
+  std::int64_t columns_;
+  std::vector<std::uint8_t> ends_;
+};
 
 /// Calls body(std::integral_constant<int, W>(), first) for groups of W columns from the widest, kWidest, to 1.
 template <int kWidest, class Body>

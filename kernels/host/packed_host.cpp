@@ -5,15 +5,12 @@
 #include "kernels/base/parallel.h"
 #include "kernels/cost_model.h"
 #include "kernels/formats/packed_pieces.h"
-#include "kernels/host/csr_rows.h"
-#include "kernels/host/packed_slices.h"
+#include "kernels/host/packed_lanes.h"
 #include "kernels/host/ranges.h"
 #include "kernels/typed_plan.h"
 
 namespace shardmat {
 namespace {
-
-constexpr std::int64_t kSplitGrain = 1 << 14;  // slices that are worth a thread of their own
 
 /// Adds the slots of one kind: acc[r][lane] += values · x. column(k, i) is the first column of piece i in slot k.
 template <class S, class T, class Column>
@@ -98,154 +95,18 @@ void multiply_slice(const PackedStorage& a, std::int64_t s, T alpha, const T* x,
     for (int r = 0; r < S::B; ++r) store(row[g] + r, std::accumulate(acc[r] + g * S::L, acc[r] + (g + 1) * S::L, T(0)));
 }
 
-/// Calls f(std::integral_constant<int, i>) for an i below N.
-template <int N, class F>
-SHARDMAT_INLINE void with_constant(int i, const F& f) {
-  [&]<int... I>(std::integer_sequence<int, I...>) SHARDMAT_INLINE_LAMBDA {
-    ((i == I ? f(std::integral_constant<int, I>{}) : void()), ...);
-  }
-  (std::make_integer_sequence<int, N>{});
-}
-
-/// How the rows of a slice lie: lanes [0, split) are consecutive rows, and the others, too, further down. 32: all are; 0:
-/// the rows lie otherwise, or the slice has fewer than 32, or is stored as CSR.
-std::uint8_t row_split(const PackedStorage& a, std::int64_t s) {
-  const packed::SingleRowSlice<double> slice(a, s);
-  if (slice.is_csr() || slice.rows() < kPackedLanes) return 0;
-  const auto follows = [&](int lane) { return slice.row(lane) == slice.row(lane - 1) + 1; };
-  int split = 1;
-  while (split < kPackedLanes && follows(split)) ++split;
-  if (split < kPackedLanes && slice.row(split) < slice.row(split - 1)) return 0;
-  for (int lane = split + 1; lane < kPackedLanes; ++lane)
-    if (!follows(lane)) return 0;
-  return static_cast<std::uint8_t>(split);
-}
-
-/// A slice with block = lanes = 1: the lanes of several vectors, with the sums of its rows.
-template <class Set, class T>
-struct SliceSums {
-  static constexpr int kLanes = static_cast<int>(Set::kBytes / sizeof(T)), kPacks = kPackedLanes / kLanes;
-  using Pack = Lanes<T, kLanes>;
-
-  Pack sums[kPacks] = {};
-
-  /// Adds values · of_x(p) for each pack of lanes p.
-  template <class OfX>
-  SHARDMAT_INLINE void add(const T* values, const OfX& of_x) {
-#pragma GCC unroll 16
-    for (int p = 0; p < kPacks; ++p) add_product<Set>(sums[p], load<kLanes>(values + p * kLanes), of_x(p));
-  }
-  /// Adds values · x[column(lane)].
-  template <class Column>
-  SHARDMAT_INLINE void add_gathered(const T* values, const T* x, const Column& column) {
-    add(values, [&](int p) SHARDMAT_INLINE_LAMBDA {
-      Pack of_x;
-#pragma GCC unroll 16
-      for (int j = 0; j < kLanes; ++j) of_x[j] = x[column(p * kLanes + j)];
-      return of_x;
-    });
-  }
-};
-
-// A vector of lanes reads consecutive entries of x where its rows are consecutive. Where one gap lies between them, it takes
-// the lanes before the gap from one load and the others from a second one, which ends with the last row: rows ascend, so
-// that neither load leaves the columns between those of the first and of the last row.
-
-/// A slice of rows in two ranges, as row_split() says: one vector at most has a gap.
-template <class Set, class T>
-SHARDMAT_INLINE void multiply_two_ranges(const packed::SingleRowSlice<T>& slice, int split, const Operands<T>& v) {
-  using Sums = SliceSums<Set, T>;
-  constexpr int kLanes = Sums::kLanes;
-  Sums sums;
-  const std::int64_t first = slice.row(0), second = slice.row(split % kPackedLanes) - split % kPackedLanes;
-  const T *const head = v.x + first, *const tail = v.x + second;
-  if (split == kPackedLanes) {
-    slice.for_each_shared_slot([&](const T* values, std::int32_t delta) SHARDMAT_INLINE_LAMBDA {
-      sums.add(values, [&](int p) SHARDMAT_INLINE_LAMBDA { return load<kLanes>(head + delta + p * kLanes); });
-    });
-  } else {
-    using Int = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
-    Lanes<Int, kLanes> before_gap;
-    for (int j = 0; j < kLanes; ++j) before_gap[j] = j < split % kLanes ? -1 : 0;
-    with_constant<Sums::kPacks>(split / kLanes, [&]<int Gap>(std::integral_constant<int, Gap>) SHARDMAT_INLINE_LAMBDA {
-      slice.for_each_shared_slot([&](const T* values, std::int32_t delta) SHARDMAT_INLINE_LAMBDA {
-        const T *const near = head + delta, *const far = tail + delta;
-        sums.add(values, [&](int p) SHARDMAT_INLINE_LAMBDA {
-          if (p < Gap) return load<kLanes>(near + p * kLanes);
-          if (p > Gap) return load<kLanes>(far + p * kLanes);
-          return before_gap ? load<kLanes>(near + p * kLanes) : load<kLanes>(far + p * kLanes);
-        });
-      });
-    });
-  }
-  slice.for_each_other_slot([&](const T* values, const auto& column)
-                                SHARDMAT_INLINE_LAMBDA { sums.add_gathered(values, v.x, column); });
-  T sum[kPackedLanes];
-  std::memcpy(sum, sums.sums, sizeof sum);
-  for (int lane = 0; lane < split; ++lane) put<Set>(v.y[first + lane], v.alpha * sum[lane], v.beta);
-  for (int lane = split; lane < kPackedLanes; ++lane) put<Set>(v.y[second + lane], v.alpha * sum[lane], v.beta);
-}
-
-/// A slice of any rows. Vectors with more than one gap gather.
-template <class Set, class T>
-SHARDMAT_INLINE void multiply_any_rows(const packed::SingleRowSlice<T>& slice, const Operands<T>& v) {
-  if (slice.is_csr()) {
-    for (int lane = 0; lane < slice.rows(); ++lane)
-      put<Set>(v.y[slice.row(lane)],
-               v.alpha * sum_of_row<Set>(slice.csr_values(lane), slice.csr_columns(lane), slice.csr_count(lane), v.x),
-               v.beta);
-    return;
-  }
-  using Sums = SliceSums<Set, T>;
-  using Int = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
-  constexpr int kLanes = Sums::kLanes;
-  Sums sums;
-  const packed::RowsOfLanes row = slice.rows_of_lanes();
-  Lanes<Int, kLanes> before_gap[Sums::kPacks];
-  bool one_gap = true;
-  for (int p = 0; p < Sums::kPacks; ++p) {
-    const int first = p * kLanes, end = first + kLanes;
-    int gap = first + 1;
-    while (gap < end && row[gap] == row[gap - 1] + 1) ++gap;
-    one_gap &= gap == end || (row[gap] > row[first] && row[end - 1] - row[gap] == end - 1 - gap);
-    for (int j = 0; j < kLanes; ++j) before_gap[p][j] = first + j < gap ? -1 : 0;
-  }
-  if (one_gap)
-    slice.for_each_shared_slot([&](const T* values, std::int32_t delta) SHARDMAT_INLINE_LAMBDA {
-      const T* const x = v.x + delta;
-      sums.add(values, [&](int p) SHARDMAT_INLINE_LAMBDA {
-        const auto head = load<kLanes>(x + row[p * kLanes]);
-        const auto tail = load<kLanes>(x + row[p * kLanes + kLanes - 1] - (kLanes - 1));
-        return before_gap[p] ? head : tail;
-      });
-    });
-  else
-    slice.for_each_shared_slot([&](const T* values, std::int32_t delta) SHARDMAT_INLINE_LAMBDA {
-      sums.add_gathered(values, v.x + delta, [&](int lane) SHARDMAT_INLINE_LAMBDA { return row[lane]; });
-    });
-  slice.for_each_other_slot([&](const T* values, const auto& column)
-                                SHARDMAT_INLINE_LAMBDA { sums.add_gathered(values, v.x, column); });
-  T sum[kPackedLanes];
-  std::memcpy(sum, sums.sums, sizeof sum);
-  for (int lane = 0; lane < slice.rows(); ++lane) put<Set>(v.y[slice.row(lane)], v.alpha * sum[lane], v.beta);
-}
-
 std::unique_ptr<Plan> make_single_rows(std::shared_ptr<Storage> storage) {
   const auto& a = static_cast<const PackedStorage&>(*storage);
-  std::vector<std::uint8_t> splits(static_cast<std::size_t>(a.slices));
-  parallel_ranges(a.slices, kSplitGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t s = begin; s < end; ++s) splits[static_cast<std::size_t>(s)] = row_split(a, s);
-  });
   return typed_plan<PackedStorage>(
-      storage, [starts = packed::even_slice_starts(a), splits = std::move(splits), isa = instruction_set()]<class T>(
+      storage, [starts = packed::even_slice_starts(a), splits = packed::row_splits(a), isa = instruction_set()]<class T>(
                    const PackedStorage& m, const Operands<T>& v, Stream&) {
         for_each_range(starts, isa, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
-          for (std::int64_t s = begin; s < end; ++s) {
-            const packed::SingleRowSlice<T> slice(m, s);
-            const int split = splits[static_cast<std::size_t>(s)];
-            if (split > 0) multiply_two_ranges<Set>(slice, split, v);
-            else multiply_any_rows<Set>(slice, v);
-          }
+          const auto store = [&](std::int64_t row, int first, int last, const auto& sum) SHARDMAT_INLINE_LAMBDA {
+            for (int lane = first; lane < last; ++lane) put<Set>(v.y[row + lane], v.alpha * sum[0][lane], v.beta);
+          };
+          for (std::int64_t s = begin; s < end; ++s)
+            packed::multiply_columns<Set, T, 1>(packed::SingleRowSlice<T>(m, s), splits[static_cast<std::size_t>(s)], {v.x},
+                                                store);
         });
       });
 }

@@ -60,22 +60,23 @@ class SingleRowSlice {
   const std::int32_t* csr_columns(int lane) const { return reinterpret_cast<const std::int32_t*>(indices_) + deltas_[lane]; }
   std::int64_t csr_count(int lane) const { return deltas_[lane + 1] - deltas_[lane]; }
 
-  /// Calls shared(values, delta) for each shared slot. `values` are those of the 32 lanes.
+  /// Calls shared(values, delta) for each shared slot. `values` are those of the 32 lanes. `fetches`: values come from
+  /// memory, not from a cache where an earlier walk has left them.
   template <class Shared>
-  SHARDMAT_INLINE void for_each_shared_slot(const Shared& shared) const {
+  SHARDMAT_INLINE void for_each_shared_slot(const Shared& shared, bool fetches = true) const {
     const T* values = values_;
     for (std::uint32_t k = 0; k < slice_.slots[kSharedSlot]; ++k, values += kPackedLanes) {
-      prefetch(values);
+      if (fetches) prefetch(values);
       shared(values, deltas_[k]);
     }
   }
   /// Calls other(values, column) for the narrow and then the full slots, where column(lane) is a lane's column.
   template <class Other>
-  SHARDMAT_INLINE void for_each_other_slot(const Other& other) const {
+  SHARDMAT_INLINE void for_each_other_slot(const Other& other, bool fetches = true) const {
     const SlotCounts<SingleRows> counts(slice_);
     const T* values = values_ + std::size_t{counts.of[kSharedSlot]} * kPackedLanes;
     for (std::uint32_t k = 0; k < counts.of[kNarrowSlot]; ++k, values += kPackedLanes) {
-      prefetch(values);
+      if (fetches) prefetch(values);
       const char* slot = indices_ + std::uint64_t{k} * SingleRows::kNarrowBytes;
       const std::int64_t base = *reinterpret_cast<const std::int32_t*>(slot);
       const auto* difference = reinterpret_cast<const std::uint16_t*>(slot + 4);
@@ -83,7 +84,7 @@ class SingleRowSlice {
     }
     const auto* column = reinterpret_cast<const std::int32_t*>(indices_ + counts.narrow_bytes());
     for (std::uint32_t k = 0; k < counts.of[kFullSlot]; ++k, values += kPackedLanes, column += kPackedLanes) {
-      prefetch(values);
+      if (fetches) prefetch(values);
       other(values, [=](int lane) SHARDMAT_INLINE_LAMBDA { return std::int64_t{column[lane]}; });
     }
   }

@@ -133,11 +133,9 @@ SHARDMAT_INLINE void add_rest(const SymmetricStorage& a, const SymmetricRange& r
   for (std::int64_t row = range.begin * block; row < end; ++row) {
     const std::int64_t begin = offset_of_row(rest, row), count = offset_of_row(rest, row + 1) - begin;
     if (count == 0) continue;
-    for_each_group<kWidest<Set, T>>(
-        columns, [&]<int W>(std::integral_constant<int, W>, std::int64_t first) SHARDMAT_INLINE_LAMBDA {
-          multiply_row_group<Set, W>(rest.values.as<T>() + begin, rest.col_idx.as<std::int32_t>() + begin, count, x, y, row,
-                                     first);
-        });
+    for_each_column_group<Set, T, kWidest<Set, T>>(columns, false, [&](const auto& group) SHARDMAT_INLINE_LAMBDA {
+      multiply_row_group<Set>(rest.values.as<T>() + begin, rest.col_idx.as<std::int32_t>() + begin, count, x, y, row, group);
+    });
   }
 }
 

@@ -174,8 +174,41 @@ void copy_rows_host(std::size_t row_bytes, std::int64_t n, const void* from, std
   });
 }
 
+/// Between K lines that lie apart and entries with one of each: vectors move, which a loop over any number of lines does not
+/// become. `apart`: from one line to the next.
+template <int K, bool kGathers, class T>
+void interleave(const T* from, T* to, std::int64_t apart, std::int64_t entries) {
+  parallel_ranges(entries, (1 << 14) / K, [&, isa = instruction_set()](std::int64_t begin, std::int64_t end) {
+    run_compiled_for(isa, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
+#pragma GCC ivdep
+      for (std::int64_t i = begin; i < end; ++i)
+#pragma GCC unroll 4
+        for (int k = 0; k < K; ++k) {
+          if constexpr (kGathers) to[i * K + k] = from[k * apart + i];
+          else to[k * apart + i] = from[i * K + k];
+        }
+    });
+  });
+}
+
+/// True if it was one of the cases that vectors can do.
+template <class T>
+bool interleave_few(const Transposition& t) {
+  const auto* const from = static_cast<const T*>(t.from);
+  auto* const to = static_cast<T*>(t.to);
+  const auto with_lines = [&]<int K>(std::integral_constant<int, K>) {
+    if (t.columns == K && t.to_apart == K) interleave<K, true>(from, to, t.from_apart, t.rows);
+    else if (t.rows == K && t.from_apart == K) interleave<K, false>(from, to, t.to_apart, t.columns);
+    else return false;
+    return true;
+  };
+  return with_lines(std::integral_constant<int, 2>()) || with_lines(std::integral_constant<int, 3>()) ||
+         with_lines(std::integral_constant<int, 4>());
+}
+
 template <class T>
 void transpose_entries(const Transposition& t) {
+  if (interleave_few<T>(t)) return;
   constexpr std::int64_t kTile = 64;  // entries along the longer side that are moved together
   const T* const from = static_cast<const T*>(t.from);
   T* const to = static_cast<T*>(t.to);
