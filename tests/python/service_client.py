@@ -12,6 +12,7 @@ import shardmat
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 from service import Service  # noqa: E402
 from support import LIMIT, write_binsparse  # noqa: E402
+from test_serve_door import LISTEN  # noqa: E402
 from test_serve_solve import SolveTest  # noqa: E402
 
 CG = {"solver": "cg", "preconditioner": "jacobi"}
@@ -62,3 +63,15 @@ class ServiceClient(SolveTest):
     def expected(self, x, name="bar", query=""):
         """Bytes of the product of each column, as the server gives them to a plain request."""
         return b"".join(self.server.multiply(name, np.ascontiguousarray(column), query).body for column in np.atleast_2d(x.T))
+
+
+class HttpClient(ServiceClient):
+    """The same over HTTP."""
+
+    @classmethod
+    def options(cls):
+        return LISTEN
+
+    @classmethod
+    def connected(cls, **options):
+        return shardmat.connect(f"http://127.0.0.1:{cls.server.port()}", **{"timeout": LIMIT, "token": cls.server.token(), **options})

@@ -13,7 +13,7 @@ import unittest
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spl
-from service_client import CG, ServiceClient
+from service_client import CG, HttpClient, ServiceClient
 
 import shardmat
 from service import Service, at_once
@@ -475,15 +475,7 @@ class OverUnixSocket(Conformance, ServiceClient):
             client.matrices()
 
 
-class OverHttp(Conformance, ServiceClient):
-    @classmethod
-    def options(cls):
-        return LISTEN
-
-    @classmethod
-    def connected(cls, **options):
-        return shardmat.connect(f"http://127.0.0.1:{cls.server.port()}", **{"timeout": LIMIT, "token": cls.server.token(), **options})
-
+class OverHttp(Conformance, HttpClient):
     def test_tokens(self):
         for token in (None, "wrong"):
             with self.assertRaises(shardmat.service.AccessError) as caught:

@@ -2,6 +2,7 @@
 
 from .errors import NotConvergedError
 from .matrix import Matrix
+from .service.eigen import Wanted
 
 
 def eigsh(A, k=6, M=None, sigma=None, which="LM", v0=None, ncv=None, maxiter=None, tol=0, return_eigenvectors=True, Minv=None,
@@ -33,12 +34,10 @@ def eigsh(A, k=6, M=None, sigma=None, which="LM", v0=None, ncv=None, maxiter=Non
     if mode != "normal":
         raise ValueError(f"mode is {mode!r}; only 'normal' is known")
     a, m = _as_matrix(A, "A"), None if M is None else _as_matrix(M, "M", like=A)
-    which, method = _method(which, sigma, m is not None, method)
-    rows, count = a.shape[0], int(k)
-    if not 1 <= count <= rows:
+    wanted, rows = Wanted(k, which, sigma, m is not None, method), a.shape[0]
+    if not 1 <= wanted.k <= rows:
         raise ValueError(f"k is {k}; it must be 1 to {rows}, the rows of A")
-    both = which in ("BE", "magnitude")
-    wanted = count if which != "BE" else (count + 1) // 2
+    method = wanted.method
     begin = X if X is not None else v0
     if begin is not None:
         begin = numpy.asarray(begin, dtype=float)
@@ -51,16 +50,11 @@ def eigsh(A, k=6, M=None, sigma=None, which="LM", v0=None, ncv=None, maxiter=Non
             raise ValueError(f"coordinates of shape {coordinates.shape}; they have a row of 2 or 3 for each node, or 12 with its axes")
     from .context import native
 
-    name = "both" if both else "largest" if which == "LA" else "smallest"
-    w, v, info = native().eigen(a._open(), None if m is None else m._open(), method, name, wanted,
-                                None if method != "shift_invert" or sigma is None else float(sigma), float(tol),
+    w, v, info = native().eigen(a._open(), None if m is None else m._open(), method, wanted.ends, wanted.count, wanted.sigma, float(tol),
                                 0 if maxiter is None else int(maxiter), None if method == "lanczos" else begin, coordinates,
                                 bool(return_eigenvectors), bool(confirm), str(inner), bool(check_count))
-    if both:
-        if which == "magnitude":
-            kept = numpy.sort(numpy.argsort(-numpy.abs(w), kind="stable")[:count])
-        else:  # the half of each end, one more of the high end
-            kept = numpy.r_[numpy.arange(count // 2), numpy.arange(len(w) - (count - count // 2), len(w))]
+    kept = wanted.chosen(w)
+    if kept is not None:
         w, v = w[kept], None if v is None else v[:, kept]
     if not info["converged"]:
         raise NotConvergedError("some eigenvalues did not meet the tolerance, or some are missing; allow more iterations (maxiter), "
@@ -85,28 +79,3 @@ def _as_matrix(given, name, like=None):
         raise TypeError(f"{name} is a sparse matrix of SciPy, an array of NumPy or a shardmat.Matrix, not "
                         f"{type(given).__name__}; for a LinearOperator take scipy.sparse.linalg")
     return Matrix.from_scipy(given, dtype="float64" if given.dtype.kind != "c" else None, products=100)
-
-
-def _method(which, sigma, has_mass, method):
-    """Which and the method, by SciPy's words."""
-    if which not in ("LM", "SM", "LA", "SA", "BE"):
-        raise ValueError(f"which is {which!r}; it must be 'LM', 'SM', 'LA', 'SA' or 'BE'")
-    if method not in (None, "lobpcg", "shift_invert", "lanczos"):
-        raise ValueError(f"method is {method!r}; it must be 'lobpcg', 'shift_invert' or 'lanczos'")
-    if sigma is not None:
-        if which != "LM":
-            raise ValueError("with sigma, which is 'LM': the eigenvalues nearest to sigma")
-        if method not in (None, "shift_invert"):
-            raise ValueError("only the method shift_invert takes sigma")
-        return which, "shift_invert"
-    if method in ("lobpcg", "shift_invert"):
-        if which not in ("SM", "SA"):
-            raise ValueError(f"{method} without sigma gives the smallest eigenvalues: which='SM'")
-        return which, method
-    if has_mass and which not in ("SM", "SA"):
-        raise ValueError("of A x = λ M x the smallest eigenvalues are computed (which='SM'), or those nearest to sigma")
-    if method == "lanczos" and has_mass:
-        raise ValueError("lanczos takes no M; take lobpcg or shift_invert")
-    if has_mass or (which == "SM" and method is None):
-        return which, "lobpcg"
-    return "magnitude" if which == "LM" else which, "lanczos"

@@ -21,6 +21,7 @@ from .memory import Memory
 from .vector import Vector, vector_of
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 30.0  # seconds until a request is sent again
+_NOT_BEGUN = ("restarting", "starting", "too_many_connections", "too_many_pages")  # codes of 503 for requests of which nothing was done
 _LAST_SECONDS = 2.0  # for what close() still asks for, and to take back what failed
 
 
@@ -30,12 +31,13 @@ def connect(where=None, *, token=None, token_file=None, timeout=None, ca=None, r
     where: None: what SHARDMAT_REMOTE says (with SHARDMAT_REMOTE_TOKEN_FILE and SHARDMAT_REMOTE_CA), else the socket in the
     state folder of this user. token: that the server asks for at a URL; token_file: a file with it in its first line.
     timeout: the longest time of each request in seconds, from the first connection to the last byte, its retries included;
-    None: no limit. To look up the host's name takes as long as the system lets it. ca: a PEM file with the certificates that are trusted (None: those of this system), or an ssl.SSLContext.
+    None: no limit. ca: a PEM file with the certificates that are trusted (None: those of this system), or an ssl.SSLContext.
     retries: how often a request is sent again.
 
-    A request that the server refuses for now (429, 503) is sent again after the time that the server says (Retry-After), at
-    most 30 s. If the server may have begun it, or the connection was lost, only one that changes nothing, or may come twice,
-    is sent again.
+    A request that the server refuses before it has begun (429; 503 while the service or its ranks start) is sent again after the
+    time that the server says (Retry-After), at most 30 s. If the server may have begun it, or the connection was lost, only one
+    that changes nothing, or may come twice, is sent again. Products, solves, eigenvalues and PageRank may, unless their
+    result is added to what the service keeps, or lies in shared memory; what makes a job that goes on by itself may not.
 
     Connects with the first request. Any thread may use a service and all that it gives.
     """
@@ -114,11 +116,12 @@ class Service:
         """Seconds until a request that failed is sent again; None: never."""
         wait = problem.retry_after if problem.retry_after is not None else pause
         wait *= 1 + 0.1 * random.random()  # not all clients at once
-        if isinstance(problem, BusyError):  # was refused before anything was done
+        if isinstance(problem, BusyError) or problem.code in _NOT_BEGUN:  # was refused before anything was done
             return wait if wait <= _LONGEST_PAUSE else None
         if isinstance(problem, UnavailableError):
-            begun = problem.code == "rank_lost" and not repeatable
-            return None if begun or problem.code == "draining" or wait > _LONGEST_PAUSE else wait
+            # A job has begun a second time by itself already.
+            again = repeatable and problem.code != "draining" and "shardmat-job" not in problem.fields
+            return wait if again and wait <= _LONGEST_PAUSE else None
         if isinstance(problem, UnreachableError) and problem.was_sent and repeatable:
             return wait
         return None

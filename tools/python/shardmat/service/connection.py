@@ -21,6 +21,8 @@ _MOST_AT_ONCE = 16 << 20  # bytes of a step; TLS takes no more than 2 GiB
 _LONGEST_HEADER = 64 << 10
 _MOST_IDLE = 8
 _LEAVE = struct.pack("ii", 1, 0)  # close() resets, also when this program is killed: the server drops what it did for us
+_LONGEST_SILENCE = 30.0  # seconds between lines of a stream; the server sends one every 15 s
+_LONGEST_WAIT = 2e6  # seconds of one call of the system, which counts them in milliseconds of 31 bits
 _LATE = "has not answered in time: it is busy or stopped, or the time was too short"
 
 UNSET = object()  # a time limit that was not given: that of the service object counts
@@ -48,13 +50,23 @@ class Deadline:
         return self._end is None or time.monotonic() + seconds < self._end
 
     def left(self):
-        """Seconds until then, or None; raises TimedOut."""
+        """Seconds until then, 23 days at most, or None; raises TimedOut."""
         if self._end is None:
             return None
         left = self._end - time.monotonic()
         if left <= 0:
             raise TimedOut(f"the service {_LATE}")
-        return left
+        return min(left, _LONGEST_WAIT)
+
+    @contextlib.contextmanager
+    def holding(self, lock):
+        """Holds a lock; raises TimedOut if it is not free in time."""
+        while not lock.acquire(timeout=-1 if (left := self.left()) is None else left):
+            pass
+        try:
+            yield
+        finally:
+            lock.release()
 
 
 def _find_addresses(address, deadline):
@@ -190,15 +202,19 @@ class Connection:
             return status, known, self._body(status, known, deadline, None), self._lines()
 
     def _lines(self):
-        """Lines until the connection ends. Waits as long as it takes."""
+        """Lines until the connection ends. Raises UnreachableError when none has come for long: the server or its host is dead."""
         with contextlib.closing(self), self._closed_by_errors():
-            self._socket.settimeout(None)
+            self._socket.settimeout(_LONGEST_SILENCE)
             while True:
                 *lines, rest = bytes(self._received).split(b"\n")
                 self._received = bytearray(rest)
                 for line in lines:
                     yield line.decode()
-                more = self._socket.recv(65536)
+                try:
+                    more = self._socket.recv(65536)
+                except socket.timeout:
+                    raise UnreachableError(f"{self._address} has sent nothing for {_LONGEST_SILENCE:g} s, not even the line that says "
+                                           "that it is there") from None
                 if not more:
                     return
                 self._received += more

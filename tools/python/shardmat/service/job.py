@@ -1,4 +1,4 @@
-"""Solves that a service works on while the program does something else."""
+"""Solves, and other jobs, that a service works on while the program does something else."""
 
 import asyncio
 import concurrent.futures
@@ -24,13 +24,16 @@ def _pauses():
 
 
 class Job:
-    """A solve on the service, as a future of concurrent.futures, and to be awaited.
+    """A job of the service, a solve for example, as a future of concurrent.futures, and to be awaited.
 
     ``result()`` fetches x, and then the service forgets the job; with keep=True it stays, and ``x`` is a vector there.
+    Of a job that finds eigenvalues, the result is (values, vectors), and x has a vector in each column.
     """
 
-    def __init__(self, service, info, keep=False):
+    def __init__(self, service, info, keep=False, choose=None, with_vectors=True):
+        """Of eigenvalues: `choose` returns the places of the wanted ones; without `with_vectors` the values are the result."""
         self._service, self._keep = service, keep
+        self._choose, self._with_vectors = choose, with_vectors
         self.id = info["id"]
         self._path = "/v1/jobs/" + self.id
         self._lock = threading.Lock()
@@ -42,20 +45,10 @@ class Job:
     def info(self, timeout=UNSET):
         """What the service says of the job now, as a dict; its last words once it has forgotten the job."""
         deadline = self._service.deadline(timeout)
-        with self._locked(deadline):
+        with deadline.holding(self._lock):
             if self._outcome is None:
                 self._info = self._service.get_json(self._path, timeout=deadline)
             return self._info
-
-    @contextlib.contextmanager
-    def _locked(self, deadline):
-        """Alone with the job; another thread may be asking for it."""
-        while not self._lock.acquire(timeout=-1 if (left := deadline.left()) is None else min(left, threading.TIMEOUT_MAX)):
-            pass
-        try:
-            yield
-        finally:
-            self._lock.release()
 
     @property
     def state(self):
@@ -107,7 +100,7 @@ class Job:
         if self._has_ended() or self.info(deadline)["state"] in _ENDED:
             return self._info["state"] == "cancelled"
         reply = self._service.request("DELETE", self._path, repeatable=False, timeout=deadline)  # returns once it has ended
-        with self._locked(deadline):
+        with deadline.holding(self._lock):
             if reply.status == 204:  # it ended meanwhile, and the service has forgotten it
                 self._info = {**self._info, "state": "cancelled"}
                 self._outcome = self._fetch_outcome(deadline)
@@ -168,7 +161,7 @@ class Job:
                 break
             left = deadline.left()
             time.sleep(pause if left is None else min(pause, left))
-        with self._locked(deadline):
+        with deadline.holding(self._lock):
             if self._outcome is None:
                 self._outcome = self._fetch_outcome(deadline)
                 if not self._keep:
@@ -180,12 +173,27 @@ class Job:
         info = self._info
         if info["state"] == "cancelled":
             return None, concurrent.futures.CancelledError(f"{self.id} was cancelled")
-        if info["state"] == "done":
-            return self._read_x(info, deadline), None
-        if info.get("code") in _UNFINISHED:
-            x = self._read_x(info, deadline) if "x" in info else None
-            return x, NotConvergedError(info["reason"], x, info.get("result", []))
-        return None, problem_of(409, {}, _as_problem(info))
+        if info["state"] != "done" and info.get("code") not in _UNFINISHED:
+            return None, problem_of(409, {}, _as_problem(info))
+        is_of_pairs = info.get("kind") == "eigen"
+        has_x = "x" in info and (self._with_vectors or not is_of_pairs)
+        x, results = self._read_x(info, deadline) if has_x else None, info.get("result", [])
+        values = None
+        if is_of_pairs:
+            x, results = self._chosen(x, results)
+            values = _values_of(results)
+        if info["state"] != "done":
+            return x, NotConvergedError(info["reason"], x, results)
+        if not is_of_pairs:
+            return x, None
+        return (values, x) if self._with_vectors else values, None
+
+    def _chosen(self, x, pairs):
+        """Those of the eigenvectors and of what the service says of each that are wanted."""
+        if x is not None and x.ndim == 1:
+            x = x.reshape((-1, 1))
+        kept = self._choose(_values_of(pairs)) if self._choose is not None and pairs else None
+        return (x, pairs) if kept is None else (None if x is None else x[:, kept], [pairs[place] for place in kept])
 
     def _read_x(self, info, deadline):
         import numpy
@@ -206,7 +214,7 @@ class Job:
         """Cancels the job if it has not ended; the service forgets it, and its x."""
         deadline = self._service.deadline(timeout)
         self.cancel(deadline)
-        with self._locked(deadline):
+        with deadline.holding(self._lock):
             if self._outcome is None or self._keep:
                 self._forget(deadline)
             self._outcome = self._outcome or (None, NotFoundError(f"{self.id} was deleted"))
@@ -219,6 +227,12 @@ class Job:
 
     def __repr__(self):
         return f"<shardmat.service.Job {self.id} of {self._info.get('matrix')}: {self._info['state']}>"
+
+
+def _values_of(pairs):
+    import numpy
+
+    return numpy.array([numpy.nan if pair.get("value") is None else pair["value"] for pair in pairs], dtype=float)
 
 
 def _as_problem(info):

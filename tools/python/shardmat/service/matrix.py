@@ -6,6 +6,7 @@ import urllib.parse
 
 from .arrays import TYPES, as_bytes, as_columns, is_plain
 from .connection import UNSET
+from .eigen import Wanted
 from .errors import NotConvergedError, RefusedError, ServiceError
 from .job import Job
 from .vector import Vector, vector_of
@@ -88,6 +89,8 @@ class Matrix:
 
     def _multiply(self, x, out, columns, options, fields, timeout):
         """One request."""
+        import numpy
+
         query, body, through, adds = {"k": columns, **options}, [], None, options["beta"] != 0
         memory = None
         if isinstance(x, Vector):
@@ -106,9 +109,11 @@ class Matrix:
             if lies_in is not None and memory in (None, lies_in) and is_plain(out, self.dtype):
                 memory, query["y_at"] = lies_in, at
             else:
-                answer = out if is_plain(out, self.dtype) else out.astype(self.dtype, order="F")
                 if adds:
-                    body.append(as_bytes(answer))
+                    body.append(as_bytes(numpy.asarray(out, dtype=self.dtype, order="F")))
+                # What is sent must stay as it is until the answer is there: it may be sent again.
+                direct = is_plain(out, self.dtype) and not adds and not _overlap(x, out)
+                answer = out if direct else numpy.empty(out.shape, self.dtype, order="F")
         if memory is not None:
             through = memory.request
         left = timeout.left()
@@ -196,15 +201,12 @@ class Matrix:
     def _wait_for_x(self, kind, b, x0, shape, settings, timeout, out):
         timeout = self._service.deadline(timeout)
         out = self._out_for(out, shape)
-        x = out if is_plain(out, self.dtype) else self._out_for(None, shape)
+        direct = is_plain(out, self.dtype) and (self._service.memory_of(out)[0] is not None or not _overlap(b, out))
+        x = out if direct else self._out_for(None, shape)
         try:
             reply = self._ask_for_x(kind, b, x0, settings, timeout, wait=_ALWAYS, into=x)
         except ServiceError as error:
-            if "shardmat-job" not in error.fields:
-                raise
-            job = Job(self._service, {"id": error.fields["shardmat-job"], "state": "failed"})  # result() forgets it
-            failure = job.exception(timeout)
-            raise (failure if isinstance(failure, NotConvergedError) else error) from None
+            self._raise_failure(error, timeout)
         if reply.status != 204 and reply.body.nbytes != x.nbytes:
             raise ServiceError(f"the answer has {reply.body.nbytes} bytes, not {x.nbytes}; the matrix may have been replaced")
         if x is not out:
@@ -238,14 +240,86 @@ class Matrix:
         reply = self._ask_for_x("pagerank", self._restarts(restarts), None, settings, self._service.deadline(timeout))
         return Job(self._service, json.loads(bytes(reply.body)), keep=keep)
 
+    def eigsh(self, k=6, M=None, sigma=None, which="LM", v0=None, *, tol=0, maxiter=None, return_eigenvectors=True, method=None,
+              return_info=False, limit=None, priority=None, timeout=UNSET, **settings):
+        """Eigenvalues of A·x = λ·x or A·x = λ·M·x, called as ``scipy.sparse.linalg.eigsh``: returns (w, v), or w alone.
+
+        A and M were loaded with solvable=True, and both are symmetric, M positive definite. M: a matrix of this service, or its name. w is
+        ascending; vᵀ·M·v = 1. which, sigma and method: as of ``shardmat.eigsh``: "SM" or "SA" the smallest, "LM", "LA" and "BE" for one
+        matrix; with sigma "LM", those nearest to it. tol and maxiter are SciPy's names of the settings tolerance and
+        max_iterations; 0 and None: the service's own. settings: the other options of ``shardmat eigen``: basis, seed, confirm, guard, inner …
+        v0 cannot be given: the service begins with vectors of its own. "SM", M and sigma want ranks on the host and float64. return_info: also returns what the service said of the job, a
+        dict: complete, zero_modes … limit and timeout: as of solve(). Raises NotConvergedError, which has the last vectors.
+        """
+        timeout = self._service.deadline(timeout)
+        words, options = self._wanted_pairs(k, M, sigma, which, v0, tol, maxiter, method, return_eigenvectors, settings)
+        words.update(limit=limit, priority=priority)
+        try:
+            reply = self._ask("eigen", {**words, "wait": _ALWAYS}, timeout=timeout, repeatable=True)
+            job = Job(self._service, json.loads(bytes(reply.body)), **options)
+        except ServiceError as error:
+            self._raise_failure(error, timeout, **options)
+        answer = job.result(timeout)
+        if not return_info:
+            return answer
+        return (*(answer if return_eigenvectors else (answer,)), job.info(timeout))
+
+    def eigsh_async(self, k=6, M=None, sigma=None, which="LM", v0=None, *, tol=0, maxiter=None, return_eigenvectors=True, method=None,
+                    limit=None, priority=None, keep=False, timeout=UNSET, **settings):
+        """A job that finds eigenvalues, as ``eigsh`` does: its result is (w, v), or w alone.
+
+        With `keep`, the service has the job and its vectors until job.delete(); those of "LM" and "BE" are then of both ends.
+        """
+        words, options = self._wanted_pairs(k, M, sigma, which, v0, tol, maxiter, method, return_eigenvectors, settings)
+        words.update(limit=limit, priority=priority)
+        reply = self._ask("eigen", words, timeout=self._service.deadline(timeout), repeatable=False)
+        return Job(self._service, json.loads(bytes(reply.body)), keep=keep, **options)
+
+    def _wanted_pairs(self, k, M, sigma, which, v0, tol, maxiter, method, return_eigenvectors, settings):
+        """The settings of eigsh() in the service's words, and the options of its Job."""
+        if v0 is not None:
+            raise ValueError("v0 cannot be given: the service begins with vectors of its own; seed=N chooses others")
+        for name, given, setting in (("tol", tol != 0, "tolerance"), ("maxiter", maxiter is not None, "max_iterations")):
+            if given and setting in settings:
+                raise ValueError(f"{name} and {setting} are two words for one thing; give one of them")
+        wanted = Wanted(operator.index(k), which, sigma, M is not None, method)
+        if not 1 <= wanted.k <= self.shape[0]:
+            raise ValueError(f"k is {k}; it must be 1 to {self.shape[0]}, the rows of {self.name}")
+        words = {"count": wanted.count, "which": wanted.ends, "method": wanted.method, "shift": wanted.sigma, "mass": self._name_of_mass(M),
+                 "tolerance": tol or None, "max_iterations": maxiter, **settings}
+        return words, {"choose": wanted.chosen, "with_vectors": bool(return_eigenvectors)}
+
+    def _name_of_mass(self, M):
+        if M is None or isinstance(M, str):
+            return M
+        if not isinstance(M, Matrix):
+            raise TypeError(f"M is a matrix of the service or its name, not {type(M).__name__}; send it first: "
+                            "service.matrix_from(M, solvable=True)")
+        if str(M._service.address) != str(self._service.address):
+            raise ValueError(f"M is a matrix of {M._service.address}; {self.name} is one of {self._service.address}")
+        if M.shape != self.shape:
+            raise ValueError(f"M has shape {M.shape}; {self.name} has {self.shape}")
+        return M.name
+
+    def _raise_failure(self, error, timeout, **options):
+        """Raises what became of a job whose request waited for it."""
+        if "shardmat-job" not in error.fields:
+            raise error
+        job = Job(self._service, {"id": error.fields["shardmat-job"], "state": "failed"}, **options)  # result() forgets it
+        failure = job.exception(timeout)
+        raise (failure if isinstance(failure, NotConvergedError) else error) from None
+
+    def _ask(self, kind, words, body=(), **options):
+        query = {name: word_of(name, value) for name, value in words.items() if value is not None}
+        query["type"] = self._type
+        return self._service.request("POST", f"{self._path}/{kind}?{_query(query)}", body, fields=_BINARY, **options)
+
     def _restarts(self, given):
         return given if given is None or isinstance(given, Vector) else as_columns(given, self.dtype, self.shape[0], "restarts")
 
     def _ask_for_x(self, kind, b, x0, settings, timeout, wait=None, into=None):
         """One request. Arrays stay in the memory of a service if the request waits until the job has ended."""
-        query = {name: word_of(name, value) for name, value in settings.items() if value is not None}
-        query["type"] = self._type
-        memory, body, view, made = None, (), None, None
+        query, memory, body, view, made = dict(settings), None, (), None, None
 
         def lies_in_memory(array, name):
             nonlocal memory
@@ -273,8 +347,9 @@ class Matrix:
                 made = self.vector(x0, timeout=timeout)
                 query["x0"] = made.id
         try:
-            return self._service.request("POST", f"{self._path}/{kind}?{_query(query)}", body, fields=_BINARY, timeout=timeout,
-                                         repeatable=False, into=view, through=None if memory is None else memory.request)
+            # In shared memory x may lie where b is, and that memory goes with its connection.
+            return self._ask(kind, query, body, timeout=timeout, repeatable=wait is not None and memory is None, into=view,
+                             through=None if memory is None else memory.request)
         finally:
             if made is not None:
                 made.discard(timeout)  # the job has read it
@@ -342,6 +417,13 @@ class Transpose:
 
 def _query(parameters):
     return urllib.parse.urlencode({name: value for name, value in parameters.items() if value is not None})
+
+
+def _overlap(sent, received):
+    """Whether an array that is sent, if it is one, may share memory with an array that gets the answer."""
+    import numpy
+
+    return isinstance(sent, numpy.ndarray) and numpy.may_share_memory(sent, received)
 
 
 def word_of(name, value):

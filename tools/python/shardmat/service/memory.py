@@ -73,14 +73,10 @@ class Memory:
 
     def request(self, method, target, fields, body, deadline, into):
         """A request over the connection that has this memory."""
-        while not self._lock.acquire(timeout=-1 if (left := deadline.left()) is None else left):
-            pass
-        try:
+        with deadline.holding(self._lock):
             if not self._connection.is_open():
                 raise UnreachableError("this memory is not shared any more: its connection was closed")
             return self._connection.request(method, target, fields, body, deadline, into)
-        finally:
-            self._lock.release()
 
     def close(self):
         """Ends the sharing. Arrays stay valid."""
