@@ -2,7 +2,10 @@
 
 import asyncio
 import concurrent.futures
+import os
+import socket
 import unittest
+import unittest.mock
 
 import numpy as np
 import scipy.linalg
@@ -11,6 +14,8 @@ import scipy.sparse.linalg as spl
 from service_client import HttpClient, ServiceClient
 
 import shardmat
+from service import at_once
+from shardmat.service.connection import Connection
 from support import BACKEND, LIMIT, write_binsparse
 from test_serve_solve import poisson
 
@@ -40,6 +45,73 @@ class Pairs(ServiceClient):
         np.testing.assert_allclose(v.T @ (m @ v), np.identity(len(w)), rtol=0, atol=1e-6)
 
 
+class Traffic:
+    """Requests and bytes of this program's connections, while it is entered."""
+
+    def __enter__(self):
+        self.requests = self.sent = self.received = 0
+        send, receive = Connection._send, Connection._receive
+
+        def counting_send(connection, *arguments):
+            self.requests += 1
+            plain = connection._socket
+            connection._socket = Socket(plain, self)
+            try:
+                send(connection, *arguments)
+            finally:
+                connection._socket = plain
+
+        def counting_receive(connection, *arguments):
+            plain = connection._socket
+            connection._socket = Socket(plain, self)
+            try:
+                return receive(connection, *arguments)
+            finally:
+                connection._socket = plain
+
+        self.patches = [unittest.mock.patch.object(Connection, "_send", counting_send),
+                        unittest.mock.patch.object(Connection, "_receive", counting_receive)]
+        for patch in self.patches:
+            patch.start()
+        return self
+
+    def __exit__(self, *_):
+        for patch in self.patches:
+            patch.stop()
+
+
+class Socket:
+    """A socket that counts."""
+
+    def __init__(self, plain, traffic):
+        self.plain, self.traffic = plain, traffic
+
+    def __getattr__(self, name):
+        return getattr(self.plain, name)
+
+    def sendall(self, data):
+        self.traffic.sent += len(data)
+        self.plain.sendall(data)
+
+    def recv(self, most):
+        data = self.plain.recv(most)
+        self.traffic.received += len(data)
+        return data
+
+    def recv_into(self, room):
+        count = self.plain.recv_into(room)
+        self.traffic.received += count
+        return count
+
+
+def counted(calls, multiply=shardmat.service.Matrix.multiply):
+    def count(*arguments, **options):
+        calls.append(None)
+        return multiply(*arguments, **options)
+
+    return count
+
+
 @unittest.skipIf(BACKEND == "cuda", "some methods run on the host only")
 class Conformance:
     """What holds over every transport."""
@@ -55,11 +127,11 @@ class Conformance:
         for options, expected in cases:
             with self.subTest(options):
                 self.check(self.K.eigsh(**options), expected, self.k)
-                w = self.K.eigsh(**options, return_eigenvectors=False)
-                np.testing.assert_allclose(w, spl.eigsh(self.k, **options)[0], rtol=1e-7)
-                job = self.K.eigsh_async(**options)
-                self.check(job.result(LIMIT), expected, self.k)
-                np.testing.assert_allclose(self.K.eigsh_async(**options, return_eigenvectors=False).result(LIMIT), w, rtol=1e-12)
+                np.testing.assert_allclose(self.K.eigsh_async(**options, return_eigenvectors=False).result(LIMIT),
+                                           spl.eigsh(self.k, **options)[0], rtol=1e-7)
+        for options, expected in cases[:2]:
+            self.check(self.K.eigsh_async(**options).result(LIMIT), expected, self.k)
+            np.testing.assert_allclose(self.K.eigsh(**options, return_eigenvectors=False), expected, rtol=1e-7)
         self.check(self.P.eigsh(4, which="SM"), own[:4], self.p)
         self.assertEqual((self.service.jobs(), self.service.vectors()), ([], []))
 
@@ -151,8 +223,85 @@ class Conformance:
             self.assertEqual(every[[0, 2, 3]].tolist(), w.tolist())
 
 
+    def test_methods_of_scipy_ask_once_for_each_product(self):
+        b, shared = self.columns(n=3600), self.service.address.path is not None
+        self.assertEqual(self.G.aslinearoperator().vectors, "memory" if shared else "bodies")
+        with self.assertRaisesRegex(ValueError, "vectors is 'ranks'"):
+            self.G.aslinearoperator("ranks")
+        if not shared:
+            with self.assertRaisesRegex(ValueError, "Unix socket"):
+                self.G.aslinearoperator("memory")
+        for method, options in ((spl.cg, {"atol": 1e-10}), (spl.gmres, {"atol": 1e-10, "maxiter": 5})):
+            products = []
+            with unittest.mock.patch.object(shardmat.service.Matrix, "multiply", autospec=True, side_effect=counted(products)):
+                operator = self.G.aslinearoperator()
+                with Traffic() as traffic:
+                    x, _ = method(operator, b, **options)
+            self.assertGreater(len(products), 50)
+            self.assertEqual(traffic.requests, len(products))
+            if shared:
+                self.assertLess(max(traffic.sent, traffic.received), 2000 * len(products))
+            for vectors in ("bodies", "memory" if shared else "auto"):
+                again, _ = method(self.G.aslinearoperator(vectors), b, **options)
+                self.assertEqual(again.tobytes(), x.tobytes())
+
+    def test_operators_have_the_bits_of_products(self):
+        wide = self.service.load("wide", "wide.h5")
+        operator, other = wide.aslinearoperator(), wide.T.aslinearoperator()
+        self.assertEqual(operator.vectors, other.vectors)
+        for k in (None, 1, 3, 40):
+            x, y = self.columns(k), self.columns(k, n=400)
+            kept = operator @ x, operator.T @ y
+            for found, expected in zip((*kept, other.T @ x, other @ y), 2 * (wide @ x, wide.T @ y)):
+                self.assertEqual((found.shape, found.tobytes()), (expected.shape, expected.tobytes()))
+            operator @ (2 * x)
+            self.assertEqual(kept[0].tobytes(), (wide @ x).tobytes())  # it is the caller's
+        with self.assertRaisesRegex(ValueError, "dimension mismatch"):
+            operator @ y
+        wrong = []
+
+        def client(number):
+            x = self.columns(seed=number)
+            expected = (wide @ x).tobytes()
+            if any((operator @ x).tobytes() != expected for _ in range(20)):
+                wrong.append(number)
+
+        at_once(4, client)
+        self.assertEqual(wrong, [])
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if all((operator @ x).tobytes() == kept[0].tobytes() for _ in range(20)) else 1)
+        good = all((operator @ x).tobytes() == kept[0].tobytes() for _ in range(20))
+        self.assertEqual((os.waitpid(child, 0)[1], good), (0, True))
+
+
 class OverUnixSocket(Conformance, Pairs):
-    pass
+    def test_an_operator_whose_connection_ended(self):
+        x = self.columns()
+        operator = self.A.aslinearoperator()
+        y = (operator @ x).tobytes()
+        for end in (lambda connection: connection.close(), lambda connection: connection._socket.shutdown(socket.SHUT_RDWR)):
+            for memory in self.service._all_memories():
+                if memory.is_shared():
+                    end(memory._connection)
+            del memory
+            self.assertEqual((operator @ x).tobytes(), y)
+        with unittest.mock.patch.object(type(self.service), "memory", side_effect=shardmat.service.TooLargeError("the arena is full")):
+            self.assertEqual(self.A.aslinearoperator().vectors, "bodies")
+            with self.assertRaises(shardmat.service.TooLargeError):
+                self.A.aslinearoperator("memory")
+
+    def test_memory_in_a_child(self):
+        """Its requests go over connections of its own."""
+        with self.service.memory(1 << 20) as memory:
+            x, y = memory.empty(975), np.empty(975)
+            x[...] = self.columns()
+            expected = (self.A @ x).tobytes()
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if all(self.A.multiply(x, out=y).tobytes() == expected for _ in range(20)) else 1)
+            good = all(self.A.multiply(x, out=y).tobytes() == expected for _ in range(20))
+            self.assertEqual((os.waitpid(child, 0)[1], good), (0, True))
 
 
 class OverHttp(Conformance, HttpClient, Pairs):

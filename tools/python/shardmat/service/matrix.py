@@ -9,6 +9,7 @@ from .connection import UNSET
 from .eigen import Wanted
 from .errors import NotConvergedError, RefusedError, ServiceError
 from .job import Job
+from .linear_operator import as_linear_operator
 from .vector import Vector, vector_of
 
 _WIDEST_BODY = 32  # columns of a product whose vectors are no vectors of the service
@@ -159,12 +160,14 @@ class Matrix:
         """The transpose, for products: the service reads the rows of this matrix. ``A.T.T`` is A."""
         return Transpose(self)
 
-    def aslinearoperator(self):
-        """A ``scipy.sparse.linalg.LinearOperator`` of this matrix, with its transpose."""
-        from scipy.sparse.linalg import LinearOperator
+    def aslinearoperator(self, vectors="auto"):
+        """A ``scipy.sparse.linalg.LinearOperator`` of this matrix, with its transpose.
 
-        return LinearOperator(self.shape, matvec=self.multiply, rmatvec=self.rmatvec, matmat=self.multiply,
-                              rmatmat=self.rmatmat, dtype=self.dtype)
+        vectors: "memory": x and y lie in memory that the ranks share, so that a product is one request without a body; on the Unix
+        socket only. "bodies": they go through the connection. "auto": memory on the Unix socket if the service has room for it,
+        else bodies; the attribute ``vectors`` of what is returned says which. The bits are the same.
+        """
+        return as_linear_operator(self, vectors)
 
     # ---- vectors that stay ----
 
@@ -407,9 +410,12 @@ class Transpose:
 
     rmatmat = rmatvec
 
-    def aslinearoperator(self):
-        """A ``scipy.sparse.linalg.LinearOperator`` of the transpose."""
-        return self.T.aslinearoperator().T
+    def aslinearoperator(self, vectors="auto"):
+        """A ``scipy.sparse.linalg.LinearOperator`` of the transpose, as Matrix.aslinearoperator."""
+        operator = self.T.aslinearoperator(vectors)
+        transposed = operator.T
+        transposed.vectors = operator.vectors
+        return transposed
 
     def __repr__(self):
         return f"<the transpose of {self.T!r}>"

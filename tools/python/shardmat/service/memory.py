@@ -20,7 +20,7 @@ class Memory:
         if service.address.path is None:
             raise ValueError("memory is shared with a service on the same host, over its Unix socket; connect to its path")
         self._service = service
-        self._lock = threading.Lock()
+        self._lock, self._process = threading.Lock(), os.getpid()
         self._connection = None
         self._used = 0
         try:
@@ -64,9 +64,13 @@ class Memory:
         self._used = at + size
         return self._array(at, shape, dtype)
 
+    def is_shared(self):
+        """Whether the ranks have it. Not in a child of this process, whose requests would meet those of its parent."""
+        return self._connection is not None and self._connection.is_open() and self._process == os.getpid()
+
     def place_of(self, array):
         """Where an array lies in this memory, in bytes; None if it does not, or is not shared any more."""
-        if self._connection is None or not self._connection.is_open():
+        if not self.is_shared():
             return None
         at = array.__array_interface__["data"][0] - self._first
         return at if 0 <= at and at + array.nbytes <= self.nbytes else None
@@ -74,7 +78,7 @@ class Memory:
     def request(self, method, target, fields, body, deadline, into):
         """A request over the connection that has this memory."""
         with deadline.holding(self._lock):
-            if not self._connection.is_open():
+            if not self.is_shared():
                 raise UnreachableError("this memory is not shared any more: its connection was closed")
             return self._connection.request(method, target, fields, body, deadline, into)
 
