@@ -1,6 +1,8 @@
 """The client of the service with servers that say what a script has: requests that are sent again, silence, wrong addresses."""
 
+import asyncio
 import collections
+import concurrent.futures
 import socket
 import tempfile
 import threading
@@ -331,6 +333,59 @@ class Retries(unittest.TestCase):
             with self.assertRaises(TimeoutError), Deadline(0.05).holding(lock):
                 pass
         self.assertFalse(lock.locked())
+
+    def test_calls_that_are_cancelled(self):
+        silent = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(silent.close)
+        service = shardmat.connect(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        A = shardmat.service.Matrix(service, {"name": "m", "state": "ready", "rows": 2, "cols": 2, "nnz": 2, "type": "f64"})
+        calls = [A.multiply_async(np.ones(2)) for _ in range(40)]  # some run, some wait
+        self.assertFalse(any(call.done() for call in calls))
+        self.assertTrue(all(call.cancel() for call in calls))
+        for call in calls:
+            with self.assertRaises(concurrent.futures.CancelledError):
+                call.result(LIMIT)
+            self.assertTrue(call.cancelled())
+
+        async def impatient():
+            task = asyncio.ensure_future(A.multiply_async(np.ones(2)))
+            await asyncio.sleep(0.05)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(service.load_async("m", "m.h5"), 0.05)
+            call = A.T.multiply_async(np.ones(2))
+            asyncio.get_running_loop().call_later(0.05, call.cancel)
+            with self.assertRaises(asyncio.CancelledError):
+                await call
+
+        asyncio.run(impatient())
+        end = time.monotonic() + LIMIT
+        while any(thread.name == "shardmat-calls" for thread in threading.enumerate()):  # none is left behind
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+        with self.assertRaises(shardmat.service.TimedOut):
+            A.multiply_async(np.ones(2), timeout=0.1).result(LIMIT)
+        call = shardmat.connect(self.script(answer(200, b"{}")).url).load_async("m", "m.h5")
+        self.assertIsInstance(call.exception(LIMIT), Exception)  # what the answer says is no matrix
+        self.assertFalse(call.cancel() or call.cancelled())
+
+    def test_what_cannot_be_fetched_now_stays(self):
+        lost = answer(422, b'{"error": "far", "code": "not_converged"}', "Shardmat-Job: job-1")
+        for call, first in ((lambda A, x: A.eigsh(1, which="LA"), answer(200, b'{"id": "job-1", "state": "done"}')),
+                            (lambda A, x: A.eigsh(1, which="LA"), lost), (lambda A, x: A.solve(x), lost)):
+            script, error = self.asked(call, np.ones(2), first, None, retries=0)
+            self.assertIsInstance(error, shardmat.service.UnreachableError)
+            self.assertRegex(str(error), r"service\.job\('job-1'\)\.result\(\)")
+
+    def test_what_was_fetched_is_the_result(self):
+        """Also if the service cannot forget the job then."""
+        done = answer(200, b'{"id": "job-1", "kind": "solve", "state": "done", "columns": 1, "type": "f64"}')
+        for refusal in (busy(503, "draining", 1), busy(429, "busy", 60_000), busy(403, "forbidden", 1), None):
+            script = self.script(done, answer(200, self.NUMBERS.tobytes()), refusal)
+            job = shardmat.service.Job(shardmat.connect(script.url, timeout=20, retries=1), {"id": "job-1", "state": "queued"})
+            self.assertEqual(job.result().tolist(), self.NUMBERS.tolist())
 
     def test_what_several_threads_do_at_once(self):
         script = self.script(answer(200, b"{}"))

@@ -275,6 +275,45 @@ class Conformance:
         self.assertEqual((os.waitpid(child, 0)[1], good), (0, True))
 
 
+    def test_a_place_that_cannot_be_written_is_refused_before_the_work(self):
+        b, kept = self.columns(n=3600), self.G.vector(self.columns(n=3600))
+        np.save(self.path("x.npy"), b)
+        for out in (np.load(self.path("x.npy"), mmap_mode="r"), np.broadcast_to(np.float64(1), 3600)):
+            with Traffic() as traffic:
+                for call in (self.G.solve, self.G.pagerank, self.G.multiply, lambda x, out: kept.get(out)):
+                    with self.assertRaisesRegex(ValueError, "out is read-only"):
+                        call(b, out=out)
+            self.assertEqual(traffic.requests, 0)
+
+    def test_calls_are_awaited(self):
+        x = [self.columns(seed=seed) for seed in range(40)]
+        expected = [(self.A @ one).tobytes() for one in x]
+
+        async def work():
+            A = await self.service.load_async("bar", "bar.h5", updatable=True)
+            found = await asyncio.gather(*(A.multiply_async(one) for one in x))
+            self.assertEqual([y.tobytes() for y in found], expected)
+            y = np.empty(975)
+            self.assertIs(await A.T.multiply_async(x[0], out=y, alpha=2), y)
+            np.testing.assert_array_equal(y, self.A.T.multiply(x[0], alpha=2))
+            v = await A.multiply_async(A.vector(x[1]))
+            self.assertEqual((await self.service.call(v.get)).tobytes(), expected[1])
+            batch = await self.service.multiply_batch_async([self.k, self.m], [x[0][:196], x[1][:196]])
+            np.testing.assert_allclose(batch[1], self.m @ x[1][:196])
+            for call, kind in ((A.multiply_async(x[0][:3]), ValueError), (self.service.load_async("bad", "../bar.h5"), shardmat.InputError)):
+                with self.assertRaises(kind):
+                    await call
+
+        asyncio.run(work())
+        call = self.A.multiply_async(x[0])
+        self.assertEqual(call.result(LIMIT).tobytes(), expected[0])
+        self.assertFalse(call.cancel())
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if self.A.multiply_async(x[0]).result(LIMIT).tobytes() == expected[0] else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+
 class OverUnixSocket(Conformance, Pairs):
     def test_an_operator_whose_connection_ended(self):
         x = self.columns()

@@ -5,6 +5,7 @@
 >>> y = A @ numpy.ones(A.shape[1])                                # doctest: +SKIP
 """
 
+from .calls import Call
 from .client import Service, connect
 from .errors import (AccessError, BusyError, Error, NotConvergedError, NotFoundError, RefusedError, ServerError, ServiceError,
                      TimedOut, TooLargeError, UnavailableError, UnreachableError)
@@ -13,6 +14,6 @@ from .matrix import Matrix
 from .memory import Memory
 from .vector import Vector
 
-__all__ = ["AccessError", "BusyError", "Error", "Job", "Matrix", "Memory", "NotConvergedError", "NotFoundError", "RefusedError",
+__all__ = ["AccessError", "BusyError", "Call", "Error", "Job", "Matrix", "Memory", "NotConvergedError", "NotFoundError", "RefusedError",
            "ServerError", "Service", "ServiceError", "TimedOut", "TooLargeError", "UnavailableError", "UnreachableError",
            "Vector", "connect"]

@@ -13,7 +13,8 @@ import weakref
 from .address import address_of
 from .arrays import csr_parts
 from .batch import multiply_batch
-from .connection import UNSET, Connections, Deadline
+from .calls import Threads
+from .connection import UNSET, Breaker, Connections, Deadline
 from .errors import AccessError, BusyError, NotFoundError, RefusedError, ServiceError, UnavailableError, UnreachableError, problem_of
 from .job import Job
 from .matrix import Matrix
@@ -77,6 +78,7 @@ class Service:
         self._fields = {"Authorization": f"Bearer {token}"} if token is not None and self.address.path is None else {}
         self._connections = Connections(self.address, _tls_of(ca) if self.address.tls else None)
         self._memories, self._lock = weakref.WeakSet(), threading.Lock()
+        self._threads = Threads()
         self._dropped = collections.deque()  # paths of vectors whose objects are gone
 
     # ---- requests ----
@@ -135,6 +137,12 @@ class Service:
             raise
         self._connections.give_back(connection)
         return reply
+
+    def call(self, function, *arguments, timeout=UNSET, **options):
+        """A Call of a function of this client, whose requests another thread makes. The timeout counts from now on."""
+        deadline = self.deadline(timeout)
+        deadline.breaker = Breaker()
+        return self._threads.call(deadline.breaker, lambda: function(*arguments, timeout=deadline, **options))
 
     def get_json(self, target, **options):
         return json.loads(bytes(self.request("GET", target, **options).body))
@@ -206,6 +214,14 @@ class Service:
             matrix.pin(timeout=deadline)
         return matrix
 
+    def load_async(self, name, source, **options):
+        """A Call that loads a matrix, as ``load``: ``A = await service.load_async(name, source)``."""
+        return self.call(self.load, name, source, **options)
+
+    def matrix_from_async(self, a, name=None, **options):
+        """A Call that sends a matrix, as ``matrix_from``. Its arrays must stay as they are until it has ended."""
+        return self.call(self.matrix_from, a, name, **options)
+
     def matrix_from(self, a, name=None, *, type=None, timeout=UNSET, **options):
         """Sends the arrays of a sparse matrix, waits until the ranks have loaded it, and returns the matrix.
 
@@ -261,6 +277,10 @@ class Service:
         matrix after those for another, as the answer then is. alone: True: not multiplied together with batches of others.
         """
         return multiply_batch(self, matrices, x, dtype=dtype, alone=alone, priority=priority, timeout=timeout)
+
+    def multiply_batch_async(self, matrices, x, **options):
+        """A Call of ``multiply_batch``. The arrays must stay as they are until it has ended."""
+        return self.call(self.multiply_batch, matrices, x, **options)
 
     # ---- vectors, jobs, memory ----
 

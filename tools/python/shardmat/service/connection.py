@@ -30,8 +30,35 @@ UNSET = object()  # a time limit that was not given: that of the service object 
 Reply = collections.namedtuple("Reply", "status fields body")
 
 
+class Breaker:
+    """Ends requests that are under way, from another thread."""
+
+    def __init__(self):
+        self._lock, self._sockets, self.is_over = threading.Lock(), [], False
+
+    def end(self):
+        with self._lock:
+            self.is_over = True
+            for one in self._sockets:
+                with contextlib.suppress(OSError):
+                    socket.socket.shutdown(one, socket.SHUT_RDWR)  # that of TLS takes itself apart, while another thread reads
+
+    @contextlib.contextmanager
+    def watching(self, one):
+        """This socket is in use."""
+        with self._lock:
+            self._sockets.append(one)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._sockets.remove(one)
+
+
 class Deadline:
-    """A time limit of a request as a whole; `seconds` is None for none."""
+    """A time limit of a request as a whole; `seconds` is None for none. With a `breaker` it may be over at any time."""
+
+    breaker = None
 
     def __init__(self, seconds):
         if seconds is not None and not seconds > 0:
@@ -41,16 +68,26 @@ class Deadline:
     def within(self, seconds):
         """A limit that is also over after so many seconds; None: this one."""
         other = Deadline(seconds)
+        other.breaker = self.breaker
         if self._end is not None and (other._end is None or self._end < other._end):
             other._end = self._end
         return other
 
     def allows(self, seconds):
         """Whether so many seconds are left."""
-        return self._end is None or time.monotonic() + seconds < self._end
+        return not self._is_broken() and (self._end is None or time.monotonic() + seconds < self._end)
+
+    def _is_broken(self):
+        return self.breaker is not None and self.breaker.is_over
+
+    def watching(self, one):
+        """While a socket is in use, which the breaker ends."""
+        return contextlib.nullcontext() if self.breaker is None else self.breaker.watching(one)
 
     def left(self):
         """Seconds until then, 23 days at most, or None; raises TimedOut."""
+        if self._is_broken():
+            raise TimedOut("the call was cancelled")
         if self._end is None:
             return None
         left = self._end - time.monotonic()
@@ -169,7 +206,7 @@ class Connection:
 
         Raises UnreachableError if the connection ends before the reply, TimedOut after the deadline.
         """
-        with self._closed_by_errors():
+        with self._closed_by_errors(), deadline.watching(self._socket):
             parts = [memoryview(part).cast("B") for part in body if memoryview(part).nbytes > 0]
             self._send(method, target, fields, parts, deadline)
             return self._receive(deadline, into, with_descriptor)

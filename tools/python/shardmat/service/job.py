@@ -9,7 +9,7 @@ import time
 
 from .arrays import TYPES
 from .connection import UNSET, Deadline
-from .errors import NotConvergedError, NotFoundError, TimedOut, UnreachableError, problem_of
+from .errors import NotConvergedError, NotFoundError, ServiceError, problem_of
 
 _ENDED = ("done", "failed", "cancelled")
 _UNFINISHED = ("not_converged", "time_limit")  # failed, with an x that is as far as it came
@@ -165,7 +165,7 @@ class Job:
             if self._outcome is None:
                 self._outcome = self._fetch_outcome(deadline)
                 if not self._keep:
-                    with contextlib.suppress(TimedOut, UnreachableError):  # x is here; the service forgets old jobs by itself
+                    with contextlib.suppress(ServiceError):  # x is here, whatever the service says now; it forgets old jobs by itself
                         self._forget(deadline)
             return self._outcome
 
@@ -176,7 +176,7 @@ class Job:
         if info["state"] != "done" and info.get("code") not in _UNFINISHED:
             return None, problem_of(409, {}, _as_problem(info))
         is_of_pairs = info.get("kind") == "eigen"
-        has_x = "x" in info and (self._with_vectors or not is_of_pairs)
+        has_x = (info["state"] == "done" or "x" in info) and (self._with_vectors or not is_of_pairs)
         x, results = self._read_x(info, deadline) if has_x else None, info.get("result", [])
         values = None
         if is_of_pairs:

@@ -7,7 +7,7 @@ import urllib.parse
 from .arrays import TYPES, as_bytes, as_columns, is_plain
 from .connection import UNSET
 from .eigen import Wanted
-from .errors import NotConvergedError, RefusedError, ServiceError
+from .errors import NotConvergedError, RefusedError, ServiceError, TimedOut, UnreachableError
 from .job import Job
 from .linear_operator import as_linear_operator
 from .vector import Vector, vector_of
@@ -79,6 +79,10 @@ class Matrix:
                 self._multiply(x[:, part], out[:, part], x[:, part].shape[1], options, fields, timeout)
         return out
 
+    def multiply_async(self, x, out=None, **options):
+        """A Call of ``multiply``: ``y = await A.multiply_async(x)``. x and out must stay as they are until it has ended."""
+        return self._service.call(self.multiply, x, out, **options)
+
     def _out_for(self, out, shape):
         import numpy
 
@@ -86,6 +90,8 @@ class Matrix:
             return numpy.empty(shape, self.dtype, order="F")
         if not isinstance(out, numpy.ndarray) or out.shape != shape:
             raise ValueError(f"out must be an array of NumPy of shape {shape}, or a vector of the service")
+        if not out.flags.writeable:  # now: what was computed could not be written
+            raise ValueError("out is read-only")
         return out
 
     def _multiply(self, x, out, columns, options, fields, timeout):
@@ -262,7 +268,7 @@ class Matrix:
             job = Job(self._service, json.loads(bytes(reply.body)), **options)
         except ServiceError as error:
             self._raise_failure(error, timeout, **options)
-        answer = job.result(timeout)
+        answer = _kept(job, job.result, timeout)
         if not return_info:
             return answer
         return (*(answer if return_eigenvectors else (answer,)), job.info(timeout))
@@ -309,7 +315,7 @@ class Matrix:
         if "shardmat-job" not in error.fields:
             raise error
         job = Job(self._service, {"id": error.fields["shardmat-job"], "state": "failed"}, **options)  # result() forgets it
-        failure = job.exception(timeout)
+        failure = _kept(job, job.exception, timeout)
         raise (failure if isinstance(failure, NotConvergedError) else error) from None
 
     def _ask(self, kind, words, body=(), **options):
@@ -359,7 +365,7 @@ class Matrix:
 
     # ---- values and memory ----
 
-    def update_values(self, values, *, generation=None):
+    def update_values(self, values, *, generation=None, timeout=UNSET):
         """New values for the nonzeros, in the order of the shard file, of a matrix that was loaded with updatable=True.
 
         Returns the generation of the values.
@@ -369,7 +375,7 @@ class Matrix:
         if generation is not None:
             fields["If-Match"] = f'"{int(generation)}"'
         reply = self._service.request("PUT", f"{self._path}/values?type={self._type}", (as_bytes(values),), fields=fields,
-                                      repeatable=generation is None)
+                                      repeatable=generation is None, timeout=timeout)
         return json.loads(bytes(reply.body))["generation"]
 
     def pin(self, pinned=True, *, timeout=UNSET):
@@ -399,6 +405,10 @@ class Transpose:
         """As Matrix.multiply."""
         return self.T.multiply(x, out, transpose=True, **options)
 
+    def multiply_async(self, x, out=None, **options):
+        """As Matrix.multiply_async."""
+        return self.T.multiply_async(x, out, transpose=True, **options)
+
     def __matmul__(self, x):
         return self.multiply(x)
 
@@ -423,6 +433,15 @@ class Transpose:
 
 def _query(parameters):
     return urllib.parse.urlencode({name: value for name, value in parameters.items() if value is not None})
+
+
+def _kept(job, fetch, timeout):
+    """What a job has found. The service keeps it if it cannot be fetched now, and the error says where."""
+    try:
+        return fetch(timeout)
+    except (TimedOut, UnreachableError) as error:
+        error.args = (f"{error.args[0]}; the service keeps what it has found: service.job({job.id!r}).result()", *error.args[1:])
+        raise
 
 
 def _overlap(sent, received):

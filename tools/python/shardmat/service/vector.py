@@ -47,6 +47,8 @@ class Vector:
 
         if out is not None and out.shape != self.shape:
             raise ValueError(f"out has shape {out.shape}; the vector has {self.shape}")
+        if out is not None and not out.flags.writeable:
+            raise ValueError("out is read-only")
         values = out if out is not None and is_plain(out, self.dtype) else numpy.empty(self.shape, self.dtype, order="F")
         view = as_bytes(values)
         reply = self._service.request("GET", self.path, into=view, timeout=timeout)
