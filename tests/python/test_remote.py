@@ -11,6 +11,7 @@ import unittest
 import unittest.mock
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 from scipy.io import mmwrite
 from scipy.sparse.linalg import eigsh
@@ -129,6 +130,45 @@ class Remote(ServiceClient):
         top = eigsh(A.as_linear_operator(), 1, return_eigenvectors=False)
         np.testing.assert_allclose(top, eigsh(self.grid, 1, return_eigenvectors=False), rtol=1e-8)
 
+    def test_functions_that_are_called_as_those_of_scipy(self):
+        b, before = self.columns(n=3600), self.names()
+        with shardmat.Matrix.from_file("grid.h5") as A:
+            for given in (A, self.grid):
+                for method, options in ((shardmat.cg, {"M": "jacobi"}), (shardmat.cg, {}), (shardmat.bicgstab, {"M": "multigrid"}),
+                                        (shardmat.gmres, {"restart": 30}), (shardmat.minres, {}), (shardmat.cg, {"x0": self.columns(n=3600, seed=2)[:, None]})):
+                    x, info = method(given, b, rtol=1e-8, **options)
+                    self.assertEqual((info, x.shape), (0, b.shape))
+                    self.assertLessEqual(np.linalg.norm(b - self.grid @ x), 2e-8 * np.linalg.norm(b))
+                x, info = shardmat.cg(given, b, maxiter=3)
+                self.assertEqual((info, x.shape), (3, b.shape))
+                self.assertEqual(shardmat.gmres(given, b, restart=2, maxiter=3)[1], 3)
+                with self.assertRaises(ValueError):
+                    shardmat.cg(sp.csr_matrix([[1.0, 2.0], [0.0, 1.0]]), np.ones(2))
+        self.assertEqual(self.names(), before)
+
+    def test_eigenvalues(self):
+        masses, before = sp.diags([0.1, 1, 0.1], [-1, 0, 1], self.wide.shape[:1] * 2).tocsr(), self.names()
+        k = (self.matrix[:400, :400] + self.matrix[:400, :400].T).tocsr()
+        every, pairs = scipy.linalg.eigh(k.toarray()), scipy.linalg.eigh(k.toarray(), masses.toarray())
+        shift = pairs[0][20] + 0.3 * (pairs[0][21] - pairs[0][20])
+        nearest = np.sort(pairs[0][np.argsort(np.abs(pairs[0] - shift))[:3]])
+        with shardmat.Matrix.from_scipy(k) as K, shardmat.Matrix.from_scipy(masses) as M:
+            for a, m in ((k, masses), (K, M)):
+                w, v = shardmat.eigsh(a, 4, which="LA")
+                np.testing.assert_allclose(w, every[0][-4:], rtol=1e-8)
+                np.testing.assert_allclose(k @ v, v * w, atol=1e-4 * abs(w).max())
+                w, v, info = shardmat.eigsh(a, 3, m, shift, return_info=True)
+                np.testing.assert_allclose(w, nearest, rtol=1e-8)
+                np.testing.assert_allclose(v.T @ (masses @ v), np.identity(3), atol=1e-8)
+                self.assertEqual((info["converged"], info["confirmed"], info["missing"]), (True, True, 0))
+                np.testing.assert_allclose(shardmat.eigsh(a, 2, which="BE", return_eigenvectors=False), every[0][[0, -1]], rtol=1e-8)
+                with self.assertRaises(shardmat.NotConvergedError) as caught:
+                    shardmat.eigsh(a, 2, which="LA", tol=1e-300, maxiter=10)
+                self.assertEqual((caught.exception.x.shape, len(caught.exception.results[0]["values"])), ((400, 2), 2))
+        del K, M, a, m
+        gc.collect()
+        self.assertEqual(self.names(), before)
+
     def test_what_does_not_converge(self):
         with shardmat.Matrix.from_file("grid.h5") as A, self.assertRaises(shardmat.NotConvergedError) as caught:
             A.solve(np.ones(A.shape[0]), max_iterations=2, **CG)
@@ -159,8 +199,14 @@ class Remote(ServiceClient):
             "rows and columns": lambda: A.zero_rows_columns([0]),
             "ids": lambda: A.row_ids(),
             "context": lambda: A.context,
-            "eigsh": lambda: shardmat.eigsh(A),
-            "cg": lambda: shardmat.cg(eye, np.ones(4)),
+            "first vectors": lambda: shardmat.eigsh(A, v0=np.ones(n)),
+            "nodes": lambda: shardmat.eigsh(A, coordinates=np.ones((n, 3))),
+            "eigenvalues": lambda: shardmat.eigsh(A, inner="none such", k=300),
+            "callback": lambda: shardmat.cg(eye, np.ones(4), callback=print),
+            "callback of gmres": lambda: shardmat.gmres(A, np.ones(n), callback=print, callback_type="x"),
+            "norms of gmres": lambda: shardmat.gmres(A, np.ones(n), callback=print, callback_type="pr_norm"),
+            "operator": lambda: shardmat.cg(A, np.ones(n), M=lambda r: r),
+            "factors": lambda: shardmat.spsolve(eye, np.ones(4)),
         }
         before = self.names()
         for name, call in calls.items():

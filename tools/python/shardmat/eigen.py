@@ -2,6 +2,7 @@
 
 from .errors import NotConvergedError
 from .matrix import Matrix
+from .remote import RemoteMatrix
 from .service.eigen import Wanted
 
 
@@ -34,6 +35,10 @@ def eigsh(A, k=6, M=None, sigma=None, which="LM", v0=None, ncv=None, maxiter=Non
     if mode != "normal":
         raise ValueError(f"mode is {mode!r}; only 'normal' is known")
     a, m = _as_matrix(A, "A"), None if M is None else _as_matrix(M, "M", like=A)
+    if isinstance(a, RemoteMatrix):
+        given = {"v0": v0, "X": X, "coordinates": coordinates}
+        settings = {"confirm": None if confirm else 0, "check_count": 1 if check_count else None, "inner": None if inner == "auto" else inner}
+        return a._eigsh(m, given, settings, return_eigenvectors, return_info, k=k, sigma=sigma, which=which, tol=tol, maxiter=maxiter, method=method)
     wanted, rows = Wanted(k, which, sigma, m is not None, method), a.shape[0]
     if not 1 <= wanted.k <= rows:
         raise ValueError(f"k is {k}; it must be 1 to {rows}, the rows of A")

@@ -83,16 +83,17 @@ def _solve(method, A, b, x0, rtol, atol, maxiter, M, *, watch=None, norms=None, 
     given, A = A, as_matrix(A, b)
     if M is not None and method == "gmres" and not isinstance(M, str) and not hasattr(M, "shape"):
         method = "fgmres"  # a function may change
-    called = {}
-    if watch is not None:
-        called["watch"] = lambda x: _nothing(watch(x))
-    if norms is not None:
-        history = _RelativeNorms(norms, A, b)
-        called["monitor"] = history
-    solver = None
+    solver, called = None, {}
     try:
-        solver = A.solver(method, "none" if M is None else M, rtol=rtol, atol=0.0 if atol in (None, "legacy") else atol, penalty_rows="keep",
-                          max_iterations=most * A.shape[0] if maxiter is None else maxiter, **called, **options)
+        if watch is not None or norms is not None:
+            A._check_callbacks()
+        if watch is not None:
+            called["watch"] = lambda x: _nothing(watch(x))
+        if norms is not None:
+            called["monitor"] = _RelativeNorms(norms, A, b)
+        options.update(rtol=rtol, atol=0.0 if atol in (None, "legacy") else atol, penalty_rows="keep", **called,
+                       max_iterations=most * A.shape[0] if maxiter is None else maxiter)
+        solver = A._solver_for_one(method, "none" if M is None else M, options)
         x, info = solver.solve(b, None if x0 is None else numpy.asarray(x0).reshape(-1)), 0
     except NotConvergedError as error:
         (result,), x = error.results, error.x

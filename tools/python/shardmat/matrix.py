@@ -269,6 +269,13 @@ class Matrix(LinearMap, Handle):
         columns = 1 if getattr(b, "ndim", 1) == 1 else b.shape[1]
         return Solver(self, solver, preconditioner, columns=columns, **options).solve(b, x0)
 
+    def _solver_for_one(self, method, preconditioner, options):
+        """A solver for one right-hand side, of the functions that are called as SciPy's."""
+        return self.solver(method, preconditioner, **options)
+
+    def _check_callbacks(self):
+        """Refuses functions that are called in each iteration, where that cannot be."""
+
     # ---- life ----
 
     def close(self):

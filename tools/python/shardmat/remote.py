@@ -4,7 +4,7 @@ import os
 import weakref
 
 from .arrays import type_name
-from .errors import UsageError
+from .errors import NotConvergedError, UsageError
 from .matrix import Matrix
 from .service import RefusedError, ServiceError, connect
 from .service.library import matrix_of_file
@@ -86,8 +86,21 @@ def _unload(matrix, process):
     service.close()
 
 
+class _SolverForOne:
+    """What the functions that are called as SciPy's take for a solver: the service solves with these options."""
+
+    def __init__(self, matrix, method, preconditioner, options):
+        self._matrix, self._options = matrix, {"solver": method, "preconditioner": preconditioner, **options}
+
+    def solve(self, b, x0=None):
+        return self._matrix.solve(b, x0, **self._options)
+
+    def close(self):
+        pass
+
+
 class RemoteMatrix(Matrix):
-    """A ``Matrix`` whose rows are on the ranks of a service: products, also of A.T, and solves. All else is refused.
+    """A ``Matrix`` whose rows are on the ranks of a service: products, also of A.T, solves and eigenvalues. All else is refused.
 
     One of a file stays in the service, where the next program finds it; one of SciPy's arrays goes with this object.
     """
@@ -108,7 +121,7 @@ class RemoteMatrix(Matrix):
 
     def _open(self):
         self._there()
-        refuse("more than products and solves was asked of a matrix")
+        refuse("more than products, solves and eigenvalues was asked of a matrix")
 
     @property
     def context(self):
@@ -144,6 +157,37 @@ class RemoteMatrix(Matrix):
             if error.status != 400:
                 raise
             refuse(error.args[0])
+
+    def _check_callbacks(self):
+        refuse("a function that is called in each iteration was given")
+
+    def _solver_for_one(self, method, preconditioner, options):
+        return _SolverForOne(self, method, preconditioner, options)
+
+    def _eigsh(self, mass, given, settings, return_eigenvectors, return_info, **wanted):
+        """``shardmat.eigsh`` on the service."""
+        remote = self._there()
+        for name, value in given.items():
+            if value is not None:
+                refuse(f"eigenvalues were asked for with {name}")
+        if mass is not None and not isinstance(mass, RemoteMatrix):
+            refuse("eigenvalues were asked for with an M that is here")
+        settings = {name: value for name, value in settings.items() if value is not None}
+        try:
+            *answer, info = remote.eigsh(M=None if mass is None else mass._there(), return_eigenvectors=return_eigenvectors,
+                                         return_info=True, **wanted, **settings)
+        except NotConvergedError as error:
+            values = [pair.get("value") for pair in error.results]
+            raise NotConvergedError(error.args[0], error.x, [{"converged": False, "values": values, "pairs": error.results}]) from None
+        except RefusedError as error:
+            if error.status != 400:
+                raise
+            refuse(error.args[0])
+        if return_info:
+            residuals = [pair["residual"] for pair in info["result"] if pair.get("residual") is not None]
+            answer.append({"confirmed": info.get("complete") == "yes", "zero_modes": 0, "missing": 0, **info, "converged": True,
+                           "residual": max(residuals, default=0.0)})
+        return tuple(answer) if len(answer) > 1 else answer[0]
 
     def close(self):
         """Lets go of the matrix: of a file, the service keeps it."""
