@@ -150,6 +150,18 @@ class Retries(unittest.TestCase):
                 self.assertEqual((script.requests[:2], script.bodies[:2]), (script.requests[:1] * 2, script.bodies[:1] * 2))
                 self.assertEqual(y.tolist(), self.NUMBERS.tolist() if len(last) == 1 else [7])
 
+    def test_a_first_guess_is_sent_again_to_new_ranks(self):
+        made, solved = answer(201, b'{"id": "vec-1", "columns": 1, "n": 2, "type": "f64"}'), answer(200, self.NUMBERS.tobytes())
+        put, lost = answer(204, b""), answer(410, b'{"error": "lost", "code": "vector_lost"}')
+        script, x = self.asked(lambda A, x: A.solve(np.ones(2), x, out=x), np.ones(2), made, put, None, lost, put, made, put, solved, put)
+        self.assertEqual(x.tolist(), self.NUMBERS.tolist())
+        asked = [request.split("?")[0].split()[:2] for request in script.requests]
+        make, write, solve, drop = ["POST", "/v1/vectors"], ["PUT", "/v1/vectors/vec-1"], ["POST", "/v1/matrices/m/solve"], ["DELETE", "/v1/vectors/vec-1"]
+        self.assertEqual(asked, [make, write, solve, solve, drop, make, write, solve, drop])
+        self.assertEqual(script.bodies[6], script.bodies[1])
+        script, error = self.asked(lambda A, x: A.solve(np.ones(2), x), np.ones(2), *(made, put, lost, put) * 2)
+        self.assertEqual((error.code, len(script.requests)), ("vector_lost", 8))
+
     def test_what_is_not_sent_again(self):
         for first, kind in ((busy(503, "rank_lost", 1), shardmat.service.UnavailableError), (None, shardmat.service.UnreachableError),
                             (answer(503, b"a proxy says no"), shardmat.service.UnavailableError)):
@@ -207,7 +219,7 @@ class Retries(unittest.TestCase):
         script = self.script(None, answer(500, b"{}"))  # it cannot be unloaded: then the error has its name
         with self.assertRaisesRegex(shardmat.service.UnreachableError, "may keep the matrix as arrays-[0-9a-f]{12}: unload it"):
             shardmat.connect(script.url, token="t", timeout=LIMIT).matrix_from(a)
-        for answers, name in (((None,), "mine"), ((answer(403, b'{"error": "no"}'),), None)):  # the caller knows it; nothing was begun
+        for answers, name in (((None,), "mine"), ((answer(403, b'{"error": "no"}'),), None), ((busy(503, "restarting", 60_000),), None)):  # the caller knows it; nothing was begun
             script = self.script(*answers, answer(200, b"{}"))
             with self.assertRaises(shardmat.service.ServiceError):
                 shardmat.connect(script.url, token="t", timeout=LIMIT).matrix_from(a, name)

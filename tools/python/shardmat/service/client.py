@@ -248,7 +248,8 @@ class Service:
 
     def _take_back(self, name, error):
         """Unloads a matrix whose name nobody else knows, after an error of its load. Whether the service is without it now."""
-        if isinstance(error, (AccessError, BusyError)) or (isinstance(error, UnreachableError) and not error.was_sent):
+        refused = isinstance(error, (AccessError, BusyError)) or getattr(error, "code", None) in _NOT_BEGUN
+        if refused or (isinstance(error, UnreachableError) and not error.was_sent):
             return True  # nothing was begun
         deadline, missing = Deadline(_LAST_SECONDS), 0
         while True:

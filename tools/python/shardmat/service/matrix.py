@@ -7,7 +7,7 @@ import urllib.parse
 from .arrays import TYPES, as_bytes, as_columns, is_plain
 from .connection import UNSET
 from .eigen import Wanted
-from .errors import NotConvergedError, RefusedError, ServiceError, TimedOut, UnreachableError
+from .errors import NotConvergedError, NotFoundError, RefusedError, ServiceError, TimedOut, UnreachableError
 from .job import Job
 from .linear_operator import as_linear_operator
 from .vector import Vector, vector_of
@@ -210,7 +210,7 @@ class Matrix:
     def _wait_for_x(self, kind, b, x0, shape, settings, timeout, out):
         timeout = self._service.deadline(timeout)
         out = self._out_for(out, shape)
-        direct = is_plain(out, self.dtype) and (self._service.memory_of(out)[0] is not None or not _overlap(b, out))
+        direct = is_plain(out, self.dtype) and (self._service.memory_of(out)[0] is not None or not (_overlap(b, out) or _overlap(x0, out)))
         x = out if direct else self._out_for(None, shape)
         try:
             reply = self._ask_for_x(kind, b, x0, settings, timeout, wait=_ALWAYS, into=x)
@@ -326,7 +326,7 @@ class Matrix:
     def _restarts(self, given):
         return given if given is None or isinstance(given, Vector) else as_columns(given, self.dtype, self.shape[0], "restarts")
 
-    def _ask_for_x(self, kind, b, x0, settings, timeout, wait=None, into=None):
+    def _ask_for_x(self, kind, b, x0, settings, timeout, wait=None, into=None, again=True):
         """One request. Arrays stay in the memory of a service if the request waits until the job has ended."""
         query, memory, body, view, made = dict(settings), None, (), None, None
 
@@ -359,9 +359,13 @@ class Matrix:
             # In shared memory x may lie where b is, and that memory goes with its connection.
             return self._ask(kind, query, body, timeout=timeout, repeatable=wait is not None and memory is None, into=view,
                              through=None if memory is None else memory.request)
+        except NotFoundError as error:
+            if made is None or not again or error.code not in ("no_vector", "vector_lost"):
+                raise
         finally:
             if made is not None:
                 made.discard(timeout)  # the job has read it
+        return self._ask_for_x(kind, b, x0, settings, timeout, wait, into, again=False)  # x0 was lost with the ranks
 
     # ---- values and memory ----
 
