@@ -391,6 +391,22 @@ class Retries(unittest.TestCase):
             self.assertIsInstance(error, shardmat.service.UnreachableError)
             self.assertRegex(str(error), r"service\.job\('job-1'\)\.result\(\)")
 
+    def test_an_answer_that_breaks_off_is_fetched_from_its_job(self):
+        half = Cut(answer(200, self.NUMBERS.tobytes(), "Shardmat-Job: job-1")[:-8])
+        done = answer(200, b'{"id": "job-1", "kind": "solve", "state": "done", "columns": 1, "type": "f64"}')
+        numbers, gone = answer(200, self.NUMBERS.tobytes()), answer(404, b'{"error": "no", "code": "no_job"}')
+        for call, _ in self.PURE[2:4]:
+            for answers, asked in (((half, done, numbers, answer(204, b"")), ["POST", "GET", "GET", "DELETE"]),
+                                   ((half, gone, numbers), ["POST", "GET", "POST"])):
+                script, x = self.asked(call, np.ones(2), *answers)
+                self.assertEqual(x.tolist(), self.NUMBERS.tolist())
+                self.assertEqual([request.split()[0] for request in script.requests], asked)
+                self.assertEqual(script.bodies[-1] if asked[-1] == "POST" else script.bodies[0], script.bodies[0])
+        script = self.script(answer(200, self.NUMBERS.tobytes(), "Shardmat-Job: job-1")[:-8])  # and nothing more
+        A = shardmat.service.Matrix(shardmat.connect(script.url), {"name": "m", "state": "ready", "rows": 2, "cols": 2, "nnz": 2, "type": "f64"})
+        with self.assertRaisesRegex(shardmat.service.TimedOut, r"service\.job\('job-1'\)\.result\(\)"):
+            A.solve(np.ones(2), timeout=0.3)
+
     def test_what_was_fetched_is_the_result(self):
         """Also if the service cannot forget the job then."""
         done = answer(200, b'{"id": "job-1", "kind": "solve", "state": "done", "columns": 1, "type": "f64"}')

@@ -120,10 +120,10 @@ class Service:
         wait *= 1 + 0.1 * random.random()  # not all clients at once
         if isinstance(problem, BusyError) or problem.code in _NOT_BEGUN:  # was refused before anything was done
             return wait if wait <= _LONGEST_PAUSE else None
+        if "shardmat-job" in problem.fields:
+            return None  # the job tells more: it began a second time by itself, or it has ended
         if isinstance(problem, UnavailableError):
-            # A job has begun a second time by itself already.
-            again = repeatable and problem.code != "draining" and "shardmat-job" not in problem.fields
-            return wait if again and wait <= _LONGEST_PAUSE else None
+            return wait if repeatable and problem.code != "draining" and wait <= _LONGEST_PAUSE else None
         if isinstance(problem, UnreachableError) and problem.was_sent and repeatable:
             return wait
         return None

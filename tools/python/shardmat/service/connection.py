@@ -204,12 +204,18 @@ class Connection:
     def request(self, method, target, fields, body, deadline, into=None, with_descriptor=False):
         """Sends a request with the parts of `body` one after another. The reply's body is in `into`, if it has that size.
 
-        Raises UnreachableError if the connection ends before the reply, TimedOut after the deadline.
+        Raises UnreachableError if the connection ends before the reply, TimedOut after the deadline. They have the fields of a
+        reply that broke off.
         """
-        with self._closed_by_errors(), deadline.watching(self._socket):
-            parts = [memoryview(part).cast("B") for part in body if memoryview(part).nbytes > 0]
-            self._send(method, target, fields, parts, deadline)
-            return self._receive(deadline, into, with_descriptor)
+        self._fields = {}
+        try:
+            with self._closed_by_errors(), deadline.watching(self._socket):
+                parts = [memoryview(part).cast("B") for part in body if memoryview(part).nbytes > 0]
+                self._send(method, target, fields, parts, deadline)
+                return self._receive(deadline, into, with_descriptor)
+        except ServiceError as error:
+            error.fields = self._fields
+            raise
 
     @contextlib.contextmanager
     def _closed_by_errors(self):
@@ -306,6 +312,7 @@ class Connection:
 
     def _receive(self, deadline, into, with_descriptor):
         status, fields = self._head(deadline, with_descriptor)
+        self._fields = fields
         body = self._body(status, fields, deadline, into)
         if fields.get("connection", "").lower() == "close":
             self.close()

@@ -215,7 +215,14 @@ class Matrix:
         try:
             reply = self._ask_for_x(kind, b, x0, settings, timeout, wait=_ALWAYS, into=x)
         except ServiceError as error:
-            self._raise_failure(error, timeout)
+            job = self._job_of(error, timeout)
+            if job is None and self._service.retries == 0:
+                raise
+            if job is None:  # forgotten, for all of its answer was sent
+                reply = self._ask_for_x(kind, b, x0, settings, timeout, wait=_ALWAYS, into=x)
+            else:
+                out[...] = job.result(timeout)
+                return out
         if reply.status != 204 and reply.body.nbytes != x.nbytes:
             raise ServiceError(f"the answer has {reply.body.nbytes} bytes, not {x.nbytes}; the matrix may have been replaced")
         if x is not out:
@@ -267,7 +274,9 @@ class Matrix:
             reply = self._ask("eigen", {**words, "wait": _ALWAYS}, timeout=timeout, repeatable=True)
             job = Job(self._service, json.loads(bytes(reply.body)), **options)
         except ServiceError as error:
-            self._raise_failure(error, timeout, **options)
+            job = self._job_of(error, timeout, **options)
+            if job is None:
+                raise
         answer = _kept(job, job.result, timeout)
         if not return_info:
             return answer
@@ -310,13 +319,24 @@ class Matrix:
             raise ValueError(f"M has shape {M.shape}; {self.name} has {self.shape}")
         return M.name
 
-    def _raise_failure(self, error, timeout, **options):
-        """Raises what became of a job whose request waited for it."""
+    def _job_of(self, error, timeout, **options):
+        """The job of a request that waited for it, if the answer broke off; None: the service has forgotten it.
+
+        Else raises what became of it.
+        """
         if "shardmat-job" not in error.fields:
             raise error
         job = Job(self._service, {"id": error.fields["shardmat-job"], "state": "failed"}, **options)  # result() forgets it
-        failure = _kept(job, job.exception, timeout)
-        raise (failure if isinstance(failure, NotConvergedError) else error) from None
+        if isinstance(error, TimedOut) and error.status is None:
+            raise _named(error, job)
+        if not isinstance(error, UnreachableError):
+            failure = _kept(job, job.exception, timeout)
+            raise (failure if isinstance(failure, NotConvergedError) else error) from None
+        try:
+            _kept(job, job.result, timeout)
+            return job
+        except NotFoundError:
+            return None
 
     def _ask(self, kind, words, body=(), **options):
         query = {name: word_of(name, value) for name, value in words.items() if value is not None}
@@ -444,8 +464,13 @@ def _kept(job, fetch, timeout):
     try:
         return fetch(timeout)
     except (TimedOut, UnreachableError) as error:
-        error.args = (f"{error.args[0]}; the service keeps what it has found: service.job({job.id!r}).result()", *error.args[1:])
-        raise
+        raise _named(error, job)
+
+
+def _named(error, job):
+    """The error, which also says where the service keeps what a job has found."""
+    error.args = (f"{error.args[0]}; the service keeps what it has found: service.job({job.id!r}).result()", *error.args[1:])
+    return error
 
 
 def _overlap(sent, received):
