@@ -141,8 +141,8 @@ class Conformance:
         nearest = np.sort(pairs[np.argsort(np.abs(pairs - shift))[:3]])
         for mass in (self.M, "m"):
             self.check(self.P.eigsh(6, mass, which="SM"), pairs[:6], self.p, self.m)
-            self.check(self.P.eigsh(3, mass, shift), nearest, self.p, self.m)
-            self.check(self.P.eigsh_async(3, mass, shift).result(LIMIT), nearest, self.p, self.m)
+        self.check(self.P.eigsh(3, self.M, shift), nearest, self.p, self.m)
+        self.check(self.P.eigsh_async(3, "m", shift).result(LIMIT), nearest, self.p, self.m)
         w, v, info = self.P.eigsh(4, self.M, which="SA", method="shift_invert", return_info=True)
         self.check((w, v), pairs[:4], self.p, self.m)
         self.assertEqual((info["complete"], info["mass"], info["zero_modes"]), ("yes", "m", 0))
@@ -325,7 +325,9 @@ class OverUnixSocket(Conformance, Pairs):
                     end(memory._connection)
             del memory
             self.assertEqual((operator @ x).tobytes(), y)
+        wide = np.column_stack([x, 2 * x, 3 * x])
         with unittest.mock.patch.object(type(self.service), "memory", side_effect=shardmat.service.TooLargeError("the arena is full")):
+            self.assertEqual((operator @ wide).tobytes(), (self.A @ wide).tobytes())  # one column after another
             self.assertEqual(self.A.aslinearoperator().vectors, "bodies")
             with self.assertRaises(shardmat.service.TooLargeError):
                 self.A.aslinearoperator("memory")

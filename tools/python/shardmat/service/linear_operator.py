@@ -37,37 +37,51 @@ class _InMemory:
 
     def __init__(self, matrix):
         self._matrix, self._lock, self._process = matrix, threading.Lock(), os.getpid()
+        self._most = None  # columns for which there is room, once there was none for more
         self._share(1)
 
     def _share(self, columns):
         """Shares memory for so many columns."""
         rows, cols = self._matrix.shape
         size = self._matrix.dtype.itemsize * columns
-        self._memory = self._matrix._service.memory(rows * size + cols * size + 64)
-        self._x = self._memory.empty((cols, columns), self._matrix.dtype)
-        self._y = self._memory.empty((rows, columns), self._matrix.dtype)
+        memory = self._matrix._service.memory(rows * size + cols * size + 64)
+        self._x = memory.empty((cols, columns), self._matrix.dtype)
+        self._y = memory.empty((rows, columns), self._matrix.dtype)
+        self._memory, self._columns = memory, columns
 
     def functions(self):
         return self.multiply, lambda x: self.multiply(x, transpose=True)
 
     def multiply(self, x, transpose=False):
+        import numpy
+
         given = as_columns(x, self._matrix.dtype, self._matrix.shape[0 if transpose else 1], "x")
         values = given.reshape((given.shape[0], -1), order="F")
+        y = numpy.empty((self._matrix.shape[1 if transpose else 0], values.shape[1]), self._matrix.dtype, order="F")
         if self._process != os.getpid():  # after fork(): a thread of the parent may hold the lock
             self._lock, self._process = threading.Lock(), os.getpid()
         with self._lock:
-            try:
-                y = self._product(values, transpose)
-            except (UnreachableError, NotFoundError):  # the memory went with its connection, or new ranks do not have it
-                self._memory.close()
-                y = self._product(values, transpose)
+            self._make_room(values.shape[1])
+            for first in range(0, values.shape[1], self._columns):
+                part = slice(first, first + self._columns)
+                try:
+                    self._product(values[:, part], y[:, part], transpose)
+                except (UnreachableError, NotFoundError):  # the memory went with its connection, or new ranks do not have it
+                    self._share(self._columns)
+                    self._product(values[:, part], y[:, part], transpose)
         return y.reshape((y.shape[0], *given.shape[1:]), order="F")
 
-    def _product(self, values, transpose):
-        columns = values.shape[1]
-        if not self._memory.is_shared() or columns > self._x.shape[1]:
-            self._share(columns)
+    def _make_room(self, columns):
+        if columns > self._columns and self._most is None:
+            try:
+                return self._share(columns)
+            except TooLargeError:
+                self._most = self._columns
+        if not self._memory.is_shared():
+            self._share(self._columns)
+
+    def _product(self, values, result, transpose):
         x, y = (self._y, self._x) if transpose else (self._x, self._y)
-        x, y = x[:, :columns], y[:, :columns]
+        x, y = x[:, :values.shape[1]], y[:, :values.shape[1]]
         x[...] = values
-        return self._matrix.multiply(x, out=y, transpose=transpose).copy(order="F")
+        result[...] = self._matrix.multiply(x, out=y, transpose=transpose)
