@@ -305,6 +305,11 @@ class Conformance:
                     await call
 
         asyncio.run(work())
+        slow = self.service.load("slow", "slow.h5", solvable=True)
+        call = self.service.call(slow.solve, self.columns(n=3600), solver="gmres", preconditioner="none", restart=1, rtol=1e-300, max_iterations=10**9)
+        self.server.wait_for("iterations", lambda: [one["iteration"] for one in self.service.jobs() if one["state"] == "running"])
+        self.assertTrue(call.cancel())
+        self.server.wait_for("the end of the job whose client left", lambda: [one["state"] for one in self.service.jobs()] == ["cancelled"])
         call = self.A.multiply_async(x[0])
         self.assertEqual(call.result(LIMIT).tobytes(), expected[0])
         self.assertFalse(call.cancel())

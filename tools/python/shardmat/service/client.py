@@ -118,10 +118,10 @@ class Service:
         """Seconds until a request that failed is sent again; None: never."""
         wait = problem.retry_after if problem.retry_after is not None else pause
         wait *= 1 + 0.1 * random.random()  # not all clients at once
-        if isinstance(problem, BusyError) or problem.code in _NOT_BEGUN:  # was refused before anything was done
-            return wait if wait <= _LONGEST_PAUSE else None
         if "shardmat-job" in problem.fields:
             return None  # the job tells more: it began a second time by itself, or it has ended
+        if isinstance(problem, BusyError) or problem.code in _NOT_BEGUN:  # was refused before anything was done
+            return wait if wait <= _LONGEST_PAUSE else None
         if isinstance(problem, UnavailableError):
             return wait if repeatable and problem.code != "draining" and wait <= _LONGEST_PAUSE else None
         if isinstance(problem, UnreachableError) and problem.was_sent and repeatable:

@@ -13,7 +13,7 @@ class Memory:
     """Arrays of ``empty`` lie in it: as x and out of products of the service they are not copied.
 
     It belongs to a connection, and is no longer shared when this connection ends: with close(), or when a product of it
-    times out. Its arrays stay valid. One product of it is asked for at a time.
+    times out or is cancelled. Its arrays stay valid. One product of it is asked for at a time.
     """
 
     def __init__(self, service, bytes):
