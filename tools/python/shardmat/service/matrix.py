@@ -263,9 +263,10 @@ class Matrix:
         A and M were loaded with solvable=True, and both are symmetric, M positive definite. M: a matrix of this service, or its name. w is
         ascending; vᵀ·M·v = 1. which, sigma and method: as of ``shardmat.eigsh``: "SM" or "SA" the smallest, "LM", "LA" and "BE" for one
         matrix; with sigma "LM", those nearest to it. tol and maxiter are SciPy's names of the settings tolerance and
-        max_iterations; 0 and None: the service's own. settings: the other options of ``shardmat eigen``: basis, seed, confirm, guard, inner …
-        v0 cannot be given: the service begins with vectors of its own. "SM", M and sigma want ranks on the host and float64. return_info: also returns what the service said of the job, a
-        dict: complete, zero_modes … limit and timeout: as of solve(). Raises NotConvergedError, which has the last vectors.
+        max_iterations; 0 and None: the service's own. settings: the other options of ``shardmat eigen``: basis, seed, confirm, guard,
+        inner … v0 cannot be given: the service begins with vectors of its own. "SM", M and sigma want ranks on the host and float64.
+        return_info: also returns what the service said of the job, a dict: complete, zero_modes … limit and timeout: as of solve().
+        Raises NotConvergedError, which has the last vectors.
         """
         timeout = self._service.deadline(timeout)
         words, options = self._wanted_pairs(k, M, sigma, which, v0, tol, maxiter, method, return_eigenvectors, settings)
