@@ -74,6 +74,17 @@ for job in solve scaling serve; do
   cmp -s "$work/$job" "$work/solve" || fail "$job.slurm has another show_rank than solve.slurm"
 done
 
+# A start that goes on from the x of the one before drops the initial guess that was given: an option comes once.
+fake bin/srun 'echo "$*"'
+for guess in "--initial-guess mine.h5" "--initial-guess=mine.h5"; do
+  rm -rf "$work/solve-7"
+  expect 0 "shardmat solve bar.h5 --rtol 1e-9 $guess --max-iterations 9 --output" study 1 2 env SLURM_JOB_ID=7 \
+    "$root/deploy/slurm/solve.slurm" bar.h5 --rtol 1e-9 $guess --max-iterations 9
+  echo x > "$work/solve-7/x.h5"
+  expect 0 "shardmat solve bar.h5 --rtol 1e-9 --max-iterations 9 --initial-guess solve-7/start.h5 --output" study 1 2 env \
+    SLURM_JOB_ID=7 "$root/deploy/slurm/solve.slurm" bar.h5 --rtol 1e-9 $guess --max-iterations 9
+done
+
 # Only 2 and 3 ranks fit on three GPUs, 3 and 4 on what passes for two hosts. The programs lie anywhere under DIR, whose name
 # may hold a space.
 settings='P2P=${NCCL_P2P_DISABLE:-0} HOSTS=${SHARDMAT_TEST_HOSTS_OF:-0} WIN=${NCCL_WIN_ENABLE:-1} LOADED=$LD_PRELOAD'
