@@ -48,6 +48,15 @@ expect 0 "--ntasks=18 --ntasks-per-node=6 --cpus-per-task=8" study 3 6 "$slurm"
 expect 0 "shardmat bench scaling a.h5 b.h5 --ranks 1,2,4,8,16,32,40 " study 10 4 "$slurm" a.h5 b.h5
 expect 0 " --ranks 1,2,4,6,12,18 " study 3 6 "$slurm"
 expect 0 " --ranks 1 " study 1 1 "$slurm"
+# A job that Slurm puts back goes on in the folder of its first start, another job does not.
+mkdir "$work/scaling-2020-01-01-000000-job77"
+expect 0 "--json scaling-2020-01-01-000000-job77/scaling.json" study 1 1 env SLURM_JOB_ID=77 SLURM_RESTART_COUNT=1 "$slurm"
+for first in "7 1" "77 0"; do
+  expect 0 "written: scaling-" study 1 1 env SLURM_JOB_ID=${first% *} SLURM_RESTART_COUNT=${first#* } "$slurm"
+  ! grep -q scaling-2020 "$work/said" || fail "the folder of another start: $(cat "$work/said")"
+done
+expect 0 "written: mine" study 1 1 env SLURM_JOB_ID=77 SLURM_RESTART_COUNT=1 FOLDER=mine "$slurm"
+grep -q '^#SBATCH --open-mode=append$' "$slurm" || fail "a second start empties the log of the first"
 echo 'raise ImportError' > "$work/matplotlib.py"
 expect 0 "make the page elsewhere" study 1 1 env PYTHONPATH="$work" "$slurm"
 expect 1 "start it with sbatch" env -u SLURM_JOB_NUM_NODES "$slurm"
