@@ -4,8 +4,12 @@ description of its interface and the MPI operator's schema say (tests/data/kuber
 
 import copy
 import json
+import os
 import pathlib
+import signal
+import subprocess
 import sys
+import tempfile
 import unittest
 
 try:
@@ -122,6 +126,52 @@ class Manifests(unittest.TestCase):
             for container in pod["spec"]["containers"]:
                 self.assertIs(container["securityContext"]["readOnlyRootFilesystem"], True)
                 self.assertLessEqual({mount["name"] for mount in container["volumeMounts"]}, volumes)
+
+    def launcher(self, folder, body):
+        """What the launcher prints and its exit code, `folder` in place of /results. mpirun runs the scripts for files, and `body` in
+        place of the solver, with its words."""
+        [job] = manifests("solve.yaml")
+        [container] = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
+        mpirun = folder.parent / "bin" / "mpirun"
+        mpirun.parent.mkdir(exist_ok=True)
+        mpirun.write_text(f'#!/bin/bash\nif [ "$3" = bash ]; then shift 2; exec "$@"; fi\necho "$*"\n{body}\n')
+        mpirun.chmod(0o755)
+        words = [word.replace("/results", str(folder)) for word in container["command"] + container["args"]]
+        process = subprocess.Popen(words, env=os.environ | {"PATH": f"{mpirun.parent}:{os.environ['PATH']}"}, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_a_launcher_that_was_deleted_goes_on_from_x(self):
+        with tempfile.TemporaryDirectory() as place:
+            results = pathlib.Path(place) / "results"
+            results.mkdir()
+            output = f"--output {results}/unfinished.h5"
+            # The first is told to end while mpirun runs, which then writes x.
+            first = self.launcher(results, f"trap 'echo 1 > {results}/unfinished.h5; exit 1' TERM\necho solving\nwhile true; do sleep 0.1; done")
+            said = ""
+            while "solving" not in said:
+                line = first.stdout.readline()
+                self.assertNotEqual(line, "", said)
+                said += line
+            self.assertIn(f"shardmat solve /matrices/bar.h5 {output}", said)
+            first.send_signal(signal.SIGTERM)
+            first.communicate()
+            self.assertEqual(first.returncode, 1)
+            # The second goes on from it, and so does a third if the second wrote nothing.
+            for body, code in (("exit 9", 9), (f"cp {results}/start.h5 {results}/unfinished.h5", 0)):
+                next_one = self.launcher(results, body)
+                said, _ = next_one.communicate()
+                self.assertEqual(next_one.returncode, code, said)
+                self.assertIn(f"shardmat solve /matrices/bar.h5 --initial-guess {results}/start.h5 {output}", said)
+            self.assertEqual(sorted(path.name for path in results.iterdir()), ["x.h5"])
+            # Another job begins anew.
+            said, _ = self.launcher(results, f"touch {results}/unfinished.h5").communicate()
+            self.assertIn(f"shardmat solve /matrices/bar.h5 {output}", said)
+
+    def test_a_launcher_is_started_again(self):
+        [job] = manifests("solve.yaml")
+        self.assertEqual(job["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"], "OnFailure")
+        self.assertGreater(job["spec"]["runPolicy"]["backoffLimit"], 0)
 
 
 if __name__ == "__main__":
