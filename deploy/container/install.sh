@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # install.sh build SOURCES PREFIX: in an image of Debian or Ubuntu, as root: installs compilers and libraries, builds Shardmat
-#     without tests, installs it to PREFIX, and lists the packages that it needs.
+#     without tests, installs it to PREFIX, and lists the packages that it needs. PREFIX is a folder of its own: others' programs
+#     in it would be listed, too.
 # install.sh list PREFIX: writes this list, PREFIX/share/shardmat/container/packages.
-# install.sh run PREFIX: installs the packages of the list, mpirun and ssh, and makes the user shardmat (1000).
+# install.sh run PREFIX: installs the packages of the list, mpirun and ssh, links the programs into /usr/local/bin, and makes the user
+#     shardmat (1000).
 set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 
@@ -37,6 +39,8 @@ run() {
   apt-get install -y --no-install-recommends "${packages[@]}" openmpi-bin openssh-client openssh-server
   apt-get clean
   rm -rf /var/lib/apt/lists/*
+  ln -sf "$prefix"/bin/* /usr/local/bin
+  echo "$prefix/lib" > /etc/ld.so.conf.d/shardmat.conf
   ldconfig
   local other
   if other=$(getent passwd 1000 | cut -d: -f1) && [ -n "$other" ]; then userdel --remove "$other" 2> /dev/null || true; fi  # ubuntu
@@ -55,6 +59,6 @@ case ${1:-} in
   build) build "${2:?name the sources}" "${3:?name the prefix}" ;;
   list) list "$(realpath "${2:?name the prefix}")" ;;
   run) run "${2:?name the prefix}" ;;
-  -h | --help) sed -n '2,5p' "$0" ;;
+  -h | --help) sed -n '2,7p' "$0" ;;
   *) echo "install.sh: unknown option ${1:-}; there are build SOURCES PREFIX, list PREFIX and run PREFIX" >&2; exit 2 ;;
 esac

@@ -94,6 +94,21 @@ for guess in "--initial-guess mine.h5" "--initial-guess=mine.h5"; do
     SLURM_JOB_ID=7 "$root/deploy/slurm/solve.slurm" bar.h5 --rtol 1e-9 $guess --max-iterations 9
 done
 
+# The image takes from the first stage what Shardmat has installed, not all of /usr/local, where CUDA may lie.
+folder=$root/deploy/container
+! grep -E '^(COPY --from|RUN)|^    /' "$folder/Containerfile" "$folder/shardmat.def" | grep /usr/local ||
+  fail "the image takes others' programs from /usr/local"
+[ "$(grep -c '^COPY --from=build /opt/shardmat /opt/shardmat$' "$folder/Containerfile")" -eq 1 ] || fail "what is copied into the image"
+if command -v dpkg > /dev/null; then
+  mkdir -p "$work/prefix/bin"
+  cp "$(readlink -f /bin/true)" "$work/prefix/bin/shardmat"
+  "$folder/install.sh" list "$work/prefix" || fail "the list of the image's packages"
+  grep -qx libc6 "$work/prefix/share/shardmat/container/packages" || fail "the image's packages lack libc6"
+else
+  echo "without the list of the image's packages: no dpkg here"
+fi
+expect 0 "shardmat (1000)." "$folder/install.sh" --help
+
 # Only 2 and 3 ranks fit on three GPUs, 3 and 4 on what passes for two hosts. The programs lie anywhere under DIR, whose name
 # may hold a space.
 settings='P2P=${NCCL_P2P_DISABLE:-0} HOSTS=${SHARDMAT_TEST_HOSTS_OF:-0} WIN=${NCCL_WIN_ENABLE:-1} LOADED=$LD_PRELOAD'
