@@ -38,6 +38,16 @@ class Unit(ServiceTest):
         self.assertIn("WatchdogSeconds", verify(UNIT.replace("WatchdogSec=", "WatchdogSeconds="))[1])
         self.assertIn("restart specifier", verify(UNIT.replace("Restart=on-failure", "Restart=on-fault"))[1])
 
+    def test_gpus_are_there_after_a_boot(self):
+        """The module is loaded before the unit starts, when DeviceAllow is read; its device files are made by root, outside the unit's limits."""
+        for name in ("After", "Wants"):
+            [units] = settings(name)
+            self.assertIn("modprobe@nvidia_uvm.service", units.split())
+        self.assertIn("nvidia-persistenced.service", settings("After")[0].split())
+        [before] = settings("ExecStartPre")
+        self.assertRegex(before, r"^-\+/usr/bin/nvidia-modprobe .*-u$")  # -: machines without GPUs have none; +: as root
+        self.assertIn("char-nvidia* rwm", settings("DeviceAllow"))
+
     def test_its_command_line_with_its_configuration(self):
         """As systemd starts it, but for the folders; then a signal to read again, as ExecReload and logrotate give it."""
         config = json.loads((FOLDER / "serve.json").read_text())
