@@ -94,6 +94,23 @@ for guess in "--initial-guess mine.h5" "--initial-guess=mine.h5"; do
     SLURM_JOB_ID=7 "$root/deploy/slurm/solve.slurm" bar.h5 --rtol 1e-9 $guess --max-iterations 9
 done
 
+# A rank that a signal ended is named, except by the signals that all ranks get.
+fake bin/scancel 'echo "scancel $*"'
+sed -n '/^run_rank()/,/^}/p' "$root/deploy/slurm/solve.slurm" > "$work/run_rank"
+for ended in "KILL 137 1 1" "USR1 138 0 1" "TERM 143 0 0"; do
+  read -r signal code named cancelled <<< "$ended"
+  expect "$code" "end" env SLURM_PROCID=1 SLURMD_NODENAME=n1 SLURM_JOB_ID=7 SLURM_STEP_ID=0 bash -c \
+    ". '$work/run_rank'; echo end; run_rank bash -c 'trap - USR1 TERM; kill -$signal \$\$'"
+  [ "$(grep -c 'was ended by signal' "$work/said")" -eq "$named" ] || fail "a rank that SIG$signal ended: $(cat "$work/said")"
+  [ "$(grep -c 'scancel --signal=KILL 7.0' "$work/said")" -eq "$cancelled" ] || fail "after SIG$signal: $(cat "$work/said")"
+done
+
+# The sockets of the service lie in its folder.
+deep=$work/$(printf 'folder%.0s' {1..12})
+mkdir "$deep"
+expect 2 "is too long for the sockets in it: submit from a folder whose path has at most 80 bytes" env --chdir="$deep" SLURM_JOB_ID=7 \
+  SLURM_JOB_NUM_NODES=1 SLURM_NTASKS_PER_NODE=1 SLURM_CPUS_PER_TASK=1 "$root/deploy/slurm/serve.slurm" matrices
+
 # The image takes from the first stage what Shardmat has installed, not all of /usr/local, where CUDA may lie.
 folder=$root/deploy/container
 ! grep -E '^(COPY --from|RUN)|^    /' "$folder/Containerfile" "$folder/shardmat.def" | grep /usr/local ||
