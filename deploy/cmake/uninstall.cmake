@@ -1,5 +1,5 @@
 # cmake --build build --target uninstall: removes the files that the last `cmake --install` listed in MANIFEST, and the folders
-# that are empty then; below /usr only those that are ours.
+# below its prefix that are empty then; the prefix itself, and folders below /usr, only if they are named after Shardmat.
 if(NOT EXISTS ${MANIFEST})
   message(FATAL_ERROR "there is no ${MANIFEST}: nothing was installed from this build folder")
 endif()
@@ -17,11 +17,23 @@ foreach(file ${files})
   get_filename_component(folder ${file} DIRECTORY)
   list(APPEND folders ${folder})
 endforeach()
+list(REMOVE_DUPLICATES folders)
+list(GET folders 0 prefix)  # becomes the folder that holds all of them
+foreach(folder ${folders})
+  cmake_path(IS_PREFIX prefix "${folder}" NORMALIZE holds)
+  while(NOT holds)
+    get_filename_component(prefix ${prefix} DIRECTORY)
+    cmake_path(IS_PREFIX prefix "${folder}" NORMALIZE holds)
+  endwhile()
+endforeach()
 while(folders)
   list(POP_FRONT folders folder)
   file(GLOB left LIST_DIRECTORIES true ${folder}/* ${folder}/.*)
   list(FILTER left EXCLUDE REGEX "/\\.\\.?$")
-  if(folder MATCHES "^/usr(/|$)" AND NOT folder MATCHES "[Ss]hardmat")
+  cmake_path(IS_PREFIX prefix "${folder}" NORMALIZE inside)
+  get_filename_component(name ${folder} NAME)
+  if(NOT inside OR (folder STREQUAL prefix AND NOT name MATCHES "[Ss]hardmat") OR
+     (folder MATCHES "^/usr(/|$)" AND NOT folder MATCHES "[Ss]hardmat"))
     continue()
   endif()
   if(IS_DIRECTORY ${folder} AND NOT left)

@@ -111,6 +111,24 @@ mkdir "$deep"
 expect 2 "is too long for the sockets in it: submit from a folder whose path has at most 80 bytes" env --chdir="$deep" SLURM_JOB_ID=7 \
   SLURM_JOB_NUM_NODES=1 SLURM_NTASKS_PER_NODE=1 SLURM_CPUS_PER_TASK=1 "$root/deploy/slurm/serve.slurm" matrices
 
+# What is uninstalled ends at the prefix, which is the user's unless it is named after Shardmat.
+uninstall() {  # PREFIX: what is left of it and above
+  mkdir -p "$work/place/$1/bin" "$work/place/$1/share/shardmat/deep"
+  touch "$work/place/$1/bin/shardmat" "$work/place/$1/share/shardmat/deep/page"
+  printf '%s\n' "$work/place/$1/bin/shardmat" "$work/place/$1/share/shardmat/deep/page" > "$work/manifest"
+  cmake -D MANIFEST="$work/manifest" -P "$root/deploy/cmake/uninstall.cmake" > "$work/said" 2>&1 || cat "$work/said"
+  (cd "$work" && { find place 2> /dev/null || true; } | sort | xargs)
+}
+if command -v cmake > /dev/null; then
+  for case in "opt/shardmat place place/opt" "home/.local place place/home place/home/.local"; do
+    left=$(uninstall "${case%% *}")
+    [ "$left" = "${case#* }" ] || fail "uninstalling from ${case%% *} leaves $left"
+    rm -rf "$work/place"
+  done
+else
+  echo "without uninstalling: no cmake here"
+fi
+
 # The image takes from the first stage what Shardmat has installed, not all of /usr/local, where CUDA may lie.
 folder=$root/deploy/container
 ! grep -E '^(COPY --from|RUN)|^    /' "$folder/Containerfile" "$folder/shardmat.def" | grep /usr/local ||

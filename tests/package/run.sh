@@ -94,7 +94,7 @@ fi
 echo "the scripts run where they are installed"
 
 quietly cmake -D MANIFEST="$build_dir/install_manifest.txt" -P "$here/../../deploy/cmake/uninstall.cmake"
-if [ -e "$work/prefix" ]; then
+if [ -n "$(find "$work/prefix" -mindepth 1)" ]; then
   echo "uninstalling leaves:"
   find "$work/prefix"
   exit 1
