@@ -131,7 +131,14 @@ class Container(ContainerTest):
         self.assertEqual(re.findall(r"^RUN (.*)$", container, re.M), re.findall(r"%post\n    (.*)$", definition, re.M))
         copied = {word.rstrip("/") for line in re.findall(r"^COPY (?!--from)(.*) /src", container, re.M) for word in line.split()}
         self.assertEqual(copied, set(re.findall(r"^    (\S+) /src/\1$", definition, re.M)))
-        self.assertEqual(set(re.findall(r"^ *(?:ARG )?BASE=(.*)$", container + definition, re.M)), {"debian:12"})
+        self.assertEqual(set(re.findall(r"^ *(?:ARG )?(?:RUN_)?BASE=(.*)$", container + definition, re.M)), {"debian:12", "${BASE}"})
+        for stage, name in (("build", "BASE"), ("run", "RUN_BASE")):
+            self.assertIn(f"From: {{{{ {name} }}}}\nStage: {stage}\n\n%arguments\n    {name}=", definition)
+        # All but the cache, which the host's /tmp would share.
+        [words] = re.findall(r"^ENV (.*)$", container, re.M)
+        [exported] = re.findall(r"^%environment\n    export (.*)$", definition, re.M)
+        self.assertEqual(set(words.split()) - set(exported.split()), {"SHARDMAT_CACHE_DIR=/tmp/shardmat"})
+        self.assertLessEqual(set(exported.split()), set(words.split()))
 
 
 class Kubernetes(ContainerTest):
