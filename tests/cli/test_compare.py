@@ -84,6 +84,19 @@ class Compare(CliTest):
         self.fail_with(INPUT, "compare", "sa.json", "broken.json", says="broken.json is not what this version's shardmat solve writes")
         self.fail_with(USAGE, "compare", "sa.json", "sb.json", "--json", "sa.json", says="the first report")
 
+    def test_iterations_that_were_timed_together_are_one_time(self):
+        """As on GPUs: 200 iterations in eights are 25 times, too few to call 0.5 % a difference where they vary by 6 %."""
+        self.succeed("multiply", "poisson7:n=6", "--backend", "host", "--iterations", 9, "--json", "m.json")
+        report = json.loads(self.path("m.json").read_text())
+        for together, verdict, times in ((8, "same", 25), (1, "slower", 200)):
+            for name, factor in (("a", 1), ("b", 1.005)):
+                report["iteration"] |= {"iterations": 200, "means_of": together, "median_s": 1e-4 * factor, "min_s": 0.97e-4 * factor,
+                                        "max_s": 1.03e-4 * factor}
+                self.path(f"{name}.json").write_text(json.dumps(report))
+            found = json.loads(self.succeed("compare", "a.json", "b.json", "--json").out)
+            entry = next(entry for entry in found["times"] if entry["what"] == "iteration")
+            self.assertEqual((entry["interval"], entry["verdict"], entry["now"]["times"]), ("range", verdict, times))
+
     @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
     def test_a_page(self):
         self.study("a.json")

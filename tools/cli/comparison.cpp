@@ -86,8 +86,11 @@ std::vector<double> samples_at(const ordered_json& json, const char* key) {
   return json.contains(key) ? json.at(key).get<std::vector<double>>() : std::vector<double>();
 }
 
+/// Iterations that were timed together have one time: their mean.
 MeasuredTime of_times(const ordered_json& times, const char* count) {
-  return {times.at("median_s"), {}, times.at("min_s"), times.at("max_s"), times.at(count)};
+  const std::int64_t repeated = times.at(count),
+                     together = std::max(times.value("means_of", std::int64_t{1}), std::int64_t{1});
+  return {times.at("median_s"), {}, times.at("min_s"), times.at("max_s"), (repeated + together - 1) / together};
 }
 
 MeasuredTime of_samples(std::vector<double> samples) {
