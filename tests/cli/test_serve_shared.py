@@ -197,7 +197,8 @@ class Refusals(SharedTest):
         self.addCleanup(tcp.close)
         self.addCleanup(plain.close)
         self.assert_problem(service.ask("POST", "/v1/memory?bytes=4096", connection=tcp), 403, "unix_only")
-        self.assert_problem(service.ask("POST", "/v1/matrices/bar/multiply?x_at=0&y_at=8192", connection=tcp), 409, "no_shared_memory")
+        self.assert_problem(service.ask("POST", "/v1/matrices/bar/multiply?x_at=0&y_at=8192", connection=tcp), 409, "no_shared_memory",
+                            "shared only with programs on the host of the service")
         self.assert_problem(service.ask("POST", "/v1/matrices/bar/multiply?x_at=0&y_at=8192", connection=plain), 409, "no_shared_memory")
         for query in ("", "?bytes=0", "?bytes=-1", "?bytes=9223372036854775808", "?bytes=1e3", "?bytes=8&more=1", "?size=8"):
             self.assert_problem(service.ask("POST", "/v1/memory" + query, connection=plain), 400, "malformed")

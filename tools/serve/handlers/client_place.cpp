@@ -12,8 +12,10 @@ Problem memory_lost() {
 
 std::variant<Problem, std::shared_ptr<ClientMemory>> shared_memory(const RequestHead& head) {
   if (!head.connection || !head.connection->memory)
-    return make_problem(409, "no_shared_memory",
-                        "this connection shares no memory; POST /v1/memory?bytes=N on the Unix socket comes first");
+    return make_problem(
+        409, "no_shared_memory",
+        "this connection shares no memory; POST /v1/memory?bytes=N on the Unix socket comes first. Memory is "
+        "shared only with programs on the host of the service; others send vectors in the body");
   if (head.connection->memory->lost) return memory_lost();
   return head.connection->memory;
 }
