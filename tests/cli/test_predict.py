@@ -163,6 +163,22 @@ class Predict(CliTest):
         self.assertEqual(list(rows), [str(2**i) for i in range(13)])
         self.assertEqual([ranks for ranks, line in rows.items() if "extrapolated" in line], [str(2**i) for i in range(4, 13)])
 
+    def test_measured_on_as_many_hosts_as_predicted(self):
+        study = self.study("poisson27:n=8")
+        network = ("--network-latency", "20us", "--network-bandwidth", "1GB")
+        for hosts in (("a", "a"), ("a", "b")):
+            for case in study["cases"]:
+                for rank, host in zip(case["report"]["ranks"], hosts):
+                    rank["host"] = host
+            self.path("s.json").write_text(json.dumps(study))
+            for ranks_per_host, predicted in ((2, 1), (1, 2)):
+                (found,) = self.predict("--ranks", "1,2", "--ranks-per-host", ranks_per_host, *network)
+                self.assertEqual(["measured_s" in row for row in found["ranks"]], [True, len(set(hosts)) == predicted], (hosts, ranks_per_host))
+                text = self.succeed("predict", "s.json", "--ranks", "1,2", "--ranks-per-host", ranks_per_host, *network).out
+                self.assertEqual(len(re.findall(r"[+-]\d+\.\d %", text)), 1 + (len(set(hosts)) == predicted), text)
+            (found,) = self.predict("--ranks", "1,2")  # says nothing of hosts
+            self.assertTrue(all("measured_s" in row for row in found["ranks"]))
+
     def test_a_host_with_more_ranks_than_the_study(self):
         self.study("poisson27:n=8")
         (found,) = self.predict("--ranks-per-host", 4)

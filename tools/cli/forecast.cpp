@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "comm/exchange/exchange.h"
 #include "kernels/base/error.h"
@@ -88,22 +89,28 @@ ProductCost product_from_json(const ordered_json& json) {
   return ProductCost(std::move(points));
 }
 
-/// The fastest of the runs on each number of ranks.
+int hosts_of(const ordered_json& measured) {
+  std::set<std::string> names;
+  for (const ordered_json& rank : measured.at("ranks")) names.insert(rank.at("host").get<std::string>());
+  return static_cast<int>(names.size());
+}
+
+/// The fastest of the runs on each number of ranks and hosts.
 void add_measured(const ordered_json& report, StudiedMatrix& studied) {
   for (const ordered_json& c : report.at("cases")) {
     if (matrix_of(c) != studied.matrix || !c.contains("report")) continue;
     const ordered_json& measured = c.at("report");
     const bool in_blocks = measured.at("exchange").value("column_block_why", "") != "";
     if (in_blocks) continue;  // of columns, which the model does not know
-    const int ranks = static_cast<int>(count(c, "ranks", 1, kMostRanks));
+    const int ranks = static_cast<int>(count(c, "ranks", 1, kMostRanks)), hosts = hosts_of(measured);
     for (const ordered_json& note : c.value("notes", ordered_json::array()))
       studied.doubts.push_back(fmt::format("{} rank{}, {}: {}", ranks, ranks == 1 ? "" : "s", c.value("exchange", ""),
                                            shortened(note.get<std::string>(), 400)));
     const double seconds = figure(measured.at("iteration"), "median_s", 1e-12, kMostSeconds);
-    const auto same =
-        std::find_if(studied.seconds.begin(), studied.seconds.end(), [&](const auto& s) { return s.first == ranks; });
-    if (same == studied.seconds.end()) studied.seconds.emplace_back(ranks, seconds);
-    else same->second = std::min(same->second, seconds);
+    const auto same = std::find_if(studied.measured.begin(), studied.measured.end(),
+                                   [&](const auto& one) { return one.ranks == ranks && one.hosts == hosts; });
+    if (same == studied.measured.end()) studied.measured.push_back({ranks, hosts, seconds});
+    else same->seconds = std::min(same->seconds, seconds);
   }
 }
 

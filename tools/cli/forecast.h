@@ -4,7 +4,6 @@
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "partition/source/row_source.h"
@@ -20,11 +19,17 @@ PerformanceModel model_from_json(const nlohmann::ordered_json& json);
 /// µs + 150 GB/s; …".
 std::string describe(const PerformanceModel& model);
 
+/// The seconds of an iteration with the fastest exchange.
+struct MeasuredIteration {
+  int ranks = 1, hosts = 1;
+  double seconds = 0;
+};
+
 /// A matrix of a scaling study: its model, and what was measured.
 struct StudiedMatrix {
   std::string matrix;
   PerformanceModel model;
-  std::vector<std::pair<int, double>> seconds;  ///< of an iteration on so many ranks, the fastest exchange
+  std::vector<MeasuredIteration> measured;
   std::vector<std::string> doubts;  ///< what the study says against its figures, as "2 ranks, halo: unsteady …"
 };
 

@@ -36,10 +36,13 @@ struct Options {
   int ranks_per_host = 0;  ///< 0: not known
 };
 
+/// On as many hosts as the prediction is for; without --ranks-per-host on any number of them, the fastest.
 std::optional<double> measured(const StudiedMatrix& studied, int ranks) {
-  for (const auto& [count, seconds] : studied.seconds)
-    if (count == ranks) return seconds;
-  return {};
+  std::optional<double> least;
+  for (const MeasuredIteration& one : studied.measured)
+    if (one.ranks == ranks && (studied.model.ranks_per_host == 0 || one.hosts == studied.model.hosts(ranks)))
+      least = std::min(least.value_or(one.seconds), one.seconds);
+  return least;
 }
 
 /// More than so many times the measured ranks is far from what was measured.
@@ -153,7 +156,7 @@ void predict(const Options& options) {
   if (!options.matrix.empty()) {  // another one, at the speed of the first
     report.resize(1);
     report[0].matrix = options.matrix;
-    report[0].seconds.clear();  // its doubts stay: they are of the speed
+    report[0].measured.clear();  // its doubts stay: they are of the speed
   }
   ordered_json list = ordered_json::array();
   for (StudiedMatrix& studied : report) {
