@@ -12,6 +12,9 @@ struct CudaVersions {
 };
 CudaVersions cuda_versions();
 
+/// True if this process has asked CUDA for its devices, so that CUDA has started and answers at once.
+bool cuda_has_started();
+
 /// True if a kernel on CUDA device `from` can read and write the memory of device `to`. REQUIRES: both exist.
 bool reaches_memory(int from, int to);
 

@@ -2,6 +2,7 @@
 
 #include "kernels/base/cuda_check.h"
 #include "kernels/base/cuda_facts.h"
+#include "kernels/base/device_cuda.h"
 
 namespace shardmat {
 
@@ -11,6 +12,8 @@ CudaVersions cuda_versions() {
   SHARDMAT_CUDA_CHECK(cudaDriverGetVersion(&found.driver));
   return found;
 }
+
+bool cuda_has_started() { return cuda::has_started(); }
 
 bool reaches_memory(int from, int to) {
   int yes = 0;

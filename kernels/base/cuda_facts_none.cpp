@@ -4,6 +4,7 @@
 namespace shardmat {
 
 CudaVersions cuda_versions() { return {}; }
+bool cuda_has_started() { return false; }
 bool reaches_memory(int, int) { throw Error(ErrorKind::internal, "a build without CUDA has no devices"); }
 double most_memory_rate(int) { return 0; }
 

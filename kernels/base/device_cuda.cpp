@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstdio>
 
 #include "kernels/base/cuda_check.h"
@@ -10,6 +11,8 @@
 
 namespace shardmat::cuda {
 namespace {
+
+std::atomic<bool> started{false};
 
 /// Destructors cannot throw; an error there is worth a line, unless the process is shutting CUDA down.
 void warn(cudaError_t status, const char* what) noexcept {
@@ -53,8 +56,10 @@ std::string software_versions() {
 }  // namespace
 
 bool available() { return true; }
+bool has_started() { return started; }
 
 int device_count(std::string* why_none) {
+  started = true;
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess) {
@@ -93,6 +98,7 @@ std::int64_t available_memory() {
 }
 
 int set_device(int ordinal) {
+  started = true;
   int current = -1;
   SHARDMAT_CUDA_CHECK(cudaGetDevice(&current));
   if (current == ordinal) return -1;

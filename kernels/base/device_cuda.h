@@ -14,6 +14,8 @@ namespace shardmat::cuda {
 
 bool available();
 int device_count(std::string* why_none);
+/// device_count() or set_device() was called. Only in builds with CUDA.
+bool has_started();
 DeviceProperties properties(int ordinal);
 std::int64_t available_memory();
 /// Makes `ordinal` current. Returns the previous device, or -1 if there is none to go back to: `ordinal` was current

@@ -33,6 +33,8 @@ Json gpus_on_host(const HostFiles& files) {
     for (const auto& [name, file] : {std::pair("numa_node", "numa_node"), std::pair("pcie_lanes", "current_link_width"),
                                      std::pair("pcie_lanes_possible", "max_link_width")})
       if (const auto value = files.number(fmt::format("{}/{}", device, file)); value && *value >= 0) gpu[name] = *value;
+    const std::string minor = files.behind(about, "Device Minor");
+    if (const auto usable = minor.empty() ? std::nullopt : files.may_use("/dev/nvidia" + minor)) gpu["usable"] = *usable;
   }
   return gpus;
 }
@@ -45,14 +47,24 @@ std::string plain_uuid(const std::string& uuid) {
 }
 
 Json visible_of(const Json& gpus, const char* value) {
-  if (value == nullptr) return gpus;
+  const std::vector<std::string> words = value == nullptr ? std::vector<std::string>() : words_of(value, ", ");
+  Json usable = Json::array();
+  for (const Json& gpu : gpus) {
+    if (value != nullptr && words.empty()) break;
+    if (!gpu.contains("usable")) return {};
+    if (!gpu["usable"].get<bool>()) continue;
+    usable.push_back(gpu);
+    usable.back().erase("usable");
+  }
+  if (value == nullptr) return usable;
   Json visible = Json::array();
-  for (const std::string& word : words_of(value, ", ")) {
+  for (const std::string& word : words) {
+    if (word.rfind("MIG-", 0) == 0) return {};  // a part of a GPU that the kernel module does not name
     const bool number = std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-    const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const Json& gpu) {
-      return number ? &gpu - &gpus[0] == std::atoi(word.c_str()) : get<std::string>(gpu, "uuid", "").rfind(word, 0) == 0;
+    const auto found = std::find_if(usable.begin(), usable.end(), [&](const Json& gpu) {
+      return number ? &gpu - &usable[0] == std::atoi(word.c_str()) : get<std::string>(gpu, "uuid", "").rfind(word, 0) == 0;
     });
-    if (found == gpus.end()) break;  // CUDA ignores what follows, too
+    if (found == usable.end()) break;  // CUDA ignores what follows, too
     visible.push_back(*found);
   }
   return visible;

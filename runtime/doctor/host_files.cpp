@@ -1,8 +1,10 @@
 #include "runtime/doctor/host_files.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -63,6 +65,12 @@ std::vector<std::string> HostFiles::names(const std::string& folder) const {
 bool HostFiles::exists(const std::string& path) const {
   std::error_code error;
   return std::filesystem::exists(root_ + path, error);
+}
+
+std::optional<bool> HostFiles::may_use(const std::string& path) const {
+  if (::access((root_ + path).c_str(), R_OK | W_OK) == 0) return true;
+  if (errno == EPERM || errno == EACCES) return false;
+  return std::nullopt;
 }
 
 std::vector<int> numbers_of_list(const std::string& list) {

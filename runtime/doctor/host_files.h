@@ -27,6 +27,9 @@ class HostFiles {
   /// Names in a folder, sorted; none if there is no such folder.
   std::vector<std::string> names(const std::string& folder) const;
   bool exists(const std::string& path) const;
+  /// Whether this process may read and write the file, permissions and cgroups of devices considered; nothing if there is
+  /// none or it cannot be told. Opens nothing: a GPU that is opened wakes up first.
+  std::optional<bool> may_use(const std::string& path) const;
 
  private:
   std::string root_;

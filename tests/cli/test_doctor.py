@@ -51,7 +51,8 @@ class Folder:
     def gpus(self, driver="580.65.06"):
         self.write("proc/driver/nvidia/version", f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {driver}  Tue Jul  8")
         for i, address in enumerate(("0000:3b:00.0", "0000:86:00.0")):
-            self.write(f"proc/driver/nvidia/gpus/{address}/information", f"Model: \t\t NVIDIA H200\nGPU UUID: \t GPU-{i}a2b-{i}c4d")
+            self.write(f"proc/driver/nvidia/gpus/{address}/information", f"Model: \t\t NVIDIA H200\nGPU UUID: \t GPU-{i}a2b-{i}c4d\nDevice Minor: \t {i}")
+            self.write(f"dev/nvidia{i}", "")
 
 
 class DoctorTest(CliTest):

@@ -54,10 +54,11 @@ Json look_at_gpus(const Viewpoint& viewpoint) {
   const int supported = viewpoint.is_real() && cuda.driver != 0 ? cuda.driver : cuda_of_driver(driver);
   if (supported != 0) facts["driver_cuda"] = supported;
   if (restricted != nullptr) facts["cuda_visible_devices"] = restricted;
-  // Starting CUDA takes time, which quick looks do not take.
-  const bool ask = viewpoint.is_real() && viewpoint.options.measure && cuda.runtime != 0;
-  facts["visible"] = ask ? visible_to_cuda() : visible_of(facts["on_host"], restricted);
-  if (ask && facts["visible"].empty()) facts["why_none_visible"] = why_no_cuda_device();
+  // Starting CUDA takes time, which quick looks do not take. They ask it if the run has started it.
+  const bool ask = viewpoint.is_real() && cuda.runtime != 0 && (viewpoint.options.measure || cuda_has_started());
+  const Json visible = ask ? visible_to_cuda() : visible_of(facts["on_host"], restricted);
+  if (!visible.is_null()) facts["visible"] = visible;
+  if (ask && visible.empty()) facts["why_none_visible"] = why_no_cuda_device();
   return facts;
 }
 
@@ -72,7 +73,10 @@ bool contains(const Json& gpus, const Json& gpu) {
 
 Json visible(const Gathered& all, int rank) { return get(all.facts(rank, "gpus"), "visible", Json::array()); }
 
-/// The GPU that a rank takes, as place_ranks() chooses it; null if it sees none.
+/// A quick look may not know which GPUs a rank sees. Nothing is then said about where the rank works.
+bool knows_visible(const Gathered& all, int rank) { return all.facts(rank, "gpus").contains("visible"); }
+
+/// The GPU that a rank takes, as place_ranks() chooses it; null if it sees none, or that is not known.
 Json taken(const Gathered& all, int rank) {
   const Json seen = visible(all, rank);
   return seen.empty() ? Json() : seen[static_cast<std::size_t>(all.local_rank(rank)) % seen.size()];
@@ -102,7 +106,7 @@ void judge_unused(const Gathered& all, const Gathered::Host& host, Findings& fin
     const Json& facts = all.facts(rank, "gpus");
     const std::size_t there = get(facts, "on_host", Json::array()).size();
     const bool built = get(facts, "built_with_cuda", false);
-    if (there == 0 || (built && !visible(all, rank).empty())) continue;
+    if (there == 0 || (built && (!knows_visible(all, rank) || !visible(all, rank).empty()))) continue;
     const auto restricted = get<std::string>(facts, "cuda_visible_devices", "unset");
     findings.push_back(
         {"unused_gpus",
@@ -256,6 +260,8 @@ void show_gpus(const Gathered& all, Rows& rows) {
                     }));
   const auto place = [&](int rank) {
     const Json gpu = taken(all, rank);
+    const bool unknown = !knows_visible(all, rank) && !get(all.facts(rank, "gpus"), "on_host", Json::array()).empty();
+    if (unknown) return std::string("only CUDA knows, which a quick look does not start");
     return gpu.is_null() ? std::string() : fmt::format("{} of {} visible", id(gpu), visible(all, rank).size());
   };
   std::string places;

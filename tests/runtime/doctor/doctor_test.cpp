@@ -2,12 +2,15 @@
 #include "runtime/doctor/doctor.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -18,6 +21,14 @@
 
 namespace shardmat::doctor {
 namespace {
+
+/// What `work` returns in a process of a user who may not open everything, as root may.
+bool as_user(const std::function<bool()>& work) {
+  const pid_t child = fork();
+  if (child == 0) _exit((getuid() != 0 || setresuid(65534, 65534, 65534) == 0) && work() ? 0 : 1);
+  int status = -1;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
 
 /// Each rank's folder that stands for /, of a host without faults.
 class DoctorOnRanks : public testing::Test {
@@ -51,6 +62,16 @@ class DoctorOnRanks : public testing::Test {
   void maps(const std::string& version) const {
     write("/proc/self/maps", "7f00-7f01 r-xp 0 08:01 1  /usr/lib/libmpi.so." + version +
                                  "\n7f02-7f03 rw-p 0 00:00 0\n7f04-7f05 r-xp 0 08:01 2  /usr/lib/libother.so.1\n");
+  }
+  /// Two GPUs, 3 and 8 by their device files.
+  void write_gpus() const {
+    for (const std::string id : {"0000:3b:00.0", "0000:86:00.0"}) {
+      write("/proc/driver/nvidia/gpus/" + id + "/information", "Model: \t\t NVIDIA H200\nIRQ:   3\nGPU UUID: \t GPU-" +
+                                                                   id.substr(5, 1) + "f2a\nBus Location: \t " + id +
+                                                                   "\nDevice Minor: \t " + id.substr(5, 1) + "\n");
+      write("/dev/nvidia" + id.substr(5, 1), "");
+      chmod((root() + "/dev/nvidia" + id.substr(5, 1)).c_str(), 0666);
+    }
   }
   Report examined(bool measure = true) const {
     Options options;
@@ -180,10 +201,7 @@ TEST_F(DoctorOnRanks, SaysWhatItCannotLookAt) {
 TEST_F(DoctorOnRanks, SeesGpusWithoutCuda) {
   write("/proc/driver/nvidia/version",
         "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54.15  Release Build\n");
-  for (const char* id : {"0000:3b:00.0", "0000:86:00.0"})
-    write(
-        std::string("/proc/driver/nvidia/gpus/") + id + "/information",
-        std::string("Model: \t\t NVIDIA H200\nIRQ:   3\nGPU UUID: \t GPU-") + id[5] + "f2a\nBus Location: \t " + id + "\n");
+  write_gpus();
   const HostFiles files(root());
   EXPECT_EQ(driver_version(files), "550.54.15");
   EXPECT_EQ(cuda_of_driver("550.54.15"), 12000);
@@ -197,6 +215,35 @@ TEST_F(DoctorOnRanks, SeesGpusWithoutCuda) {
   EXPECT_EQ(visible_of(gpus, "1")[0]["id"], "0000:86:00.0");
   EXPECT_EQ(visible_of(gpus, "GPU-8,0")[0]["id"], "0000:86:00.0");
   EXPECT_EQ(visible_of(gpus, "0,7,1").size(), 1U) << "CUDA ignores what follows a wrong number";
+  EXPECT_TRUE(visible_of(gpus, "MIG-8").is_null());
+}
+
+TEST_F(DoctorOnRanks, SeesGpusThatACgroupLeaves) {
+  write_gpus();
+  chmod((root() + "/dev/nvidia3").c_str(), 0);
+  const auto sees = [&](const char* visible, const char* id) {
+    return as_user([&] {
+      const Json gpus = gpus_on_host(HostFiles(root())), seen = visible_of(gpus, visible);
+      const Json expected = id == nullptr ? Json::array() : Json::array({id});
+      Json ids = Json::array();
+      for (const Json& gpu : seen) ids.push_back(gpu["id"]);
+      return gpus.size() == 2 && gpus[0]["usable"] == false && gpus[1]["usable"] == true && ids == expected;
+    });
+  };
+  EXPECT_TRUE(sees(nullptr, "0000:86:00.0"));
+  EXPECT_TRUE(sees("0", "0000:86:00.0")) << "Slurm numbers the devices of a job from 0";
+  EXPECT_TRUE(sees("1", nullptr));
+}
+
+TEST_F(DoctorOnRanks, JudgesNoPlacementOfGpusThatItDoesNotKnow) {
+  write_gpus();
+  std::filesystem::remove(root() + "/dev/nvidia8");
+  EXPECT_TRUE(visible_of(gpus_on_host(HostFiles(root())), nullptr).is_null());
+  const Report report = examined(false);
+  for (const std::string& name : names(report))
+    EXPECT_TRUE(name != "shared_gpu" && name != "hidden_peers" && name != "far_gpu") << name;
+  EXPECT_EQ(nlohmann::json::parse(to_json(report))["facts"][0]["gpus"].contains("visible"), false);
+  EXPECT_NE(to_text(report).find("only CUDA knows"), std::string::npos) << to_text(report);
 }
 
 TEST(HostFiles, ReadLists) {
