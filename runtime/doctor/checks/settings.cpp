@@ -56,7 +56,6 @@ constexpr Slowing kSlowing[] = {{"CUDA_LAUNCH_BLOCKING", "1", "each kernel ends 
                                 {"NCCL_P2P_DISABLE", "1", "GPUs do not reach each other directly"},
                                 {"NCCL_SHM_DISABLE", "1", "ranks of a host talk through the network"},
                                 {"NCCL_IB_DISABLE", "1", "RDMA networks are not used"},
-                                {"NCCL_NVLS_ENABLE", "0", "NVSwitch does not sum"},
                                 {"NCCL_DEBUG", "TRACE", "NCCL writes a line for each step"},
                                 {"SHARDMAT_ISA", "baseline", "host kernels take the simplest instructions"},
                                 {"MALLOC_PERTURB_", "", "each allocation is filled"},
@@ -79,6 +78,11 @@ void judge_settings(const Gathered& all, Findings& findings) {
   if (!slow.empty())
     findings.push_back({"slowing_settings", "variables make runs slow: " + slow, "They are meant for looking for errors.",
                         "unset them before runs that count."});
+  if (const std::string value = value_on(all, 0, "NCCL_NVLS_ENABLE"); value == "0")
+    findings.push_back(
+        {"no_nvlink_multicast", "NCCL_NVLS_ENABLE=0: NVSwitch does not sum over GPUs",
+         "Sums over many GPUs take longer. Where NVLink's multicast does not work, NCCL fails without this setting.",
+         "Keep it if NCCL fails to start without it; else unset it."});
   std::string different;
   for (const std::string& name : variable_names(all)) {
     std::set<std::string> values;

@@ -163,6 +163,7 @@ const std::vector<Fault>& faults() {
       {"different_cpus", {3}, {{"libraries", {{"instruction_set", "avx2"}}}}},
       {"slowing_settings", kAll, {{"settings", {{"variables", {{"CUDA_LAUNCH_BLOCKING", "1"}}}}}}},
       {"slowing_settings", kAll, {{"settings", {{"variables", {{"OMPI_MCA_btl", "tcp,self"}}}}}}},
+      {"no_nvlink_multicast", kAll, {{"settings", {{"variables", {{"NCCL_NVLS_ENABLE", "0"}}}}}}},
       {"different_settings", {1}, {{"settings", {{"variables", {{"OMP_NUM_THREADS", "1"}}}}}}},
       {"clocks_apart", {2, 3}, {{"clocks", {{"ahead_s", -2.5}}}}},
       {"slow_clock", {2, 3}, {{"clocks", {{"source", "hpet"}}}}},
