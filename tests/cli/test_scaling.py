@@ -300,8 +300,20 @@ class Scaling(CliTest):
         cores = ",".join(group["ranks"] for group in found["binding"])
         self.assertIn(cores, ("0-1", "0,1"))
         self.assertIn("bench scaling poisson27:n=5", found["command"])
-        for word in ("Run", "job", "Slurm 4711", found["mpi"], f'cores {found["binding"][0]["cores"]}', "load average", found["version"]):
-            self.assertIn(word, " ".join(out.split()))
+        text = " ".join(out[out.rindex("\nRun\n"):].split())
+        for word in ("job", "Slurm 4711", found["mpi"], f'cores {found["binding"][0]["cores"]}', "load average", found["version"]):
+            self.assertIn(word, text)
+        # What this machine and this build have.
+        version = json.loads(self.succeed("--version", "--json").out)
+        self.assertEqual(found["commit"], version.get("commit", ""))
+        for word in (found["commit"] and f'shardmat {found["version"]} ({found["commit"]})', found["network"] and f'{found["mpi"]}; {found["network"]}'):
+            self.assertIn(word, text)
+        has_clocks = "cpu MHz" in pathlib.Path("/proc/cpuinfo").read_text()
+        self.assertTrue("cpu_mhz" in found or not has_clocks)
+        if "cpu_mhz" in found:
+            self.assertRegex(text, rf'clocks CPU ({found["cpu_mhz"]["min"] / 1000:.2f} to )?{found["cpu_mhz"]["max"] / 1000:.2f} GHz')
+        for gpu in found.get("gpus", ()):
+            self.assertIn(f'{gpu["name"]} {gpu["sm_mhz"]} of {gpu["sm_mhz_possible"]} MHz', text)
 
     def interrupted(self, study, at_least=2):
         """Starts a study and ends it with SIGTERM when so many of its cases are in the file; the file then."""
