@@ -1,6 +1,7 @@
 // What a check is. It looks at this rank's host, judges what all ranks saw, and shows it.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "kernels/base/timer.h"
 #include "runtime/doctor/doctor.h"
 #include "runtime/doctor/host_files.h"
 
@@ -18,12 +20,27 @@ using Json = nlohmann::ordered_json;
 using Findings = std::vector<Finding>;
 using Rows = std::vector<std::pair<std::string, std::string>>;
 
+/// Until when an examination measures. All of its measurements share one.
+class Deadline {
+ public:
+  explicit Deadline(double seconds) : seconds_(seconds) {}
+  double left() const { return std::max(0.0, seconds_ - timer_.seconds()); }
+  bool is_over() const { return left() == 0; }
+  /// Half of the time that is left, for one measurement of two.
+  Deadline half() const { return Deadline(left() / 2); }
+
+ private:
+  Timer timer_;
+  double seconds_;
+};
+
 /// Where a rank looks from.
 struct Viewpoint {
   HostFiles files;
   const Options& options;
   int rank = 0, ranks = 1;
   int local_rank = 0;
+  Deadline deadline{options.seconds};
   bool is_real() const { return files.root().empty(); }  ///< false: a folder of a test stands for this host
 };
 

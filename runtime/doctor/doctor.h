@@ -23,7 +23,7 @@ struct Finding {
 
 struct Options {
   bool measure = true;  ///< also what takes time: load by other programs, links, clocks, health of GPUs
-  double seconds = 2;   ///< the measurements of links end after about so long
+  double seconds = 4;   ///< no measurement of a link begins later than so long after the start
   std::string program;  ///< version of the program, for the comparison over ranks
   std::string root;     ///< tests: the folder that stands for /. "{rank}" in it becomes the rank's number
 };

@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "kernels/base/text.h"
-#include "kernels/base/timer.h"
 
 namespace shardmat::doctor {
 namespace {
@@ -121,9 +120,8 @@ std::vector<std::vector<std::pair<int, int>>> rounds_of_pairs(int ranks) {
   return rounds;
 }
 
-Json measure_pairs(Communicator& communicator, double seconds, bool at_once,
+Json measure_pairs(Communicator& communicator, const Deadline& deadline, bool at_once,
                    const std::function<Link(int partner)>& measure) {
-  const Timer timer;
   std::vector<std::vector<std::pair<int, int>>> steps;
   for (auto& round : rounds_of_pairs(communicator.size())) {
     if (at_once) steps.push_back(std::move(round));
@@ -131,8 +129,7 @@ Json measure_pairs(Communicator& communicator, double seconds, bool at_once,
       for (const auto& pair : round) steps.push_back({pair});
   }
   const auto is_over = [&] {
-    return communicator.all_reduce(static_cast<int>(communicator.rank() == 0 && timer.seconds() > seconds),
-                                   Reduction::max) != 0;
+    return communicator.all_reduce(static_cast<int>(communicator.rank() == 0 && deadline.is_over()), Reduction::max) != 0;
   };
   std::vector<Pair> mine;
   std::int64_t left_out = 0;

@@ -20,11 +20,11 @@ struct Link {
   double bytes_per_second = 0;  ///< in one direction
 };
 
-/// Measures pairs until `seconds` are over on rank 0, at least one step. `at_once`: all pairs of a round concurrently, else
-/// one pair at a time. Pairs much slower than most are measured again, alone, and their best figures count. `measure` runs
-/// on both ranks of a pair with the number of the partner; what the lower returns counts. Returns "at_once", "pairs" (rank,
-/// latency_s, bytes_per_s) with higher partners, and "pairs_left_out". Collective.
-Json measure_pairs(Communicator& communicator, double seconds, bool at_once,
+/// Measures pairs until rank 0 says that the time is over, at least one step. `at_once`: all pairs of a round concurrently,
+/// else one pair at a time. Pairs much slower than most are measured again, alone, and their best figures count. `measure`
+/// runs on both ranks of a pair with the number of the partner; what the lower returns counts. Returns "at_once", "pairs"
+/// (rank, latency_s, bytes_per_s) with higher partners, and "pairs_left_out". Collective.
+Json measure_pairs(Communicator& communicator, const Deadline& deadline, bool at_once,
                    const std::function<Link(int partner)>& measure);
 
 /// Names the links that are much slower than most others between ranks of one host, or of different hosts.

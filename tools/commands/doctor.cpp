@@ -77,9 +77,11 @@ std::function<int()> add_doctor(const CommandLine& program) {
   app.add_option("--root", o->doctor.root, "for tests: the folder that stands for /");
   hide_option(app, "--root");
   app.footer(
-      "Start it as the runs that it is for: under the same mpirun or srun, with the same options. It takes at most 5 s. "
-      "Exit code "
-      "0: nothing to change, 1: findings. Attach its JSON to reports of faults.\n"
+      "Start it as the runs that it is for: under the same mpirun or srun, with the same options. No measurement begins "
+      "later "
+      "than 4 s after its start, so that it takes at most 5 s, or as long as CUDA and NCCL take to start. Exit code 0: "
+      "nothing to "
+      "change, 1: findings. Attach its JSON to reports of faults.\n"
       "\nExamples:\n  shardmat doctor\n  mpirun -n 4 shardmat doctor\n  srun --mpi=pmix -N 2 -n 8 shardmat doctor --json "
       "doctor.json\n");
   return [app, o] {

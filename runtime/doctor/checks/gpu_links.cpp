@@ -65,6 +65,8 @@ Json measure_gpu_links(Communicator& communicator, const Viewpoint& viewpoint) {
   if (communicator.size() == 1) return Json::object();
   if (communicator.all_reduce(static_cast<int>(!viewpoint.is_real()), Reduction::max) != 0)
     return {{"not_looked_at", "the GPUs are not real"}};
+  if (communicator.all_reduce(static_cast<int>(viewpoint.deadline.is_over()), Reduction::max) != 0)
+    return {{"not_looked_at", "no time was left to start NCCL"}};
   const Placement placement = communicator.run_agreed([&] { return place_ranks(communicator, BackendChoice::automatic); });
   if (placement.device.backend == Backend::host) return {{"not_looked_at", placement.why}};
   std::optional<GpuPairs> pairs;
@@ -73,7 +75,7 @@ Json measure_gpu_links(Communicator& communicator, const Viewpoint& viewpoint) {
   } catch (const AgreedError& error) {
     return {{"failed", error.what()}};
   }
-  return measure_pairs(communicator, viewpoint.options.seconds, true, [&](int partner) { return pairs->measure(partner); });
+  return measure_pairs(communicator, viewpoint.deadline, true, [&](int partner) { return pairs->measure(partner); });
 }
 
 void judge_gpu_links(const Gathered& all, Findings& findings) {

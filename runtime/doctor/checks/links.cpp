@@ -14,6 +14,7 @@ constexpr int kTag = 71, kRoundTrips = 40, kFewestLarge = 3, kMostLarge = 5;
 constexpr std::size_t kLargeBytes = std::size_t{4} << 20;
 constexpr int kMostPairsOneByOne = 120;
 constexpr double kLargeSeconds = 0.02;
+constexpr double kMostSeconds = 0.2;  // of a link so slow that its first figure says enough
 
 /// Sends `bytes` to the partner and back. The lower rank begins.
 void round_trip(Communicator& communicator, int partner, std::vector<char>& data, std::size_t bytes) {
@@ -42,7 +43,8 @@ Link measure_link(Communicator& communicator, int partner, std::vector<char>& da
     const Timer timer;
     round_trip(communicator, partner, data, kLargeBytes);
     least = std::min(least, timer.seconds());
-    char go_on = i + 1 < kFewestLarge || all.seconds() < kLargeSeconds ? 1 : 0;  // the lower rank decides
+    const bool too_few = i + 1 < kFewestLarge && all.seconds() < kMostSeconds;
+    char go_on = too_few || all.seconds() < kLargeSeconds ? 1 : 0;  // the lower rank decides
     if (communicator.rank() < partner) communicator.send(&go_on, 1, partner, kTag);
     else communicator.receive(&go_on, 1, partner, kTag);
     if (go_on == 0) break;
@@ -55,7 +57,7 @@ Json measure_links(Communicator& communicator, const Viewpoint& viewpoint) {
   if (communicator.size() == 1) return Json::object();
   std::vector<char> data(kLargeBytes);
   const bool at_once = communicator.size() * (communicator.size() - 1) / 2 > kMostPairsOneByOne;
-  return measure_pairs(communicator, viewpoint.options.seconds, at_once,
+  return measure_pairs(communicator, viewpoint.deadline.half(), at_once,  // GPUs have the rest
                        [&](int partner) { return measure_link(communicator, partner, data); });
 }
 

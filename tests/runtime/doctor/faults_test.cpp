@@ -252,7 +252,7 @@ TEST(Pairs, MeetOnceEach) {
 /// Measures pairs of all ranks, of which pair (0, 1) is slow the first `times`, and returns the rate that counts in the end.
 double rate_of_pair_slow_for(int times) {
   Communicator& ranks = world();
-  const Json facts = measure_pairs(ranks, 60, false, [&](int partner) {
+  const Json facts = measure_pairs(ranks, Deadline(600), false, [&](int partner) {
     const bool is_slow = ranks.rank() + partner == 1 && times-- > 0;
     return Link{is_slow ? 1e-3 : 1e-6, is_slow ? 1e7 : 1e10 + ranks.rank()};
   });
@@ -260,6 +260,35 @@ double rate_of_pair_slow_for(int times) {
   for (const Json& pair : facts["pairs"])
     if (ranks.rank() == 0 && pair["rank"] == 1) rate = pair["bytes_per_s"];
   return ranks.all_reduce(rate, Reduction::max);
+}
+
+TEST(Pairs, ShareOneDeadline) {
+  Communicator& ranks = world();
+  const auto steps = std::ssize(rounds_of_pairs(ranks.size()));
+  const Deadline deadline(0.05);
+  std::int64_t second = 0;
+  measure_pairs(ranks, deadline, true, [&](int) {
+    while (!deadline.is_over()) {
+    }
+    return Link{1e-6, 1e10};
+  });
+  while (!deadline.is_over()) {
+  }
+  const Json facts = measure_pairs(ranks, deadline, true, [&](int) {
+    ++second;
+    return Link{1e-6, 1e10};
+  });
+  EXPECT_LE(second, 1) << "of " << steps << " steps, where no time was left";
+  EXPECT_EQ(facts["pairs_left_out"] > 0, steps > 1);
+  EXPECT_EQ(deadline.half().left(), 0);
+}
+
+TEST(Pairs, GpusAreNotMeasuredWhereNoTimeIsLeft) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank has no links";
+  Options options;
+  options.seconds = 0;
+  const Viewpoint viewpoint{HostFiles(), options, world().rank(), world().size(), world().local_rank()};
+  EXPECT_EQ(kGpuLinks.measure(world(), viewpoint)["not_looked_at"], "no time was left to start NCCL");
 }
 
 TEST(Pairs, SlowForAMomentAreMeasuredAgain) {
