@@ -275,7 +275,8 @@ Matrix* Service::find(const std::string& name, std::uint64_t id) const {
 
 bool Service::is_next(const Matrix& matrix) const { return find(matrix.wanted.name) != &matrix; }
 
-void Service::send_load(Matrix& matrix, Loaded loaded) {
+/// `freed_solvers`: for an earlier try, the solvers that no job uses were freed.
+void Service::send_load(Matrix& matrix, Loaded loaded, bool freed_solvers) {
   try {
     matrix.generation = numbers_.next();
   } catch (const Error& error) {
@@ -287,12 +288,14 @@ void Service::send_load(Matrix& matrix, Loaded loaded) {
   const WantedMatrix& wanted = matrix.wanted;
   dispatcher_.command(service::Load{matrix.id, wanted.source, wanted.type, wanted.exchange, wanted.kernel, wanted.sort,
                                     wanted.updatable, wanted.solvable},
-                      [this, name = wanted.name, id = matrix.id, loaded = std::move(loaded)](
+                      [this, name = wanted.name, id = matrix.id, loaded = std::move(loaded), freed_solvers](
                           const std::vector<service::Answer>& answers, std::optional<Problem> problem) {
                         Matrix* there = find(name, id);
                         if (there != nullptr && !answers.empty()) {
-                          if (problem && !problem->missing_bytes.empty() && drop_solvers()) return send_load(*there, loaded);
-                          if (problem && make_room(*there, problem->missing_bytes)) return send_load(*there, loaded);
+                          if (problem && !problem->missing_bytes.empty() && !freed_solvers && drop_solvers())
+                            return send_load(*there, loaded, true);
+                          if (problem && make_room(*there, problem->missing_bytes))
+                            return send_load(*there, loaded, freed_solvers);
                           if (problem && !problem->missing_bytes.empty()) problem = no_room(*problem, *there);
                           take_loaded(*there, answers, problem);
                         }
@@ -332,11 +335,13 @@ bool Service::make_room(const Matrix& incoming, const std::vector<std::int64_t>&
   return !evicted.empty();
 }
 
-/// Solvers go before matrices. False if there are none.
+/// Solvers that no job uses go before matrices, also those of a matrix with jobs. False if there are no solvers at all.
 bool Service::drop_solvers() {
   bool some = false;
-  for (const auto& [name, matrix] : matrices_)
-    if (matrix->jobs == 0 && !std::exchange(matrix->solver_bytes, {}).empty()) some = true;
+  for (const auto& [name, matrix] : matrices_) {
+    some = some || !matrix->solver_bytes.empty();
+    if (matrix->jobs == 0) matrix->solver_bytes.clear();
+  }
   if (some) dispatcher_.command(service::DropSolvers{}, [](const auto&, const auto&) {});
   return some;
 }

@@ -150,7 +150,7 @@ class Service {
   void on_gone();
   void reload();
   void attach(const std::shared_ptr<ClientMemory>& memory, Loaded attached);
-  void send_load(Matrix& matrix, Loaded loaded);
+  void send_load(Matrix& matrix, Loaded loaded, bool freed_solvers = false);
   /// The matrix with this number that has the name, or is to have it.
   Matrix* find(const std::string& name, std::uint64_t id) const;
   bool is_next(const Matrix& matrix) const;
