@@ -58,5 +58,72 @@ TEST_F(MemoryTest, ALoadAsksForSolversOnceAndThenUnloads) {
   run_to_end(job);
 }
 
+TEST_F(MemoryTest, AJobBeginsAgainOnceIdleSolversOfOthersAreFreed) {
+  load("A"), load("B");
+  answer_ = [&](const auto& what) -> std::optional<RankAnswer> {
+    if (!std::holds_alternative<Slice>(what)) return std::nullopt;
+    const bool of_b = heard<Begin>().size() > 1;
+    if (of_b && heard<DropSolvers>().empty()) return no_memory(10);
+    return progress(true, 50);
+  };
+  run_to_end(ask("A"));
+  ASSERT_FALSE(service_->find("A")->solver_bytes.empty());
+  const auto job = ask("B");
+  run_to_end(job);
+  EXPECT_EQ(job->state(), JobState::done) << job->problem()->text;
+  EXPECT_EQ(heard<DropSolvers>().size(), 1U);
+  EXPECT_TRUE(heard<Unload>().empty());
+}
+
+TEST_F(MemoryTest, AJobUnloadsIdleMatricesAndFailsOnceThereAreNone) {
+  load("A"), load("B");
+  answer_ = [&](const auto& what) -> std::optional<RankAnswer> {
+    if (std::holds_alternative<Begin>(what)) return no_memory(10);
+    return std::nullopt;
+  };
+  const auto job = ask("B");
+  run_to_end(job);
+  EXPECT_EQ(job->state(), JobState::failed);
+  EXPECT_EQ(job->problem()->code, "no_memory");
+  EXPECT_EQ(service_->find("A")->state, MatrixState::unloaded);
+  EXPECT_EQ(service_->find("B")->state, MatrixState::ready);
+  EXPECT_EQ(heard<Begin>().size(), 2U);
+}
+
+TEST_F(MemoryTest, NothingIsFreedForAJobThatIsSetUp) {
+  load("A"), load("B");
+  answer_ = [&](const auto& what) -> std::optional<RankAnswer> {
+    if (!std::holds_alternative<Slice>(what)) return std::nullopt;
+    if (heard<Slice>().size() == 1) return progress(false, 50);
+    return no_memory(10);
+  };
+  const auto job = ask("B");
+  run_to_end(job);
+  EXPECT_EQ(job->problem()->code, "no_memory");
+  EXPECT_TRUE(heard<DropSolvers>().empty());
+  EXPECT_TRUE(heard<Unload>().empty());
+}
+
+TEST_F(MemoryTest, ANewVectorFreesSolversThenMatrices) {
+  load("A"), load("B");
+  answer_ = [&](const auto& what) -> std::optional<RankAnswer> {
+    if (std::holds_alternative<Slice>(what)) return progress(true, 50);
+    if (!std::holds_alternative<service::MakeVector>(what)) return std::nullopt;
+    if (heard<Unload>().empty()) return no_memory(10);
+    return service::VectorMade{4, 32, 1, 100};
+  };
+  run_to_end(ask("A"));
+  std::optional<std::optional<Problem>> made;
+  service_->add_with_memory("B", {service::MakeVector{99, service_->find("B")->id, false, 4, 1, ValueType::f64},
+                                  {},
+                                  nullptr,
+                                  [&](const auto&, const std::optional<Problem>& problem) { made = problem; }});
+  run_until([&] { return made.has_value(); });
+  EXPECT_FALSE(made->has_value());
+  EXPECT_EQ(heard<DropSolvers>().size(), 1U);
+  EXPECT_EQ(service_->find("A")->state, MatrixState::unloaded);
+  EXPECT_EQ(heard<service::MakeVector>().size(), 3U);
+}
+
 }  // namespace
 }  // namespace shardmat::serve

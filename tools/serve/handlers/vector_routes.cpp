@@ -97,7 +97,8 @@ void make(Service& service, const WantedVector& wanted, const SharedRights& righ
     service.vectors().add(vector);
     done(std::move(reply));
   };
-  service.dispatcher().add(
+  service.add_with_memory(
+      wanted.matrix,
       {service::MakeVector{vector.number, id, wanted.as_y, wanted.size, wanted.columns, vector.type}, {}, check, finished});
 }
 

@@ -145,7 +145,16 @@ void JobRun::lose(const Problem& problem) {
   if (has_left_) return;
   const auto keep = shared_from_this();
   leave();
-  for (const Part& part : parts_) part.job->lose(problem);
+  const bool freed = frees_memory(problem);
+  for (const Part& part : parts_) part.job->lose(problem, freed);
+}
+
+/// Matrices stay for jobs that are merged: each of them alone takes less memory.
+bool JobRun::frees_memory(const Problem& problem) const {
+  if (is_set_up_ || problem.code != "no_memory") return false;
+  bool freed_solvers = first().freed_solvers;
+  for (const Part& part : parts_) part.job->freed_solvers = true;
+  return actions_.free_memory(problem, freed_solvers, parts_.size() == 1);
 }
 
 void JobRun::leave() {

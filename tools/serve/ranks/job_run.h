@@ -38,6 +38,8 @@ class JobRun final : public LongWork, public std::enable_shared_from_this<JobRun
     std::function<void(JobRun&)> goes_on;                   ///< its next slice is due
     std::function<void(JobRun&)> left_ranks;                ///< the ranks are at it no more
     std::function<void(std::uint64_t vector)> drop_vector;  ///< of a job that ended before the others
+    /// It lacked memory: Service::free_memory().
+    std::function<bool(const Problem& problem, bool& freed_solvers, bool unloads)> free_memory;
   };
 
   /// Jobs that may merge with each other. `width`: columns that the ranks iterate with at once.
@@ -86,6 +88,7 @@ class JobRun final : public LongWork, public std::enable_shared_from_this<JobRun
   void take_begun(const std::vector<service::Answer>& answers);
   void take_progress(const std::vector<service::Answer>& answers);
   void finish(const service::Progress& progress);
+  bool frees_memory(const Problem& problem) const;
   void leave();
 
   std::uint64_t number_, matrix_id_, mass_id_;

@@ -232,7 +232,10 @@ bool Jobs::start(const std::shared_ptr<RankJob>& job) {
       std::make_shared<JobRun>(++last_run_, matrix->id, mass == nullptr ? 0 : mass->id,
                                jobs.size() > 1 ? static_cast<std::int64_t>(kMostMerged) : job->columns, jobs,
                                JobRun::Actions{[this](JobRun& one) { slice(one); }, [this](JobRun& one) { left_ranks(one); },
-                                               [this](std::uint64_t vector) { service_.drop_vector(vector, nullptr); }});
+                                               [this](std::uint64_t vector) { service_.drop_vector(vector, nullptr); },
+                                               [this, name = job->matrix](const Problem& why, bool& freed, bool unloads) {
+                                                 return service_.free_memory(name, why, freed, unloads);
+                                               }});
   runs_[last_run_] = run;
   ++matrix->jobs;
   if (mass != nullptr) ++mass->jobs;

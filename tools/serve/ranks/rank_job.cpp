@@ -108,8 +108,9 @@ void RankJob::wait_again() {
 
 /// A lost rank is forgiven once: the job begins again from the last iterate that was kept. What is wrong with one of several
 /// jobs shows when each begins again by itself.
-void RankJob::lose(const Problem& problem) {
+void RankJob::lose(const Problem& problem, bool freed) {
   if (ended()) return;
+  if (!cancels_ && freed) return wait_again();
   const bool lost = problem.code == "rank_lost";
   if (!cancels_ && lost && restarts_ == 0) {
     ++restarts_;

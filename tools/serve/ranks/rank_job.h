@@ -79,7 +79,8 @@ class RankJob : public std::enable_shared_from_this<RankJob> {
   std::uint64_t number = 0;
   std::uint64_t end_number = 0;  ///< in the order in which jobs end; 0 until then
   std::uint64_t generation = 0;
-  std::int64_t merged = 1;  ///< jobs that the ranks are at, or were at, together with this one
+  std::int64_t merged = 1;     ///< jobs that the ranks are at, or were at, together with this one
+  bool freed_solvers = false;  ///< once it lacked memory, solvers that no job used were freed
   std::weak_ptr<JobRun> run;
   Vector result;  ///< what x becomes on the ranks
   bool has_result = false;
@@ -129,8 +130,8 @@ class RankJob : public std::enable_shared_from_this<RankJob> {
   /// Its columns of `progress` are those from `first` on.
   void take(const service::Progress& progress, std::size_t first);
   void finish(std::span<const service::JobColumn> columns);
-  /// The run is over without a result.
-  void lose(const Problem& problem);
+  /// The run is over without a result. `freed`: memory that it lacked was freed, so that it may begin again.
+  void lose(const Problem& problem, bool freed = false);
   void finish_cancel() { end(JobState::cancelled); }
 
  private:

@@ -292,10 +292,8 @@ void Service::send_load(Matrix& matrix, Loaded loaded, bool freed_solvers) {
                           const std::vector<service::Answer>& answers, std::optional<Problem> problem) {
                         Matrix* there = find(name, id);
                         if (there != nullptr && !answers.empty()) {
-                          if (problem && !problem->missing_bytes.empty() && !freed_solvers && drop_solvers())
-                            return send_load(*there, loaded, true);
-                          if (problem && make_room(*there, problem->missing_bytes))
-                            return send_load(*there, loaded, freed_solvers);
+                          bool freed = freed_solvers;
+                          if (problem && free_memory(name, *problem, freed)) return send_load(*there, loaded, freed);
                           if (problem && !problem->missing_bytes.empty()) problem = no_room(*problem, *there);
                           take_loaded(*there, answers, problem);
                         }
@@ -304,30 +302,29 @@ void Service::send_load(Matrix& matrix, Loaded loaded, bool freed_solvers) {
 }
 
 /// New values are on the ranks alone, so a matrix that has some stays, as does one of arrays, whose file goes with it.
-std::vector<Matrix*> Service::evictable(const Matrix& incoming) const {
+std::vector<Matrix*> Service::evictable(const std::string& needed) const {
   std::vector<Matrix*> matrices;
   for (const auto& [name, matrix] : matrices_) {
     const bool is_needed = matrix->wanted.pinned || matrix->wanted.has_new_values || matrix->wanted.of_arrays ||
                            matrix->upload != 0 || !dispatcher_.is_idle(*matrix) || (is_wanted && is_wanted(name));
-    if (name != incoming.wanted.name && matrix->is_loaded() && !is_needed && !is_loading(*matrix))
-      matrices.push_back(matrix.get());
+    if (name != needed && matrix->is_loaded() && !is_needed && !is_loading(*matrix)) matrices.push_back(matrix.get());
   }
   return matrices;
 }
 
-/// Unloads matrices until the incoming one may have room. False if that is not possible; then nothing is unloaded. While
-/// the service starts, those that are loaded first stay.
-bool Service::make_room(const Matrix& incoming, const std::vector<std::int64_t>& missing) {
+/// Unloads matrices, but not the one of this name, which needs their memory. False if they have too little; then nothing is
+/// unloaded. While the service starts, those that are loaded first stay.
+bool Service::make_room(const std::string& needed, const std::vector<std::int64_t>& missing) {
   if (missing.empty() || !ready_) return false;
-  const std::vector<Matrix*> evicted = to_evict(evictable(incoming), missing);
+  const std::vector<Matrix*> evicted = to_evict(evictable(needed), missing);
   for (Matrix* matrix : evicted) {
     matrix->state = MatrixState::unloaded;
     matrix->reason = "evicted: another matrix needed its memory";  // whose name not everybody may know
     matrix->ranks.clear(), matrix->solver_bytes.clear();
     matrix->next.reset();  // one that failed
     matrix->kept = false;
-    log_line(fmt::format("{} is unloaded: {} needs its memory, and lacks {}", matrix->wanted.name, incoming.wanted.name,
-                         lacking(missing)));
+    log_line(fmt::format("{} is unloaded: {} needs its memory, and lacks {}", matrix->wanted.name,
+                         needed.empty() ? "a vector" : needed, lacking(missing)));
     tell(*matrix);
     dispatcher_.command(service::Unload{matrix->id}, [](const auto&, const auto&) {});
   }
@@ -346,10 +343,27 @@ bool Service::drop_solvers() {
   return some;
 }
 
+bool Service::free_memory(const std::string& needed, const Problem& problem, bool& freed_solvers, bool unloads) {
+  if (problem.code != "no_memory") return false;
+  if (!std::exchange(freed_solvers, true) && drop_solvers()) return true;
+  return unloads && make_room(needed, problem.missing_bytes);
+}
+
+void Service::add_with_memory(const std::string& matrix, Dispatcher::Task task, bool freed_solvers) {
+  Dispatcher::Task first = task;
+  first.finished = [this, matrix, task = std::move(task), freed_solvers](const std::vector<service::Answer>& answers,
+                                                                         const std::optional<Problem>& problem) {
+    bool freed = freed_solvers;
+    if (problem && free_memory(matrix, *problem, freed)) return add_with_memory(matrix, task, freed);
+    task.finished(answers, problem);
+  };
+  dispatcher_.add(std::move(first));
+}
+
 Problem Service::no_room(Problem problem, const Matrix& incoming) const {
   const auto most = std::max_element(problem.missing_bytes.begin(), problem.missing_bytes.end());
   const auto rank = static_cast<std::size_t>(most - problem.missing_bytes.begin());
-  const std::vector<Matrix*> others = evictable(incoming);
+  const std::vector<Matrix*> others = evictable(incoming.wanted.name);
   problem.text += fmt::format("; rank {} lacks {}, and the {} matrices that are idle and not pinned have {} there", rank,
                               human_bytes(static_cast<double>(*most)), others.size(),
                               human_bytes(static_cast<double>(bytes_on(others, rank))));

@@ -82,6 +82,14 @@ class Service {
   /// The name is free at once; `unloaded` is called when the ranks have freed the memory.
   std::optional<Problem> unload(const std::string& name, Loaded unloaded);
 
+  /// Where the ranks lacked memory for work on the matrix of this name (empty: on none): frees the solvers that no job uses,
+  /// unless they were freed for it before; then unloads matrices that are idle and not pinned. True: the work may be tried
+  /// again. `unloads`: false: matrices stay.
+  bool free_memory(const std::string& needed, const Problem& problem, bool& freed_solvers, bool unloads = true);
+  /// Puts a task in line that takes memory of the ranks for this matrix (empty: for none). It is tried again as long as
+  /// free_memory() says so. `freed_solvers`: as there.
+  void add_with_memory(const std::string& matrix, Dispatcher::Task task, bool freed_solvers = false);
+
   /// 404 if there is no such matrix.
   std::optional<Problem> pin(const std::string& name, bool pinned);
 
@@ -154,8 +162,8 @@ class Service {
   /// The matrix with this number that has the name, or is to have it.
   Matrix* find(const std::string& name, std::uint64_t id) const;
   bool is_next(const Matrix& matrix) const;
-  std::vector<Matrix*> evictable(const Matrix& incoming) const;
-  bool make_room(const Matrix& incoming, const std::vector<std::int64_t>& missing);
+  std::vector<Matrix*> evictable(const std::string& needed) const;
+  bool make_room(const std::string& needed, const std::vector<std::int64_t>& missing);
   bool drop_solvers();
   Problem no_room(Problem problem, const Matrix& incoming) const;
   void replace(std::unique_ptr<Matrix>& place);
