@@ -110,8 +110,9 @@ void RankJob::wait_again() {
 /// jobs shows when each begins again by itself.
 void RankJob::lose(const Problem& problem, bool freed) {
   if (ended()) return;
-  if (!cancels_ && freed) return wait_again();
   const bool lost = problem.code == "rank_lost";
+  if (late_ && (lost || freed || merged > 1)) return fail(over_limit(limit_seconds));
+  if (!cancels_ && freed) return wait_again();
   if (!cancels_ && lost && restarts_ == 0) {
     ++restarts_;
     return wait_again();
