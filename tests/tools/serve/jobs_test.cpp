@@ -30,5 +30,40 @@ TEST_F(JobsTest, ALateJobWhoseRankIsLostEndsWithItsLimit) {
   EXPECT_EQ(heard<Begin>().size(), 1U);
 }
 
+TEST_F(JobsTest, AnIterateStaysWholeWhileTheNextOneIsWritten) {
+  load("A");
+  const auto keeps = [](const auto& what) {
+    const auto* slice = std::get_if<Slice>(&what);
+    return slice != nullptr && slice->keeps;
+  };
+  answer_ = [](const auto& what) -> std::optional<RankAnswer> {
+    if (std::holds_alternative<Slice>(what)) return progress(false);
+    return std::nullopt;
+  };
+  const auto job = ask("A", "solve", [&](RankJob& one) {
+    one.keeps_iterates = true;
+    one.x = service_->space().reserve(one.bytes());
+    one.x->hold(one.bytes());
+  });
+  const std::uint64_t first = job->x->offset();
+  run_until([&] { return job->has_guess; });
+  EXPECT_EQ(job->x->offset(), first);
+  keeps_back_ = keeps;
+  run_until([&] { return has_kept_back(); });  // the rank writes the second one
+  const std::uint64_t second = heard<Slice>().back().x.at(0);
+  EXPECT_NE(second, first);
+  EXPECT_TRUE(job->has_guess);
+  lose_rank();
+  run_until([&] { return heard<Begin>().size() == 2; });
+  EXPECT_TRUE(heard<Begin>().back().has_guess);
+  EXPECT_EQ(heard<Begin>().back().parts.at(0).guess.offset, first);
+  keeps_back_ = nullptr;
+  run_until([&] { return job->x->offset() != first; });  // both places are used in turns
+  run_until([&] { return job->x->offset() == first; });
+  job->cancel();
+  run_to_end(job);
+  run_until([&] { return service_->space().used() == 0; });
+}
+
 }  // namespace
 }  // namespace shardmat::serve

@@ -193,6 +193,7 @@ class PlayedRank : public testing::Test {
 
   /// The rank's process ends, and its socket with it.
   void leave() {
+    kept_back_.clear();
     if (socket_ >= 0) close(std::exchange(socket_, -1));
     if (process_ <= 0) return;
     ::kill(process_, SIGKILL);

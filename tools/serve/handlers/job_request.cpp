@@ -230,17 +230,16 @@ class Submission {
     for (const auto& memory : {job->memory, prepared.x_memory})
       if (memory && memory->lost) return done(problem_reply(memory_lost()));
     job->b = std::move(prepared.b_room), job->x = std::move(prepared.x_room);
-    const std::shared_ptr<ArenaSpace::Lease> x = job->answers_x ? job->x : nullptr;
     jobs_.add(job, std::get<Fit>(fits).b, std::get<Fit>(fits).x0);
     if (prepared.query.wait_seconds == 0) return done(accepted(*job));
     waits_ = job;
     done_ = std::move(done);
     const bool keeps = prepared.query.keeps || prepared.kind->b == Takes::none;
-    const auto answer = [this, weak = std::weak_ptr(alive_), &loop = loop_, &jobs = jobs_, kind = prepared.kind, job, x,
+    const auto answer = [this, weak = std::weak_ptr(alive_), &loop = loop_, &jobs = jobs_, kind = prepared.kind, job,
                          keeps](const std::optional<Problem>& problem) {
       if (job->state() == JobState::done && !problem && !keeps) loop.post([&jobs, job] { jobs.erase(*job); });
       if (weak.expired()) return;  // the client has left while x was written
-      Reply reply = problem ? about_job(problem_reply(*problem), *job) : answer_of(service_, *kind, *job, x);
+      Reply reply = problem ? about_job(problem_reply(*problem), *job) : answer_of(service_, *kind, *job, job->answer);
       if (done_) std::exchange(done_, nullptr)(std::move(reply));
     };
     x_memory_ = prepared.x_memory;

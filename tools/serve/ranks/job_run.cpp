@@ -25,7 +25,7 @@ JobRun::JobRun(std::uint64_t number, std::uint64_t matrix_id, std::uint64_t mass
     : number_(number), matrix_id_(matrix_id), mass_id_(mass_id), width_(width), actions_(std::move(actions)) {
   has_guess_ = jobs.front()->guess_place().has_value();
   for (auto& job : jobs)
-    parts_.push_back({job, job->b, job->x, job->memory, job->b_place().value_or(service::Place()),
+    parts_.push_back({job, job->b, job->x, nullptr, nullptr, job->memory, job->b_place().value_or(service::Place()),
                       job->guess_place().value_or(service::Place()), 0});
 }
 
@@ -65,13 +65,24 @@ decltype(service::Command::what) JobRun::next_command() {
   };
   if (!some(&RankJob::is_wanted)) return service::Cancel{number_};
   service::Slice slice{number_, length_.pauses(), some(&RankJob::is_late), false, {}};
-  keeps_ = slice.keeps = is_set_up_ && first().keeps_iterates && now() - kept_ >= kKeepSeconds;
+  keeps_ = slice.keeps = is_set_up_ && first().keeps_iterates && now() - kept_ >= kKeepSeconds && may_keep();
   if (keeps_ || some(&RankJob::gives_x))
-    for (const Part& part : parts_)
-      if (part.x) slice.x.push_back(part.x->offset());
-  if (keeps_)
-    for (const Part& part : parts_) part.job->has_guess = false;  // until the ranks have written all of it
+    for (Part& part : parts_) {
+      part.written = part.spare ? part.spare : part.x;
+      if (part.written) slice.x.push_back(part.written->offset());
+    }
   return slice;
+}
+
+/// What a job would begin from after the loss of a rank stays until all of the next iterate is written: that goes elsewhere.
+bool JobRun::may_keep() {
+  const auto has_room = [&](Part& part) {
+    if (part.job->has_guess && !part.spare) part.spare = actions_.room_for_x(*part.job);
+    return !part.job->has_guess || part.spare;
+  };
+  if (std::all_of(parts_.begin(), parts_.end(), has_room)) return true;
+  kept_ = now();
+  return false;
 }
 
 void JobRun::take(const std::vector<service::Answer>& answers, const std::optional<Problem>& problem) {
@@ -118,7 +129,10 @@ void JobRun::take_progress(const std::vector<service::Answer>& answers) {
   }
   is_set_up_ = progress.is_set_up;
   if (keeps_) {
-    for (const Part& part : parts_) part.job->has_guess = true;
+    for (Part& part : parts_) {
+      if (part.spare) part.x.swap(part.spare);  // x is what was written now
+      if (!part.job->ended()) part.job->x = part.x, part.job->has_guess = true;
+    }
     kept_ = now();
   }
   keeps_ = false;
@@ -137,6 +151,7 @@ void JobRun::finish(const service::Progress& progress) {
     const auto own = rest.first(std::min(rest.size(), static_cast<std::size_t>(part.job->columns)));
     rest = rest.subspan(own.size());
     if (part.job->ended() && !own.empty()) actions_.drop_vector(part.vector);
+    if (!part.job->ended() && part.job->answers_x) part.job->answer = part.written;
     part.job->finish(own);
   }
 }

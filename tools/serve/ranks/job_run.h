@@ -40,6 +40,8 @@ class JobRun final : public LongWork, public std::enable_shared_from_this<JobRun
     std::function<void(std::uint64_t vector)> drop_vector;  ///< of a job that ended before the others
     /// It lacked memory: Service::free_memory().
     std::function<bool(const Problem& problem, bool& freed_solvers, bool unloads)> free_memory;
+    /// Room for another x of a job; null: there is none now.
+    std::function<std::shared_ptr<ArenaSpace::Lease>(const RankJob& job)> room_for_x;
   };
 
   /// Jobs that may merge with each other. `width`: columns that the ranks iterate with at once.
@@ -80,11 +82,15 @@ class JobRun final : public LongWork, public std::enable_shared_from_this<JobRun
     std::shared_ptr<RankJob> job;
     // The ranks use these even if the job has ended.
     std::shared_ptr<ArenaSpace::Lease> b, x;
+    /// Another place for x, once there is something in x to begin from that a lost rank must not spoil.
+    std::shared_ptr<ArenaSpace::Lease> spare;
+    std::shared_ptr<ArenaSpace::Lease> written;  ///< by the slice that is under way
     std::shared_ptr<ClientMemory> memory;
     service::Place b_place, guess_place;
     std::uint64_t vector = 0;
   };
   service::Begin begin_command() const;
+  bool may_keep();
   void take_begun(const std::vector<service::Answer>& answers);
   void take_progress(const std::vector<service::Answer>& answers);
   void finish(const service::Progress& progress);
@@ -99,7 +105,7 @@ class JobRun final : public LongWork, public std::enable_shared_from_this<JobRun
   bool has_guess_ = false, has_begun_ = false, is_set_up_ = false, has_left_ = false, lacks_solver_ = false;
   double began_ = 0, iterating_ = 0;  ///< seconds
   std::int64_t iterations_ = 0;
-  double kept_ = 0;     ///< when x was kept last
+  double kept_ = 0;     ///< when x was kept last, or had no room
   bool keeps_ = false;  ///< the slice that is under way writes it
   SliceLength length_;
 };

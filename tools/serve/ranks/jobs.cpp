@@ -235,7 +235,8 @@ bool Jobs::start(const std::shared_ptr<RankJob>& job) {
                                                [this](std::uint64_t vector) { service_.drop_vector(vector, nullptr); },
                                                [this, name = job->matrix](const Problem& why, bool& freed, bool unloads) {
                                                  return service_.free_memory(name, why, freed, unloads);
-                                               }});
+                                               },
+                                               [this](const RankJob& one) { return room_for_x(one); }});
   runs_[last_run_] = run;
   ++matrix->jobs;
   if (mass != nullptr) ++mass->jobs;
@@ -246,6 +247,14 @@ bool Jobs::start(const std::shared_ptr<RankJob>& job) {
   run->begin(vectors);
   slice(*run);
   return true;
+}
+
+/// Null if the arena has no room now, or the token may not hold more.
+std::shared_ptr<ArenaSpace::Lease> Jobs::room_for_x(const RankJob& job) {
+  std::shared_ptr<ArenaSpace::Lease> room = service_.space().reserve(job.bytes());
+  if (room == nullptr) return nullptr;
+  room->charge.emplace(service_.token_memory(), job.rights, TokenMemory::Kind::requests);
+  return room->charge->raise(job.bytes()) && room->hold(job.bytes()) ? room : nullptr;
 }
 
 void Jobs::slice(JobRun& run) {

@@ -149,6 +149,7 @@ void RankJob::end(JobState state) {
   limit_.cancel();
   changed_(*this);
   for (const auto& told : std::exchange(told_, {})) told();
+  answer.reset();
 }
 
 }  // namespace shardmat::serve

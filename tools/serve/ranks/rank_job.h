@@ -70,9 +70,10 @@ class RankJob : public std::enable_shared_from_this<RankJob> {
   bool alone = true;                        ///< the ranks are at no other job in the same iterations
   bool always_merges = false;               ///< with others that wait, even if the ranks take longer then
   std::shared_ptr<ArenaSpace::Lease> b, x;  ///< where its numbers are; x: the first guess, then the last kept iterate
-  bool has_guess = false;                   ///< x holds something to begin from
-  std::shared_ptr<ClientMemory> memory;     ///< in which b and the first guess are if they have a place there
-  std::optional<std::uint64_t> b_at, x0_at;  ///< in bytes
+  std::shared_ptr<ArenaSpace::Lease> answer;  ///< X of a job that answers with it, while those who wait are told its end
+  bool has_guess = false;                     ///< x holds something to begin from
+  std::shared_ptr<ClientMemory> memory;       ///< in which b and the first guess are if they have a place there
+  std::optional<std::uint64_t> b_at, x0_at;   ///< in bytes
 
   // Where it is.
   int inputs = 0;  ///< vectors that are still to be read
@@ -90,7 +91,7 @@ class RankJob : public std::enable_shared_from_this<RankJob> {
   bool is_due() const { return state_ == JobState::queued && inputs == 0; }
   /// It runs, and nobody has asked for its end.
   bool is_wanted() const { return state_ == JobState::running && !cancels_; }
-  /// Its X is wanted in the arena at its end.
+  /// Its X is wanted in the arena at its end: as `answer`.
   bool gives_x() const { return answers_x; }
   /// Its next slice is its last one.
   bool is_late() const { return late_; }
