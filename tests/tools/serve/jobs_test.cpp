@@ -65,5 +65,31 @@ TEST_F(JobsTest, AnIterateStaysWholeWhileTheNextOneIsWritten) {
   run_until([&] { return service_->space().used() == 0; });
 }
 
+TEST_F(JobsTest, AJobWhoseMemoryIsLostFailsByItselfAndMergesWithNoOther) {
+  load("A");
+  std::vector<std::shared_ptr<ClientMemory>> memories;
+  for (int i = 0; i < 2; ++i) service_->share_memory(4096, [&](auto made) { memories.push_back(std::get<1>(made)); });
+  run_until([&] { return memories.size() == 2; });
+  const auto ask_with_b = [&](const std::shared_ptr<ClientMemory>& memory) {
+    return ask("A", "solve", [&](RankJob& one) {
+      one.has_b = true, one.alone = false, one.always_merges = true;
+      one.memory = memory, one.b_at = 0;
+    });
+  };
+  keeps_back_ = [](const auto& what) { return std::holds_alternative<Slice>(what); };
+  const auto first = ask_with_b(memories[0]);
+  run_until([&] { return has_kept_back(); });
+  const auto good = ask_with_b(memories[0]), lost = ask_with_b(memories[1]);
+  memories[1]->lost = true;  // as if new ranks could not map it
+  keeps_back_ = nullptr;
+  answer_late();
+  run_to_end(good), run_to_end(lost);
+  EXPECT_EQ(good->state(), JobState::done);
+  EXPECT_EQ(lost->state(), JobState::failed);
+  EXPECT_EQ(lost->problem()->code, "memory_lost");
+  for (const Begin& begin : heard<Begin>())
+    for (const service::JobPart& part : begin.parts) EXPECT_NE(part.b.memory, memories[1]->number());
+}
+
 }  // namespace
 }  // namespace shardmat::serve

@@ -148,12 +148,15 @@ Matrix* Jobs::usable(RankJob& job, const std::string& name) {
   return nullptr;
 }
 
-/// Those that are due and may go with this one, which is the first of them.
+/// Those that are due and may go with this one, which is the first of them. One whose memory is lost fails by itself.
 std::vector<std::shared_ptr<RankJob>> Jobs::merged_with(const std::shared_ptr<RankJob>& job) const {
   std::vector<std::shared_ptr<RankJob>> all{job};
   if (!service_.merges()) return all;
-  for (const auto& [number, other] : jobs_)
-    if (all.size() < kMostMerged && other != job && other->is_due() && job->may_merge_with(*other)) all.push_back(other);
+  for (const auto& [number, other] : jobs_) {
+    const bool has_memory = !other->memory || !other->memory->lost;
+    if (all.size() < kMostMerged && other != job && has_memory && other->is_due() && job->may_merge_with(*other))
+      all.push_back(other);
+  }
   return all;
 }
 
