@@ -91,5 +91,29 @@ TEST_F(JobsTest, AJobWhoseMemoryIsLostFailsByItselfAndMergesWithNoOther) {
     for (const service::JobPart& part : begin.parts) EXPECT_NE(part.b.memory, memories[1]->number());
 }
 
+TEST_F(JobsTest, AJobEndsWhenItsMassMatrixIsUnloadedWhileItsSliceWaits) {
+  load("K"), load("M");
+  answer_ = [](const auto& what) -> std::optional<RankAnswer> {
+    if (std::holds_alternative<Slice>(what)) return progress(false);
+    return std::nullopt;
+  };
+  const auto job = ask("K", "eigen", [](RankJob& one) { one.mass = "M"; });
+  run_until([&] { return !heard<Slice>().empty(); });
+  keeps_back_ = [](const auto& what) { return std::holds_alternative<service::Load>(what); };
+  WantedMatrix other;
+  other.name = "other", other.source = "other.h5";
+  ASSERT_FALSE(service_->load(other, nullptr).has_value());
+  run_until([&] { return has_kept_back(); });
+  const std::size_t slices = heard<Slice>().size();
+  ASSERT_FALSE(service_->unload("M", nullptr).has_value());
+  keeps_back_ = nullptr;
+  answer_late();
+  run_to_end(job);
+  EXPECT_EQ(job->state(), JobState::failed);
+  EXPECT_EQ(job->problem()->code, "no_matrix");
+  EXPECT_EQ(job->problem()->text, "M was unloaded");
+  EXPECT_EQ(heard<Slice>().size(), slices);
+}
+
 }  // namespace
 }  // namespace shardmat::serve

@@ -479,7 +479,12 @@ void Dispatcher::send_batches(Matrix& batches, UnderWay product) {
 }
 
 void Dispatcher::send_slice(UnderWay slice) {
-  LongWork& work = *slice.requests.front()->work;
+  const std::shared_ptr<LongWork> keep = slice.requests.front()->work;
+  LongWork& work = *keep;
+  if (const auto problem = work.check()) {
+    schedule_.settle(slice.charges, 0);
+    return reply(*slice.requests.front(), failed(*problem));
+  }
   slice.expected = work.expected_seconds();
   if (Matrix* matrix = find(slice.requests.front()->matrix)) matrix->last_used = slice.started;
   product_ = std::move(slice);

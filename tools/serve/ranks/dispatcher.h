@@ -59,7 +59,9 @@ ProductTimes times_of(const MultiplyResult& result, std::int64_t columns);
 class LongWork {
  public:
   virtual ~LongWork() = default;
-  /// Called when the slice's turn has come.
+  /// Called when the slice's turn has come: why it cannot go on, if so. Then the slice ends with this problem.
+  virtual std::optional<Problem> check() const = 0;
+  /// Called after check().
   virtual decltype(service::Command::what) next_command() = 0;
   /// Seconds of this command.
   virtual double expected_seconds() const = 0;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -35,9 +36,10 @@ class JobRun final : public LongWork, public std::enable_shared_from_this<JobRun
  public:
   /// What becomes of it; the registry does it (jobs.h).
   struct Actions {
-    std::function<void(JobRun&)> goes_on;                   ///< its next slice is due
-    std::function<void(JobRun&)> left_ranks;                ///< the ranks are at it no more
-    std::function<void(std::uint64_t vector)> drop_vector;  ///< of a job that ended before the others
+    std::function<void(JobRun&)> goes_on;                        ///< its next slice is due
+    std::function<void(JobRun&)> left_ranks;                     ///< the ranks are at it no more
+    std::function<std::optional<Problem>(const JobRun&)> check;  ///< why the ranks cannot be at it any more
+    std::function<void(std::uint64_t vector)> drop_vector;       ///< of a job that ended before the others
     /// It lacked memory: Service::free_memory().
     std::function<bool(const Problem& problem, bool& freed_solvers, bool unloads)> free_memory;
     /// Room for another x of a job; null: there is none now.
@@ -73,6 +75,7 @@ class JobRun final : public LongWork, public std::enable_shared_from_this<JobRun
   /// It ends without results, before its next slice.
   void lose(const Problem& problem);
 
+  std::optional<Problem> check() const override { return actions_.check(*this); }
   decltype(service::Command::what) next_command() override;
   double expected_seconds() const override { return has_begun_ ? length_.expected_seconds() : 0; }
   void take(const std::vector<service::Answer>& answers, const std::optional<Problem>& problem) override;

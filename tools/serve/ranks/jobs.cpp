@@ -235,6 +235,7 @@ bool Jobs::start(const std::shared_ptr<RankJob>& job) {
       std::make_shared<JobRun>(++last_run_, matrix->id, mass == nullptr ? 0 : mass->id,
                                jobs.size() > 1 ? static_cast<std::int64_t>(kMostMerged) : job->columns, jobs,
                                JobRun::Actions{[this](JobRun& one) { slice(one); }, [this](JobRun& one) { left_ranks(one); },
+                                               [this](const JobRun& one) { return why_gone(one); },
                                                [this](std::uint64_t vector) { service_.drop_vector(vector, nullptr); },
                                                [this, name = job->matrix](const Problem& why, bool& freed, bool unloads) {
                                                  return service_.free_memory(name, why, freed, unloads);
@@ -260,12 +261,17 @@ std::shared_ptr<ArenaSpace::Lease> Jobs::room_for_x(const RankJob& job) {
   return room->charge->raise(job.bytes()) && room->hold(job.bytes()) ? room : nullptr;
 }
 
-void Jobs::slice(JobRun& run) {
-  Matrix* matrix = service_.dispatcher().matrix(run.matrix_id());
+/// 404 if its matrix or its mass matrix is no longer there.
+std::optional<Problem> Jobs::why_gone(const JobRun& run) const {
+  const bool has_matrix = service_.dispatcher().matrix(run.matrix_id()) != nullptr;
   const bool has_mass = run.mass_id() == 0 || service_.dispatcher().matrix(run.mass_id()) != nullptr;
-  if (matrix == nullptr || !has_mass)
-    return run.lose(make_problem(404, "no_matrix",
-                                 fmt::format("{} was unloaded", matrix == nullptr ? run.first().matrix : run.first().mass)));
+  if (has_matrix && has_mass) return std::nullopt;
+  return make_problem(404, "no_matrix", fmt::format("{} was unloaded", has_matrix ? run.first().mass : run.first().matrix));
+}
+
+void Jobs::slice(JobRun& run) {
+  if (const auto problem = why_gone(run)) return run.lose(*problem);
+  Matrix* matrix = service_.dispatcher().matrix(run.matrix_id());
   if (!run.solver_bytes.empty()) matrix->solver_bytes = std::exchange(run.solver_bytes, {});
   service_.dispatcher().add_slice(*matrix, run.shared_from_this(), run.next_client(), run.first().priority);
 }

@@ -56,6 +56,7 @@ class Jobs {
   bool pays(const JobRun::Solver& solver, std::size_t jobs) const;
   void gather_after(const JobRun& run);
   bool waits_for_more(const JobRun::Solver& solver, std::size_t jobs);
+  std::optional<Problem> why_gone(const JobRun& run) const;
   std::shared_ptr<ArenaSpace::Lease> room_for_x(const RankJob& job);
   void slice(JobRun& run);
   void left_ranks(const JobRun& run);
