@@ -68,12 +68,12 @@ void write_columns(const std::string& file, const HttpReply& reply, std::int64_t
 int show(const Options& o) {
   if (!o.x.empty()) {
     check_vector_suffix(o.x);
-    check_vector_writable(o.x);
     if (!o.force) require_replaceable(o.x, Output::vector, "x");
   }
   HttpClient client = connect(o);
   const json job = ask_json(client, "/v1/jobs/" + o.id);
   if (!o.x.empty()) {
+    check_vector_writable(o.x, job["columns"]);
     const HttpReply reply = ask(client, "GET", "/v1/jobs/" + o.id + "/x");
     job["type"] == "f32" ? write_columns<float>(o.x, reply, job["columns"])
                          : write_columns<double>(o.x, reply, job["columns"]);

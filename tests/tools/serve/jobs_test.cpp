@@ -3,7 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "tests/tools/serve/played_rank.h"
+#include "tools/serve/observe/metrics.h"
 
 namespace shardmat::serve {
 namespace {
@@ -113,6 +119,40 @@ TEST_F(JobsTest, AJobEndsWhenItsMassMatrixIsUnloadedWhileItsSliceWaits) {
   EXPECT_EQ(job->problem()->code, "no_matrix");
   EXPECT_EQ(job->problem()->text, "M was unloaded");
   EXPECT_EQ(heard<Slice>().size(), slices);
+}
+
+TEST_F(JobsTest, RequestsWhoseBodiesStillArriveCountAmongThoseThatMayWait) {
+  const auto rights = std::make_shared<Rights>("a", std::vector<Scope>{}, std::vector<std::string>{});
+  const auto other = std::make_shared<Rights>("b", std::vector<Scope>{}, std::vector<std::string>{});
+  std::vector<std::shared_ptr<RankJob>> arriving;
+  for (int i = 0; i < 64; ++i) arriving.push_back(std::get<1>(jobs_->make(rights)));
+  ASSERT_TRUE(std::holds_alternative<Problem>(jobs_->make(rights)));
+  EXPECT_EQ(std::get<Problem>(jobs_->make(rights)).code, "too_many_jobs");
+  EXPECT_FALSE(std::holds_alternative<Problem>(jobs_->make(other)));
+  arriving.pop_back();
+  EXPECT_FALSE(std::holds_alternative<Problem>(jobs_->make(rights)));
+}
+
+TEST_F(JobsTest, TheQueueOfATokenHasBatchesReplacedMatricesAndJobsThatHaveNotBegun) {
+  load("A");
+  const auto of_a = [](RankJob& one) { one.client = {"a", 1}; };
+  keeps_back_ = [](const auto& what) { return std::holds_alternative<Slice>(what); };
+  const auto first = ask("A", "eigen", of_a);
+  run_until([&] { return has_kept_back(); });
+  const auto second = ask("A", "eigen", of_a);  // waits for the solver
+  const double never = std::numeric_limits<double>::infinity();
+  RequestQueue& batches = service_->dispatcher().batches(ValueType::f64, 1, true).queue;
+  batches.add({1'000'001, 1, 0, never, false, {"a", 1}});
+  auto replaced = std::make_unique<Matrix>();
+  replaced->id = 1'000, replaced->queue.add({1'000'002, 1, 0, never, false, {"a", 1}});
+  Matrix& of_before = *replaced;
+  service_->dispatcher().retire(std::move(replaced));
+  const std::string text = Metrics(*service_).text(Rights::of_owner(""));
+  EXPECT_NE(text.find("shardmat_token_queue_depth{token=\"a\"} 3\n"), std::string::npos) << text;
+  batches.clear(), of_before.queue.clear();
+  keeps_back_ = nullptr;
+  answer_late();
+  run_to_end(first), run_to_end(second);
 }
 
 }  // namespace

@@ -149,8 +149,10 @@ void Metrics::write_tokens(PrometheusText& text, const Rights& rights) const {
     if (rights.is_owner() || client == rights.name()) text.sample(seconds, {{"token", client}});
   std::map<std::string, std::size_t> waiting;
   for (const auto& [client, seconds] : client_seconds_) waiting[client] = 0;
-  for (const auto& [name, matrix] : service_.matrices()) matrix->queue.count(waiting);
-  text.family("shardmat_token_queue_depth", "gauge", "Requests of each token that wait for their product.");
+  service_.dispatcher().count_waiting(waiting);
+  if (service_.count_queued_jobs) service_.count_queued_jobs(waiting);
+  text.family("shardmat_token_queue_depth", "gauge",
+              "Requests of each token that wait for their product, and its jobs that have not begun.");
   for (const auto& [client, count] : waiting)
     if (rights.is_owner() || client == rights.name()) text.sample(static_cast<double>(count), {{"token", client}});
   text.family("shardmat_token_bytes", "gauge", "Bytes that each token holds in vectors and in requests under way.");

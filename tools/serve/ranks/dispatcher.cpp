@@ -229,6 +229,10 @@ std::vector<Matrix*> Dispatcher::all_matrices() const {
   return all;
 }
 
+void Dispatcher::count_waiting(std::map<std::string, std::size_t>& by_client) const {
+  for (const Matrix* matrix : all_matrices()) matrix->queue.count(by_client);
+}
+
 Matrix& Dispatcher::batches(ValueType type, std::int64_t columns, bool merges) {
   constexpr std::uint64_t kNotOfMatrices = std::uint64_t{1} << 63;
   const std::uint64_t id = kNotOfMatrices + 2 * static_cast<std::uint64_t>(columns) + (type == ValueType::f32 ? 1 : 0);

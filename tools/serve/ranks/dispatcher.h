@@ -148,6 +148,10 @@ class Dispatcher {
   /// The ranks are lost: answers everyone who waits for anything. Commands whose answer no longer comes are forgotten.
   void fail_all(const Problem& problem);
 
+  /// Adds the requests that wait, also for batches and for matrices whose place another one has taken, by name of their
+  /// client.
+  void count_waiting(std::map<std::string, std::size_t>& by_client) const;
+
   /// Number of the matrix that the ranks load now; 0: none.
   std::uint64_t loading() const { return loading_; }
 

@@ -43,11 +43,19 @@ std::optional<Problem> why_never(const RankJob& job, const std::string& name, co
 
 Jobs::Jobs(EventLoop& loop, Service& service) : loop_(loop), service_(service), later_(loop), gathered_(loop) {
   service_.is_wanted = [this](const std::string& matrix) { return is_wanted(matrix); };
+  service_.count_queued_jobs = [this](std::map<std::string, std::size_t>& by_client) {
+    for (const auto& [number, job] : jobs_)
+      if (job->state() == JobState::queued) ++by_client[job->client.name];
+  };
 }
 
 std::variant<Problem, std::shared_ptr<RankJob>> Jobs::make(const std::shared_ptr<const Rights>& rights) {
-  const auto waiting = std::count_if(jobs_.begin(), jobs_.end(), [&](const auto& one) {
-    return !one.second->ended() && one.second->result.owner == rights->tenant();
+  std::ptrdiff_t waiting = 0;
+  std::erase_if(made_, [&](const std::weak_ptr<RankJob>& one) {
+    const auto made = one.lock();
+    if (!made || made->ended()) return true;
+    if (made->result.owner == rights->tenant()) ++waiting;
+    return false;
   });
   if (waiting >= kMostWaiting)
     return make_problem(429, "too_many_jobs", fmt::format("{} jobs wait or run; wait until some have ended", waiting), 1);
@@ -61,6 +69,7 @@ std::variant<Problem, std::shared_ptr<RankJob>> Jobs::make(const std::shared_ptr
   job->number = ++last_job_;
   job->rights = rights;
   job->result.owner = rights->tenant();
+  made_.push_back(job);
   return job;
 }
 

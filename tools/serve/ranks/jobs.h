@@ -25,7 +25,7 @@ class Jobs {
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
 
-  /// A job that is not in line yet; 429 if the tenant has too many that have not ended.
+  /// A job that is not in line yet; 429 if the tenant has too many that have not ended, in line or not.
   std::variant<Problem, std::shared_ptr<RankJob>> make(const std::shared_ptr<const Rights>& rights);
   /// Puts it in line. `b` and `guess`: vectors that are read first; null: the numbers are there, or there is no guess.
   void add(const std::shared_ptr<RankJob>& job, const Vector* b, const Vector* guess);
@@ -66,7 +66,8 @@ class Jobs {
 
   EventLoop& loop_;
   Service& service_;
-  std::map<std::uint64_t, std::shared_ptr<RankJob>> jobs_;  ///< by number
+  std::map<std::uint64_t, std::shared_ptr<RankJob>> jobs_;  ///< in line, or ended; by number
+  std::vector<std::weak_ptr<RankJob>> made_;                ///< those that have not ended, also before they are in line
   std::map<std::string, std::uint64_t> last_starts_;        ///< of each client: numbers of runs
   std::map<std::uint64_t, std::shared_ptr<JobRun>> runs_;   ///< that the ranks are at, by number
   std::uint64_t last_job_ = 0, last_run_ = 0, last_end_ = 0;

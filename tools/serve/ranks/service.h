@@ -134,6 +134,8 @@ class Service {
   std::function<void(const std::string& source)> on_unused_arrays;  ///< a file of arrays whose matrix is gone
   /// True for a matrix that must not be evicted, because a job waits for it.
   std::function<bool(const std::string& matrix)> is_wanted;
+  /// Adds the jobs that have not begun, by name of their client.
+  std::function<void(std::map<std::string, std::size_t>& by_client)> count_queued_jobs;
   bool merges() const { return merging_ == Merging::on; }
 
   Dispatcher& dispatcher() { return dispatcher_; }
