@@ -101,7 +101,7 @@ class Figures(ObserveTest):
     def test_states_memory_connections_and_the_build(self):
         service = self.start("--ranks", 2, "--connections", 40)
         found = self.figures(service)
-        for reason in ("busy", "too_many_connections"):  # there before the first one, so that it is seen as a rise
+        for reason in ("arena_full", "busy", "too_many_connections", "too_many_jobs"):  # there before the first one, so that it is seen as a rise
             self.assertEqual(found["shardmat_rejected_total", (("reason", reason),)], 0)
         self.loaded(service, solvable=True)
         self.assertEqual(service.load("bad", "none.h5").status, 422)

@@ -65,7 +65,8 @@ class Metrics {
   std::map<std::tuple<std::string, std::string, int>, std::uint64_t> requests_;  ///< by matrix, op and status
   std::map<std::string, Histogram> request_seconds_;                             ///< by op
   // Reasons and states that alerts look for are there from the beginning, so that the first case is seen as a rise.
-  std::map<std::string, std::uint64_t> rejected_{{"busy", 0}, {"too_many_connections", 0}};        ///< by code
+  std::map<std::string, std::uint64_t> rejected_{
+      {"arena_full", 0}, {"busy", 0}, {"too_many_connections", 0}, {"too_many_jobs", 0}};          ///< by code
   std::map<std::string, std::uint64_t> ended_jobs_{{"cancelled", 0}, {"done", 0}, {"failed", 0}};  ///< by state
   std::map<std::string, double> client_seconds_;                                                   ///< by name of the client
   std::map<std::string, PerMatrix> matrices_;                                                      ///< by name
