@@ -2,6 +2,8 @@
 
 import contextlib
 import hashlib
+import http.server
+import json
 import re
 import signal
 import socket
@@ -16,6 +18,43 @@ from test_serve_door import LISTEN, has_tls, make_certificate
 from test_serve_solve import SolveTest
 
 SAME = ("--reproducible", "--same-bits", "--overlap", "--no-measure")
+
+
+def told_service(test, answer):
+    """The URL of a service that answers as `answer(method, path, body)` says: (status, header, body); and what it was asked."""
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do(self):
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            asked.append((self.command, self.path.split("?")[0]))
+            status, header, reply = answer(self.command, self.path, body)
+            self.send_response(status)
+            for field, value in {**header, "Content-Length": len(reply)}.items():
+                self.send_header(field, str(value))
+            self.end_headers()
+            self.wfile.write(reply)
+
+        do_GET = do_POST = do_PUT = do_DELETE = do
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.handle_error = lambda *_: None  # a client ends its connections as it likes
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    test.addCleanup(server.server_close)
+    test.addCleanup(server.shutdown)
+    return f"http://127.0.0.1:{server.server_port}", asked
+
+
+def described(name, rows=4, cols=4, **more):
+    """A matrix as a service describes it."""
+    return {"name": name, "source": "grid.h5", "state": "ready", "type": "f64", "rows": rows, "cols": cols, "nnz": 4, "transposable": True,
+            "widths": [{"columns": 1}], "ranks": [{}], **more}
 
 
 class Remote(SolveTest):
@@ -59,6 +98,33 @@ class Remote(SolveTest):
                 result = self.both(service, "multiply", source, "--iterations", 3, *options, output=".npy")
                 self.assertIn("requests, there and back", result.out)
         self.assertRegex(self.succeed("multiply", "bar.h5", "--remote", service.state).out, "1 request, there and back")
+
+    def test_a_transpose_where_plain_loads_drop_the_rows(self):
+        loaded = []  # as services on GPUs do it
+
+        def answer(method, path, body):
+            if path == "/v1/matrices":
+                return 200, {}, json.dumps({"matrices": loaded}).encode()
+            if path.split("?")[0].endswith("/load"):
+                wanted = json.loads(body)
+                loaded.append(described(path.split("/")[3], cols=cols, solvable=wanted["solvable"], transposable=wanted["solvable"]))
+                return 200, {}, json.dumps(loaded[-1]).encode()
+            return 200, {}, np.ones(cols).tobytes()
+
+        cols = 4
+        url, asked = told_service(self, answer)
+        self.succeed("multiply", "grid.h5", "--transpose", "--output", "y.npy", "--remote", url)
+        self.assertEqual([matrix["solvable"] for matrix in loaded], [False, True])
+        self.assertEqual(asked[-1], ("POST", f"/v1/matrices/{loaded[1]['name']}/multiply"))
+        del asked[:]
+        self.succeed("multiply", "grid.h5", "--transpose", "--remote", url)  # it is loaded
+        self.assertEqual(asked, [("GET", "/v1/matrices"), ("POST", f"/v1/matrices/{loaded[1]['name']}/multiply")])
+        self.fail_with(INPUT, "multiply", loaded[0]["name"], "--transpose", "--remote", url, says=["without the rows that products with its transpose need", "--solvable"])
+        del loaded[:]
+        cols = 7
+        self.fail_with(INPUT, "multiply", "grid.h5", "--transpose", "--remote", url,
+                       says=["cannot multiply with the transpose of grid.h5, which is 4 × 7", "square matrices alone", "--remote here"])
+        self.assertEqual(len(loaded), 1)
 
     def test_a_solve_that_does_not_converge(self):
         service = self.start("--ranks", 2)

@@ -133,7 +133,9 @@ int multiply_remotely(const CommandLine& app, const RemoteChoice& remote, const 
   require_spared({{o.x, "x"}, {o.y0, "y0"}}, {o.output});
   check_output(o.output, "y", columns, o.files, force);
   HttpClient client = connect(remote);
-  const RemoteMatrix matrix = find_or_load(client, wanted_of(app, o.matrix, o.load));
+  WantedMatrix wanted = wanted_of(app, o.matrix, o.load);
+  wanted.transposable = o.transpose;
+  const RemoteMatrix matrix = find_or_load(client, wanted);
   const std::int64_t of_x = o.transpose ? matrix.rows : matrix.cols, of_y = o.transpose ? matrix.cols : matrix.rows;
   const auto x = open_vector(o.x, "x", of_x, o.seed, columns);
   const auto y0 = open_vector(o.y0, "y", of_y, o.seed, columns);

@@ -33,8 +33,10 @@ std::string name_of(const WantedMatrix& wanted, const std::string& type) {
 }
 
 bool is_ready(const json& matrix) { return matrix["state"] == "ready"; }
+bool is_transposable(const json& matrix) { return matrix.value("transposable", true); }
 
-/// A matrix of this file that gives what is wanted. One with new values, or loaded in a way of its own, is another matrix.
+/// A matrix of this file that gives what is wanted, but for its transpose. One with new values, or loaded in a way of its
+/// own, is another matrix.
 bool suits(const json& matrix, const WantedMatrix& wanted) {
   const bool is_plain = wanted.kernel == "auto" && wanted.exchange == "auto" && wanted.sort == "auto";
   return is_plain && is_ready(matrix) && matrix["source"] == wanted.matrix && !matrix.value("updatable", false) &&
@@ -46,11 +48,21 @@ RemoteMatrix described(const json& matrix) {
   RemoteMatrix found;
   found.name = matrix["name"], found.source = matrix["source"];
   found.path = "/v1/matrices/" + found.name;
-  found.f32 = matrix["type"] == "f32";
+  found.f32 = matrix["type"] == "f32", found.transposable = is_transposable(matrix);
   found.rows = matrix["rows"], found.cols = matrix["cols"], found.nnz = matrix["nnz"];
   found.widest = matrix["widths"].back()["columns"];
   found.ranks = static_cast<std::int64_t>(matrix["ranks"].size());
   return found;
+}
+
+/// Throws Error(input) if the service cannot multiply with the transpose of the matrix, however it is loaded.
+void require_square(const std::string& name, std::int64_t rows, std::int64_t cols) {
+  if (rows != cols)
+    throw Error(
+        ErrorKind::input,
+        fmt::format("this service cannot multiply with the transpose of {}, which is {} × {}: its ranks keep the rows "
+                    "that such products need of square matrices alone; give --remote here",
+                    name, rows, cols));
 }
 
 /// Throws unless the matrix of this name in the service is as wanted.
@@ -73,6 +85,13 @@ void require_as_wanted(const json& matrix, const WantedMatrix& wanted) {
                 fmt::format("{0} was loaded without what solvers need of it; load it again with: shardmat client "
                             "load {0} {1} --solvable",
                             name, matrix["source"].get<std::string>()));
+  if (!wanted.transposable || is_transposable(matrix)) return;
+  require_square(name, matrix["rows"], matrix["cols"]);
+  throw Error(
+      ErrorKind::input,
+      fmt::format("{0} was loaded without the rows that products with its transpose need; load it again with: shardmat "
+                  "client load {0} {1} --solvable",
+                  name, matrix["source"].get<std::string>()));
 }
 
 /// A path as a value of a query.
@@ -135,6 +154,49 @@ std::string source_of(HttpClient& client, const std::string& matrix) {
                           matrix, taken[0], taken[1], taken[1]));
 }
 
+RemoteMatrix find_or_load_once(HttpClient& client, const WantedMatrix& given) {
+  const json all = ask_json(client, "/v1/matrices");
+  for (const json& matrix : all["matrices"])
+    if (matrix["name"] == given.matrix) {
+      require_as_wanted(matrix, given);
+      return described(matrix);
+    }
+  WantedMatrix wanted = given;
+  wanted.matrix = source_of(client, given.matrix);
+  // The file may have changed since. A name of the service's own says nothing of files.
+  const auto found_loaded = [&](const json& matrix) {
+    RemoteMatrix found = described(matrix);
+    if (wanted.matrix != given.matrix) return found;  // a name by content
+    found.note =
+        fmt::format("note: the service has {} loaded, as {}; if the file has changed since: shardmat client unload {}\n",
+                    wanted.matrix, found.name, found.name);
+    return found;
+  };
+  for (const bool any : {!wanted.transposable, true})
+    for (const json& matrix : all["matrices"])
+      if ((any || is_transposable(matrix)) && suits(matrix, wanted)) return found_loaded(matrix);
+  const std::string type = wanted.type.empty() ? "f64" : wanted.type, name = name_of(wanted, type);
+  const std::string body = json{{"source", wanted.matrix},     {"type", type},        {"kernel", wanted.kernel},
+                                {"exchange", wanted.exchange}, {"sort", wanted.sort}, {"solvable", wanted.solvable}}
+                               .dump();
+  const HttpReply reply =
+      client.send("POST", fmt::format("/v1/matrices/{}/load?wait=1", name), std::as_bytes(std::span(body)));
+  const json answer = json::parse(reply.text(), nullptr, false);
+  const std::string code = answer.is_object() ? answer.value("code", "") : "";
+  if (reply.status == 409 && (code == "loaded" || code == "loading")) {  // another command was faster
+    json there = ask_json(client, "/v1/matrices/" + name);
+    for (; there["state"] == "loading"; there = ask_json(client, "/v1/matrices/" + name))
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    require_as_wanted(there, {name, wanted.type, "auto", "auto", "auto", wanted.solvable, false});
+    return found_loaded(there);
+  }
+  if (reply.status == 403)
+    throw Error(ErrorKind::input, fmt::format("the service has no {}, and this token may load none: {}", wanted.matrix,
+                                              answer.is_object() ? answer.value("error", "") : ""));
+  checked(reply);
+  return described(answer);
+}
+
 }  // namespace
 
 void add_remote_options(const CommandLine& command, RemoteChoice& choice) {
@@ -191,45 +253,12 @@ void require_remote_options(const CommandLine& app, const std::string& command, 
 }
 
 RemoteMatrix find_or_load(HttpClient& client, const WantedMatrix& given) {
-  const json all = ask_json(client, "/v1/matrices");
-  for (const json& matrix : all["matrices"])
-    if (matrix["name"] == given.matrix) {
-      require_as_wanted(matrix, given);
-      return described(matrix);
-    }
-  WantedMatrix wanted = given;
-  wanted.matrix = source_of(client, given.matrix);
-  // The file may have changed since. A name of the service's own says nothing of files.
-  const auto found_loaded = [&](const json& matrix) {
-    RemoteMatrix found = described(matrix);
-    if (wanted.matrix != given.matrix) return found;  // a name by content
-    found.note =
-        fmt::format("note: the service has {} loaded, as {}; if the file has changed since: shardmat client unload {}\n",
-                    wanted.matrix, found.name, found.name);
-    return found;
-  };
-  for (const json& matrix : all["matrices"])
-    if (suits(matrix, wanted)) return found_loaded(matrix);
-  const std::string type = wanted.type.empty() ? "f64" : wanted.type, name = name_of(wanted, type);
-  const std::string body = json{{"source", wanted.matrix},     {"type", type},        {"kernel", wanted.kernel},
-                                {"exchange", wanted.exchange}, {"sort", wanted.sort}, {"solvable", wanted.solvable}}
-                               .dump();
-  const HttpReply reply =
-      client.send("POST", fmt::format("/v1/matrices/{}/load?wait=1", name), std::as_bytes(std::span(body)));
-  const json answer = json::parse(reply.text(), nullptr, false);
-  const std::string code = answer.is_object() ? answer.value("code", "") : "";
-  if (reply.status == 409 && (code == "loaded" || code == "loading")) {  // another command was faster
-    json there = ask_json(client, "/v1/matrices/" + name);
-    for (; there["state"] == "loading"; there = ask_json(client, "/v1/matrices/" + name))
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    require_as_wanted(there, {name, wanted.type, "auto", "auto", "auto", wanted.solvable});
-    return found_loaded(there);
-  }
-  if (reply.status == 403)
-    throw Error(ErrorKind::input, fmt::format("the service has no {}, and this token may load none: {}", wanted.matrix,
-                                              answer.is_object() ? answer.value("error", "") : ""));
-  checked(reply);
-  return described(answer);
+  RemoteMatrix found = find_or_load_once(client, given);
+  if (!given.transposable || found.transposable) return found;
+  require_square(found.source, found.rows, found.cols);
+  WantedMatrix solvable = given;
+  solvable.solvable = true;
+  return find_or_load_once(client, solvable);
 }
 
 }  // namespace shardmat::tools

@@ -31,16 +31,17 @@ struct WantedMatrix {
   std::string type;                                               ///< empty: as the service has it, else f64
   std::string kernel = "auto", exchange = "auto", sort = "auto";  ///< auto: as the service has it
   bool solvable = false;
+  bool transposable = false;  ///< products with the transpose follow
 };
 struct RemoteMatrix {
   std::string path;  ///< /v1/matrices/NAME
   std::string name, source;
   std::string note;  ///< for the user, at the end; empty: none
-  bool f32 = false;
+  bool f32 = false, transposable = true;
   std::int64_t rows = 0, cols = 0, nnz = 0, widest = 1, ranks = 1;
 };
-/// The matrix that the service has under this name or of this file as it is wanted; else it is loaded. Throws Error with
-/// what the service says.
+/// The matrix that the service has under this name or of this file as it is wanted; else it is loaded, as solvable if the
+/// service can multiply with its transpose in no other way. Throws Error with what the service says.
 RemoteMatrix find_or_load(HttpClient& client, const WantedMatrix& wanted);
 
 }  // namespace shardmat::tools

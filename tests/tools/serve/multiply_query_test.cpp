@@ -79,6 +79,11 @@ TEST_F(MultiplyShapeTest, TheTransposeHasRowsInPlaceOfColumns) {
   EXPECT_EQ(code("transpose=", 80), "malformed");
   matrix_.ranks.front().transposable = false;
   EXPECT_EQ(code("transpose=1", 80), "not_transposable");
+  const auto why = [&] { return std::get<Problem>(ask("transpose=1", 80)).text; };
+  EXPECT_NE(why().find("of square matrices alone, and this one is 10 × 20"), std::string::npos) << why();
+  matrix_.ranks.front().cols = 10;
+  EXPECT_NE(why().find("load it with \"solvable\": true"), std::string::npos) << why();
+  matrix_.ranks.front().cols = 20;
   EXPECT_EQ(code("transpose=0", 160), "");
 }
 

@@ -98,6 +98,17 @@ std::string text_of_body(const MultiplyShape& shape, const Matrix& matrix) {
   return fmt::format("{}{}{} of type {}", x, !x.empty() && !y.empty() ? ", then " : "", y, type_name(matrix.wanted.type));
 }
 
+Problem not_transposable(const Matrix& matrix) {
+  const service::Loaded& shape = matrix.shape();
+  return make_problem(
+      409, "not_transposable",
+      fmt::format("products with the transpose of {} need rows in host memory, which were dropped; {}", matrix.wanted.name,
+                  shape.rows == shape.cols
+                      ? "load it with \"solvable\": true, which keeps them"
+                      : fmt::format("the service keeps them of square matrices alone, and this one is {} × {}", shape.rows,
+                                    shape.cols)));
+}
+
 }  // namespace
 
 std::variant<Problem, MultiplyQuery> read_multiply_query(const RequestHead& head, const Target& target) {
@@ -123,12 +134,7 @@ std::variant<Problem, MultiplyShape> shape_of(const MultiplyQuery& query, const 
   for (const auto* found : {&x_found, &y_found})
     if (const auto* problem = std::get_if<Problem>(found)) return *problem;
   const Vector *x = std::get<const Vector*>(x_found), *y = std::get<const Vector*>(y_found);
-  if (query.transpose && !matrix.shape().transposable)
-    return make_problem(
-        409, "not_transposable",
-        fmt::format("products with the transpose of {} need rows in host memory, which were dropped; load it "
-                    "with \"solvable\": true, which keeps them",
-                    matrix.wanted.name));
+  if (query.transpose && !matrix.shape().transposable) return not_transposable(matrix);
   const std::uint64_t entry = size_of(matrix.wanted.type);
   MultiplyShape shape;
   shape.columns = query.columns.value_or(x != nullptr ? x->columns : y != nullptr ? y->columns : 1);
