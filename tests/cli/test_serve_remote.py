@@ -13,7 +13,7 @@ import unittest
 
 import numpy as np
 
-from support import BACKEND, INPUT, LIMIT, OK, PROGRAM, RESOURCES, USAGE, environment, read_vector, write_vector
+from support import BACKEND, INPUT, LIMIT, OK, PROGRAM, RANK_LOST, RESOURCES, USAGE, environment, read_vector, write_vector
 from test_serve_door import LISTEN, has_tls, make_certificate
 from test_serve_solve import SolveTest
 
@@ -125,6 +125,29 @@ class Remote(SolveTest):
         self.fail_with(INPUT, "multiply", "grid.h5", "--transpose", "--remote", url,
                        says=["cannot multiply with the transpose of grid.h5, which is 4 × 7", "square matrices alone", "--remote here"])
         self.assertEqual(len(loaded), 1)
+
+    def test_what_a_service_refuses_to_begin_is_sent_again(self):
+        def answer(method, path, body):
+            if method == "GET":
+                return 200, {}, json.dumps({"matrices": [described("m")]}).encode()
+            if not refusals:
+                return 200, {}, np.ones(4).tobytes()
+            status, code, wait = refusals.pop(0)
+            return status, {"Retry-After": 1}, json.dumps({"error": f"it is {code}", "code": code, "retry_after_ms": wait}).encode()
+
+        url, asked = told_service(self, answer)
+        refusals = [(503, "starting", 10), (503, "restarting", 20), (429, "busy", 10), (429, "arena_full", 10)]
+        self.succeed("multiply", "m", "--remote", url)
+        self.assertEqual(asked, [("GET", "/v1/matrices")] + 5 * [("POST", "/v1/matrices/m/multiply")])
+        for status, code, wait, exit_code in ((503, "rank_lost", 10, RANK_LOST), (503, "draining", 10, RANK_LOST), (503, "restarting", 10_000_000, RANK_LOST),
+                                              (429, "busy", 10_000_000, RESOURCES)):
+            with self.subTest(code=code):
+                del asked[:]
+                refusals = [(status, code, wait)]
+                self.fail_with(exit_code, "multiply", "m", "--remote", url, says=f"it is {code}")
+                self.assertEqual(len(asked), 2)
+        refusals = 1000 * [(429, "busy", 50)]
+        self.fail_with(RESOURCES, "multiply", "m", "--remote", url, "--remote-timeout", 0.3, says="it is busy")  # the limit
 
     def test_a_solve_that_does_not_converge(self):
         service = self.start("--ranks", 2)

@@ -283,7 +283,7 @@ class Ends(SharedTest):
         own.put(32768, np.zeros_like(x))
         os.kill(service.workers()[0], signal.SIGKILL)
         service.wait_for("the loss", lambda: not service.ready())
-        self.assert_problem(own.multiply("x_at=0&y_at=32768"), 503, "rank_lost")
+        self.assert_problem(own.multiply("x_at=0&y_at=32768"), 503, "restarting")
         gone.close()
         service.wait_until_ready()
         self.written(own.multiply("x_at=0&y_at=32768"))

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
 
 #include "kernels/base/error.h"
 #include "tools/cli/value_checks.h"
@@ -49,17 +52,52 @@ ErrorKind kind_of(int status) {
   }
 }
 
+/// Of requests of clients without a limit.
+constexpr double kRetrySeconds = 60;
+constexpr double kShortestPause = 0.01, kLongestPause = 2;
+
+/// When a request that was refused before it began may come again, in seconds; nothing: never.
+std::optional<double> seconds_to_retry(const HttpReply& reply) {
+  if (reply.status != 429 && reply.status != 503) return std::nullopt;
+  const json problem = json::parse(reply.text(), nullptr, false);
+  if (!problem.is_object() || !problem.contains("retry_after_ms") || !problem["retry_after_ms"].is_number())
+    return std::nullopt;
+  const std::string code = problem.value("code", "");
+  if (reply.status == 503 && code != "restarting" && code != "starting" && code != "too_many_connections")
+    return std::nullopt;
+  return problem["retry_after_ms"].get<double>() / 1000;
+}
+
 }  // namespace
+
+HttpReply send_until_taken(HttpClient& client, const std::string& method, const std::string& target,
+                           std::span<const std::byte> body, const std::string& content_type) {
+  using Clock = Patience::Clock;
+  using Seconds = std::chrono::duration<double>;
+  const RetryLimit& limit = client.retries();
+  const Clock::time_point begun = Clock::now();
+  for (double pause = kShortestPause;; pause = std::min(2 * pause, kLongestPause)) {
+    HttpReply reply = client.send(method, target, body, content_type);
+    const std::optional<double> wait = seconds_to_retry(reply);
+    if (!wait) return reply;
+    const Clock::time_point time = Clock::now();
+    const Seconds left = std::min(Seconds(limit.seconds) - Seconds(time - begun), Seconds(limit.end - time));
+    const Seconds next(std::max(*wait, pause));
+    if (next > left) return reply;
+    std::this_thread::sleep_for(next);
+  }
+}
 
 HttpClient connect(const ServiceAddress& o) {
   const Patience patience(o.timeout, o.end, o.timeout_setting);
+  const RetryLimit retries{o.timeout > 0 ? o.timeout : kRetrySeconds, o.end};
   if (o.url.empty()) {
     const std::string path = o.unix_socket.empty() ? o.state_file(serve::kDefaultSocket).string() : o.unix_socket;
-    return {[path, patience] { return connect_unix(path, patience); }, "localhost", ""};
+    return {[path, patience] { return connect_unix(path, patience); }, "localhost", "", retries};
   }
   const ServerUrl url = parse_server_url(o.url);
   const std::string token = o.no_token ? "" : read_token(o), authorities = o.authorities;
-  return {[url, authorities, patience] { return connect_url(url, authorities, patience); }, url.authority, token};
+  return {[url, authorities, patience] { return connect_url(url, authorities, patience); }, url.authority, token, retries};
 }
 
 HttpReply checked(HttpReply reply) {
@@ -72,7 +110,7 @@ HttpReply checked(HttpReply reply) {
 
 HttpReply ask(HttpClient& client, const std::string& method, const std::string& target, std::span<const std::byte> body,
               const std::string& content_type) {
-  return checked(client.send(method, target, body, content_type));
+  return checked(send_until_taken(client, method, target, body, content_type));
 }
 
 json ask_json(HttpClient& client, const std::string& target) { return json::parse(ask(client, "GET", target).text()); }
@@ -94,10 +132,12 @@ void add_address_options(const CommandLine& command, ServiceAddress& o) {
   app.add_flag("--no-token", o.no_token, "use --url without a token")->excludes(std::string("--token-file"));
   app.add_option("--ca", o.authorities, "PEM file with the certificates to trust for https (default: those of this system)")
       ->type_name("FILE");
-  app.add_option("--timeout", o.timeout,
-                 "give up, with exit code 5, if the service neither takes nor sends anything for X seconds. A load can take "
-                 "minutes. To look up the name of a host takes as long as this system lets it (default: wait as long as the "
-                 "service does)")
+  app.add_option(
+         "--timeout", o.timeout,
+         "give up, with exit code 5, if the service neither takes nor sends anything for X seconds. A load can take "
+         "minutes. What the service refuses to begin, as it is busy or starts its ranks, is sent again for that long, too "
+         "(default: 60 s). To look up the name of a host takes as long as this system lets it (default: wait as long as the "
+         "service does)")
       ->check(positive_number());
 }
 

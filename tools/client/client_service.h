@@ -54,6 +54,11 @@ HttpClient connect(const ServiceAddress& address);
 
 /// The reply, if it is not an error of the service; that is thrown.
 HttpReply checked(HttpReply reply);
+/// As HttpClient::send(). A request that the service refuses before it begins (its queue is full, its ranks start), and
+/// for which it names a time to come again, is sent again then, within the client's limit.
+HttpReply send_until_taken(HttpClient& client, const std::string& method, const std::string& target,
+                           std::span<const std::byte> body = {}, const std::string& content_type = "application/json");
+/// The same, checked().
 HttpReply ask(HttpClient& client, const std::string& method, const std::string& target, std::span<const std::byte> body = {},
               const std::string& content_type = "application/json");
 nlohmann::ordered_json ask_json(HttpClient& client, const std::string& target);

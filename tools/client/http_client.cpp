@@ -40,8 +40,8 @@ void parse_header(std::string_view header, HttpReply& reply) {
 
 }  // namespace
 
-HttpClient::HttpClient(Connect connect, std::string host, std::string token)
-    : connect_(std::move(connect)), channel_(connect_()), fields_(fmt::format("Host: {}\r\n", host)) {
+HttpClient::HttpClient(Connect connect, std::string host, std::string token, RetryLimit retries)
+    : connect_(std::move(connect)), retries_(retries), channel_(connect_()), fields_(fmt::format("Host: {}\r\n", host)) {
   if (!token.empty()) fields_ += fmt::format("Authorization: Bearer {}\r\n", token);
 }
 

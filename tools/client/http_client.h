@@ -24,11 +24,18 @@ struct HttpReply {
   std::string_view text() const { return {body.data(), body.size()}; }
 };
 
+/// How long a request that the service refuses before it begins is sent again.
+struct RetryLimit {
+  double seconds = 0;                                                    ///< in all
+  Patience::Clock::time_point end = Patience::Clock::time_point::max();  ///< not after
+};
+
 class HttpClient {
  public:
   using Connect = std::function<std::unique_ptr<ClientChannel>()>;
   /// Connects, and throws what `connect` throws. `host`: for the Host field. `token`: empty for none.
-  HttpClient(Connect connect, std::string host, std::string token);
+  HttpClient(Connect connect, std::string host, std::string token, RetryLimit retries = {});
+  const RetryLimit& retries() const { return retries_; }
 
   /// Sends a request and returns the reply; over a new connection if the service has ended the one before, which was idle.
   /// Throws Error(rank_lost) if the service ends before it answers, or is too slow; later requests then fail at once.
@@ -46,6 +53,7 @@ class HttpClient {
   void read_body(HttpReply& reply);
 
   Connect connect_;
+  RetryLimit retries_;
   std::unique_ptr<ClientChannel> channel_;
   std::string fields_;    ///< of every request
   std::string buffer_;    ///< received and not yet used

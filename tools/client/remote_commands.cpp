@@ -105,7 +105,8 @@ int solve_remotely(const CommandLine& app, const RemoteChoice& remote, const Sol
     query += "&x0=" + guess->id();
   }
   const HostVector<char> body = columns_of(*b, matrix, matrix.rows, 0, columns);
-  HttpReply reply = client.send("POST", matrix.path + "/solve?" + query, std::as_bytes(std::span(body)), kBinary);
+  HttpReply reply =
+      send_until_taken(client, "POST", matrix.path + "/solve?" + query, std::as_bytes(std::span(body)), kBinary);
   if (!reply.fields.contains("shardmat-job")) {
     checked(reply);
     throw Error(ErrorKind::internal, "the service answered without the job that it did");

@@ -71,7 +71,7 @@ int eigen_remotely(const CommandLine& app, const RemoteChoice& remote, const Eig
     of_mass.matrix = mass_file(o), of_mass.type = matrix.f32 ? "f32" : "f64";
     query += "&mass=" + find_or_load(client, of_mass).name;
   }
-  const HttpReply reply = client.send("POST", matrix.path + "/eigen?" + query);
+  const HttpReply reply = send_until_taken(client, "POST", matrix.path + "/eigen?" + query);
   if (!reply.fields.contains("shardmat-job")) {
     checked(reply);
     throw Error(ErrorKind::internal, "the service answered without the job that it did");

@@ -123,7 +123,7 @@ std::string source_of(HttpClient& client, const std::string& matrix) {
   const MappedFile file(matrix);
   const std::string hash = serve::text_of(serve::sha256(file.text()));
   const auto has = [&](const std::string& source) {
-    const HttpReply reply = client.send("GET", "/v1/library?source=" + escaped(source));
+    const HttpReply reply = send_until_taken(client, "GET", "/v1/library?source=" + escaped(source));
     return reply.status == 200 && json::parse(reply.text()).value("sha256", "") == hash;
   };
   if (has(matrix)) return matrix;
@@ -131,8 +131,8 @@ std::string source_of(HttpClient& client, const std::string& matrix) {
   for (const std::size_t digits : {std::size_t{16}, std::size_t{32}}) {
     const std::string name = name_by_content(matrix, hash, digits);
     if (has(name)) return name;
-    const HttpReply reply = client.send("PUT", fmt::format("/v1/library/{}?sha256={}", name, hash),
-                                        std::as_bytes(std::span(file.text())), "application/octet-stream");
+    const HttpReply reply = send_until_taken(client, "PUT", fmt::format("/v1/library/{}?sha256={}", name, hash),
+                                             std::as_bytes(std::span(file.text())), "application/octet-stream");
     if (reply.status < 400) return name;
     if (reply.status == 409) {
       if (has(name)) return name;  // another command was faster
@@ -180,7 +180,7 @@ RemoteMatrix find_or_load_once(HttpClient& client, const WantedMatrix& given) {
                                 {"exchange", wanted.exchange}, {"sort", wanted.sort}, {"solvable", wanted.solvable}}
                                .dump();
   const HttpReply reply =
-      client.send("POST", fmt::format("/v1/matrices/{}/load?wait=1", name), std::as_bytes(std::span(body)));
+      send_until_taken(client, "POST", fmt::format("/v1/matrices/{}/load?wait=1", name), std::as_bytes(std::span(body)));
   const json answer = json::parse(reply.text(), nullptr, false);
   const std::string code = answer.is_object() ? answer.value("code", "") : "";
   if (reply.status == 409 && (code == "loaded" || code == "loading")) {  // another command was faster
@@ -220,7 +220,9 @@ void add_remote_options(const CommandLine& command, RemoteChoice& choice) {
   app.add_option(
          "--remote-timeout", choice.timeout,
          "give up, with exit code 5, if the service neither takes nor sends anything for X seconds. It sends nothing "
-         "while it loads or solves. To look up the name of a host takes as long as this system lets it (default: wait as "
+         "while it loads or solves. What it refuses to begin, as it is busy or starts its ranks, is sent again for that "
+         "long, "
+         "too (default: 60 s). To look up the name of a host takes as long as this system lets it (default: wait as "
          "long as the service does)")
       ->check(positive_number());
 }

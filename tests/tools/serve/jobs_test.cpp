@@ -155,5 +155,24 @@ TEST_F(JobsTest, TheQueueOfATokenHasBatchesReplacedMatricesAndJobsThatHaveNotBeg
   run_to_end(first), run_to_end(second);
 }
 
+TEST_F(JobsTest, WorkThatHasNotBegunIsRefusedByAnotherCodeThanWorkThatIsCutOff) {
+  load("A");
+  keeps_back_ = [](const auto& what) { return std::holds_alternative<service::MakeVector>(what); };
+  std::optional<Problem> cut_off, refused;
+  service_->dispatcher().add({service::MakeVector{99, 0, false, 4, 1, ValueType::f64},
+                              {},
+                              nullptr,
+                              [&](const auto&, const std::optional<Problem>& problem) {
+                                cut_off = problem;
+                                refused = service_->why_no_new_work();
+                              }});
+  run_until([&] { return has_kept_back(); });
+  lose_rank();
+  ASSERT_TRUE(cut_off && refused);
+  EXPECT_EQ(cut_off->code, "rank_lost");
+  EXPECT_EQ(refused->code, "restarting");
+  EXPECT_GT(refused->retry_after_seconds, 0);
+}
+
 }  // namespace
 }  // namespace shardmat::serve

@@ -69,7 +69,7 @@ struct Upload {
   }
 
   std::optional<Problem> check() const {
-    if (auto wrong = service.why_not_running()) return wrong;
+    if (auto wrong = service.why_cut_off()) return wrong;
     const Matrix* there = find();
     if (there == nullptr)
       return make_problem(404, "no_matrix", fmt::format("{} was unloaded or replaced while its values came", name));

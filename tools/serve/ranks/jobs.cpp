@@ -87,7 +87,7 @@ void Jobs::add(const std::shared_ptr<RankJob>& job, const Vector* b, const Vecto
 
 void Jobs::read(const std::shared_ptr<RankJob>& job, const Vector& vector, std::uint64_t offset) {
   const auto check = [this, job]() -> std::optional<Problem> {
-    return job->ended() ? std::optional(not_there(job->id)) : service_.why_not_running();
+    return job->ended() ? std::optional(not_there(job->id)) : service_.why_cut_off();
   };
   const auto finished = [this, job, keep = std::pair(job->b, job->x)](const auto&, const std::optional<Problem>& problem) {
     if (problem) return job->fail(*problem);
@@ -103,7 +103,7 @@ void Jobs::give_x(const std::shared_ptr<RankJob>& job, const std::shared_ptr<Cli
   const std::uint64_t number = job->result.number;
   const auto check = [this, job, memory, number, client]() -> std::optional<Problem> {
     if (client.expired()) return make_problem(410, "left", "the client has left");
-    if (auto problem = service_.why_not_running()) return problem;
+    if (auto problem = service_.why_cut_off()) return problem;
     if (memory->lost) return make_problem(410, "memory_lost", "the new ranks could not map the memory for x");
     const auto& all = service_.vectors().all();
     if (const auto found = all.find(number); found != all.end() && !found->second.lost) return std::nullopt;

@@ -167,12 +167,18 @@ void Service::drop_unowned_vectors(const std::function<bool(const std::string& o
 
 std::optional<Problem> Service::why_not_ready() const {
   if (leaving_) return make_problem(503, "draining", "the service is shutting down", start_seconds_);
-  return why_not_running();
+  return why_cut_off();
 }
 
 std::optional<Problem> Service::why_no_new_work() const { return draining_ ? why_not_ready() : why_not_running(); }
 
 std::optional<Problem> Service::why_not_running() const {
+  auto problem = why_cut_off();
+  if (problem && problem->code == "rank_lost") problem->code = "restarting";
+  return problem;
+}
+
+std::optional<Problem> Service::why_cut_off() const {
   if (ready_) return std::nullopt;
   const double left = std::max(0.5, start_seconds_ - (now() - started_));
   if (!loss_) return make_problem(503, "starting", "the service is starting", left);
@@ -199,7 +205,7 @@ void Service::on_lost(const RankLoss& loss) {
   }
   drop_failed();
   vectors_.lose_all();
-  dispatcher_.fail_all(*why_not_running());
+  dispatcher_.fail_all(*why_cut_off());
   ranks_.kill();
 }
 

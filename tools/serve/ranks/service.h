@@ -67,11 +67,13 @@ class Service {
   /// What the process should return once the event loop has stopped.
   int exit_code() const { return exit_code_; }
 
-  /// Why the ranks cannot multiply now; nothing while they can.
+  /// Why the ranks cannot begin work now; nothing while they can.
   std::optional<Problem> why_not_running() const;
+  /// The same of work that may have begun: code `rank_lost` in place of `restarting`.
+  std::optional<Problem> why_cut_off() const;
   /// As why_not_running(), and also after drain(): the service takes no new work then, but finishes what it has.
   std::optional<Problem> why_no_new_work() const;
-  /// As why_not_running(), and also after leave(): clients should send new work to another service then.
+  /// As why_cut_off(), and also after leave(): clients should send new work to another service then.
   std::optional<Problem> why_not_ready() const;
 
   using Loaded = std::function<void(const std::optional<Problem>&)>;
