@@ -329,6 +329,23 @@ class Life(SolveTest):
         self.assertEqual(service.get("/v1/ranks").json["arena"]["used"], 0)
         self.assertEqual(service.terminate(), OK, service.report())
 
+    def test_x_stays_when_the_connection_is_cut_while_it_is_sent(self):
+        service = self.start("--ranks", 1)
+        self.solvable(service)
+        b = self.b(1, columns=256)
+        head = f"POST /v1/matrices/grid/solve?k=256&method=cg&preconditioner=jacobi&rtol=0.5&wait=60 HTTP/1.1\r\nHost: a\r\nContent-Length: {b.nbytes}\r\n\r\n"
+        with service.open() as client:
+            client.sendall(head.encode() + b.tobytes())
+            self.assertIn(b"HTTP/1.1 200", client.recv(12))
+        [job] = service.get("/v1/jobs").json["jobs"]
+        self.assertEqual(job["state"], "done")
+        x = service.get(f"/v1/jobs/{job['id']}/x")
+        self.assertEqual(len(x.body), b.nbytes)
+        whole = self.solve(service, b, "k=256&method=cg&preconditioner=jacobi&rtol=0.5&wait=60", status=200)
+        self.assertEqual(whole.body, x.body)
+        self.assert_problem(service.get(f"/v1/jobs/{whole.headers['Shardmat-Job']}"), 404, "no_job")
+        self.assertEqual(service.terminate(), OK, service.report())
+
     def test_the_command_cancels_its_job_when_it_ends(self):
         service = self.start("--ranks", 1, "--listen", "127.0.0.1:0")
         self.solvable(service, "slow", "slow.h5")

@@ -237,9 +237,10 @@ class Submission {
     const bool keeps = prepared.query.keeps || prepared.kind->b == Takes::none;
     const auto answer = [this, weak = std::weak_ptr(alive_), &loop = loop_, &jobs = jobs_, kind = prepared.kind, job,
                          keeps](const std::optional<Problem>& problem) {
-      if (job->state() == JobState::done && !problem && !keeps) loop.post([&jobs, job] { jobs.erase(*job); });
       if (weak.expired()) return;  // the client has left while x was written
       Reply reply = problem ? about_job(problem_reply(*problem), *job) : answer_of(service_, *kind, *job, job->answer);
+      if (job->state() == JobState::done && !problem && !keeps)  // a connection that is cut before leaves x where it is
+        reply.sent = [&loop, &jobs, job] { loop.post([&jobs, job] { jobs.erase(*job); }); };
       if (done_) std::exchange(done_, nullptr)(std::move(reply));
     };
     x_memory_ = prepared.x_memory;

@@ -474,6 +474,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     const std::string code = reply_.problem ? reply_.problem->code : "";
     shared_->record({head_, status, code, received_, bytes_out, std::chrono::duration<double>(Clock::now() - began_).count(),
                      reply_.times});
+    if (reply_.sent && status != kClientLeft) reply_.sent();
     reply_ = {};
   }
 

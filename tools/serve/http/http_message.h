@@ -87,6 +87,7 @@ struct Reply {
   std::shared_ptr<TextStream> stream;  ///< sent in place of `text`; then the connection ends
   std::optional<Problem> problem;      ///< becomes the text when the reply is sent
   std::optional<ProductTimes> times;   ///< for statistics
+  std::function<void()> sent;          ///< called once the last byte is written, if it is set
 };
 
 Reply problem_reply(Problem problem);
