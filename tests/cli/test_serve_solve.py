@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import unittest
@@ -327,6 +328,18 @@ class Life(SolveTest):
         id = service.get("/v1/jobs").json["jobs"][0]["id"]
         self.assertEqual(self.ended(service, id)["state"], "cancelled")
         self.assertEqual(service.get("/v1/ranks").json["arena"]["used"], 0)
+        self.assertEqual(service.terminate(), OK, service.report())
+
+    def test_the_description_has_every_parameter_and_setting_of_a_job(self):
+        service = self.start("--ranks", 1)
+        paths = service.get("/openapi.json").json["paths"]
+        for kind, alias in (("solve", {"solver"}), ("eigen", set()), ("pagerank", set())):  # solver is the same as method
+            with self.subTest(kind=kind):
+                self.solvable(service, "m" + kind)
+                said = service.ask("POST", f"/v1/matrices/m{kind}/{kind}?none=1").json["error"]
+                known = set(re.search(r"; there are (.*)", said)[1].replace("and the settings: ", "").split(", ")) - alias
+                told = {parameter["name"] for parameter in paths[f"/v1/matrices/{{matrix}}/{kind}"]["post"]["parameters"] if parameter.get("in") == "query"}
+                self.assertEqual(told, known)
         self.assertEqual(service.terminate(), OK, service.report())
 
     def test_x_stays_when_the_connection_is_cut_while_it_is_sent(self):

@@ -83,6 +83,16 @@ TEST(OpenApi, DescribesEveryParameterOfAPathOnce) {
     }
 }
 
+TEST(OpenApi, ArraysTakeTheParametersOfALoad) {
+  const auto description = nlohmann::json::parse(openapi_text());
+  std::set<std::string> of_arrays{"source"}, of_load;
+  for (const auto& parameter : description["paths"]["/v1/matrices/{matrix}"]["put"]["parameters"])
+    if (parameter.contains("name")) of_arrays.insert(parameter["name"]);
+  for (const auto& [name, property] : description["components"]["schemas"]["load"]["properties"].items())
+    of_load.insert(name);
+  EXPECT_EQ(of_arrays, of_load);
+}
+
 TEST(Config, AddsWhatTheCommandLineDoesNotSay) {
   const std::vector<std::string> known{"ranks", "launcher", "listen", "no-token", "tokens", "state", "timeout"};
   const auto added = [&](std::vector<std::string> words, const char* text) {
