@@ -136,8 +136,7 @@ void add_address_options(const CommandLine& command, ServiceAddress& o) {
          "--timeout", o.timeout,
          "give up, with exit code 5, if the service neither takes nor sends anything for X seconds. A load can take "
          "minutes. What the service refuses to begin, as it is busy or starts its ranks, is sent again for that long, too "
-         "(default: 60 s). To look up the name of a host takes as long as this system lets it (default: wait as long as the "
-         "service does)")
+         "(default: wait as long as the service does, and send again for 60 s)")
       ->check(positive_number());
 }
 

@@ -221,9 +221,7 @@ void add_remote_options(const CommandLine& command, RemoteChoice& choice) {
          "--remote-timeout", choice.timeout,
          "give up, with exit code 5, if the service neither takes nor sends anything for X seconds. It sends nothing "
          "while it loads or solves. What it refuses to begin, as it is busy or starts its ranks, is sent again for that "
-         "long, "
-         "too (default: 60 s). To look up the name of a host takes as long as this system lets it (default: wait as "
-         "long as the service does)")
+         "long, too (default: wait as long as the service does, and send again for 60 s)")
       ->check(positive_number());
 }
 
