@@ -6,7 +6,7 @@ import unittest
 from support import USAGE, CliTest, has_matplotlib
 from test_schemas import faults, load as load_schema
 
-ALWAYS_RIGHT = {"overhead", "rate", "bodies", "merged", "stream", "latency", "drain", "idle", "bits", "leaks", "chaos"}
+ALWAYS_RIGHT = {"overhead", "rate", "bodies", "merged", "stream", "solves", "latency", "drain", "idle", "bits", "leaks", "chaos"}
 
 
 class BenchService(CliTest):
@@ -25,7 +25,7 @@ class BenchService(CliTest):
 
     def test_every_scenario(self):
         all_of_them = self.measure()
-        self.assertEqual(list(all_of_them), ["overhead", "rate", "bodies", "merged", "stream", "latency", "overload", "kill", "stop", "drain",
+        self.assertEqual(list(all_of_them), ["overhead", "rate", "bodies", "merged", "stream", "solves", "latency", "overload", "kill", "stop", "drain",
                                              "idle", "bits", "leaks", "chaos"])
         for name, scenario in all_of_them.items():
             with self.subTest(name):
@@ -55,6 +55,17 @@ class BenchService(CliTest):
             columns = curve["points"][-1]["median_columns"]
             self.assertEqual(columns > 1, curve["merging"], curve)
 
+        solves = all_of_them["solves"]
+        self.assertEqual([(curve["requests"], curve["vectors"], curve["merging"], [p["clients"] for p in curve["points"]]) for curve in solves["curves"]],
+                         [("solves", "sent", merging, [1, 8]) for merging in (True, False)])
+        merged, alone = ([p["median_columns"] for p in curve["points"]] for curve in solves["curves"])
+        self.assertEqual((merged[0], alone), (1, [1, 1]), solves)
+        self.assertEqual(self.figure(solves, "8 clients: solves merged to one, median")["value"], merged[1])
+        for what in ("one solve alone, median", "8 clients, merged", "8 clients, not merged", "a product alone, median",
+                     "a product while another client solves, median", "a product while another client solves, 99 %",
+                     "the median of these over two products alone"):
+            self.assertGreater(self.figure(solves, what)["value"], 0, what)
+
     @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
     def test_text_picture_and_a_matrix_of_the_user(self):
         self.succeed("generate", "poisson7", "--n", 12, "a.h5")
@@ -64,6 +75,9 @@ class BenchService(CliTest):
             self.assertIn(word, out)
         self.assertIn("products a second", self.path("r.svg").read_text())
         self.assertEqual([s["scenario"] for s in json.loads(self.path("r.json").read_text())["scenarios"]], ["merged"])
+        self.succeed("bench", "service", "--scenario", "solves", "--size", "small", "--json", "s.json", "--plot", "s.svg")
+        self.assertIn("solves a second", self.path("s.svg").read_text())
+        self.assertEqual({c["requests"] for s in json.loads(self.path("s.json").read_text())["scenarios"] for c in s["curves"]}, {"solves"})
 
     def test_mistakes(self):
         self.fail_with(USAGE, "bench", "service", "--scenario", "overlaod", says=["--scenario", "overload"])

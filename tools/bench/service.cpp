@@ -124,7 +124,7 @@ std::function<int()> add_bench_service(const CommandLine& bench) {
     list += fmt::format("  {:<10} {}\n", scenario.name, scenario.help);
   }
   app.add_option("matrix", o->matrix,
-                 "matrix file or generator for merged, stream, latency, overload, kill, stop, drain, idle and chaos "
+                 "matrix file or generator for merged, stream, solves, latency, overload, kill, stop, drain, idle and chaos "
                  "(default: one that suits each)");
   add_list(app.in(Topic::computation), "--scenario", o->names, "scenarios to run, NAME,… (default: all)")
       .check(one_of(names))
@@ -149,7 +149,7 @@ std::function<int()> add_bench_service(const CommandLine& bench) {
   app.in(Topic::output)
       .add_option("--plot", o->outputs.plot,
                   "draw products a second and latency over the number of clients to FILE (.svg, .png or .pdf; needs "
-                  "python3-matplotlib and the scenario merged)")
+                  "python3-matplotlib and the scenario merged or solves)")
       ->check(plot_name())
       ->type_name("FILE")
       ->common();

@@ -3,14 +3,14 @@
 
     plot_service.py service.json --output service.svg
 
-A row a matrix of the scenario "merged": products a second and the latency of a request over the number of clients, with
-products that are merged and without. The band reaches from the median to 99 % of the latencies. Needs matplotlib
+A row a matrix of the scenarios "merged" and "solves": products or solves a second and the latency of a request over the
+number of clients, with requests that are merged and without. The band reaches from the median to 99 % of the latencies. Needs matplotlib
 (python3-matplotlib).
 """
 
 import plots
 
-SIDES = {True: ("merged", "#2f6f9f"), False: ("a product a request", "#e3a34a")}
+SIDES = {True: ("merged", "#2f6f9f"), False: ("not merged", "#e3a34a")}
 
 
 def over_clients(axes, points):
@@ -22,13 +22,17 @@ def over_clients(axes, points):
     axes.spines[["top", "right"]].set_visible(False)
 
 
+def kind_of(line):
+    return line.get("requests", "products")  # reports of before had products alone
+
+
 def draw_rate(axes, lines):
     for line in lines:
         label, color = SIDES[line["merging"]]
         axes.plot([p["clients"] for p in line["points"]], [p["products_per_s"] for p in line["points"]], "o-", color=color,
                   markersize=4, label=label)
     axes.set_ylim(bottom=0)
-    axes.set_ylabel("products a second")
+    axes.set_ylabel(f"{kind_of(lines[0])} a second")
     axes.legend(frameon=False, fontsize="small")
     over_clients(axes, lines[0]["points"])
 
@@ -51,18 +55,18 @@ def main():
     arguments = plots.arguments(__doc__, "JSON file of shardmat bench service")
     report = plots.read(arguments.report, "bench service")
     curves = [curve for scenario in report["scenarios"] for curve in scenario["curves"]]
-    cases = list(dict.fromkeys((curve["matrix"], curve["vectors"]) for curve in curves))
+    cases = list(dict.fromkeys((curve["matrix"], curve["vectors"], kind_of(curve)) for curve in curves))
     if not cases:
-        plots.fail(f"{arguments.report}: the scenario merged was not run")
+        plots.fail(f"{arguments.report}: neither of the scenarios merged and solves was run")
 
     plt = plots.pyplot(arguments.output, 9)
     figure, rows = plt.subplots(len(cases), 2, figsize=(9, 0.4 + 2.7 * len(cases)), squeeze=False)
     for case, row in zip(cases, rows):
-        lines = [curve for curve in curves if (curve["matrix"], curve["vectors"]) == case]
+        lines = [curve for curve in curves if (curve["matrix"], curve["vectors"], kind_of(curve)) == case]
         draw_rate(row[0], lines)
         draw_latency(row[1], lines)
         where = {"resident": "vectors stay in the service", "sent": "vectors are sent"}[case[1]]
-        row[0].set_title(f"{case[0]}, {where}", loc="left", fontsize="medium")
+        row[0].set_title(f"{case[0]}, {where}" if case[2] == "products" else f"{case[0]}, solves", loc="left", fontsize="medium")
     where = f'{report["machine"]["processor"]}, {report["cores"]} cores' + ", virtual machine" * report["virtual_machine"]
     foreign = max(scenario["foreign_cores"] for scenario in report["scenarios"] if scenario["curves"])
     if foreign >= 0.1:

@@ -41,6 +41,12 @@ double Truth::residual(std::span<const std::byte> b, std::span<const std::byte> 
   return std::isfinite(share) ? share : kWrong;
 }
 
+Request solve_request(std::string_view target, std::span<const std::byte> b, const Truth& truth, double most_residual) {
+  Request request = numbers_request("POST", target, b);
+  request.check = [b, &truth, most_residual](std::span<const std::byte> x) { return truth.residual(b, x) <= most_residual; };
+  return request;
+}
+
 void Tally::add(const std::string& kind, std::int64_t Counts::*which) {
   const std::lock_guard lock(mutex_);
   ++(counts_[kind].*which);

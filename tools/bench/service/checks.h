@@ -9,6 +9,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/matrix/csr.h"
@@ -30,6 +31,9 @@ class Truth {
  private:
   HostCsr rows_;
 };
+
+/// A request for x of A·x = b, whose residual tells whether it is right. REQUIRES: `truth` and b outlive it.
+Request solve_request(std::string_view target, std::span<const std::byte> b, const Truth& truth, double most_residual);
 
 /// What became of the requests of many clients, by kind.
 class Tally {

@@ -74,9 +74,13 @@ double Reply::seconds_of(std::string_view part) const {
   return at == std::string_view::npos ? 0 : std::atof(std::string(all.substr(at + word.size())).c_str()) / 1000;
 }
 
-std::int64_t Reply::batch_columns() const { return number(field("Shardmat-Batch")); }
+std::int64_t Reply::batch_columns() const {
+  const std::string_view of_product = field("Shardmat-Batch");
+  return number(of_product.empty() ? field("Shardmat-Merged") : of_product);
+}
 
 bool is_right(const Request& request, const Reply& reply) {
+  if (reply.status == 200 && request.check) return request.check(reply.body);
   return reply.status != 200 || request.expected.empty() ||
          (reply.body.size() == request.expected.size() &&
           std::memcmp(reply.body.data(), request.expected.data(), reply.body.size()) == 0);

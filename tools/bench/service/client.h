@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,7 +21,9 @@ double now();
 struct Request {
   std::string head;  ///< with the empty line
   std::span<const std::byte> body;
-  std::span<const std::byte> expected;  ///< body of the reply with status 200; empty: not checked
+  std::span<const std::byte> expected;  ///< body of the reply with status 200; empty: not compared
+  /// Or what tells whether that body is right; empty: nothing does.
+  std::function<bool(std::span<const std::byte> body)> check = {};
 };
 
 /// A request with JSON, or without a body.
@@ -45,11 +48,11 @@ struct Reply {
   std::string_view field(std::string_view name) const;
   /// Seconds of a part of Server-Timing: queue, copy-in, product, copy-out.
   double seconds_of(std::string_view part) const;
-  /// Columns of the product that this request was part of.
+  /// Columns of the product, or of the solve, that this request was part of.
   std::int64_t batch_columns() const;
 };
 
-/// True for status 200 with the expected body, and for every other status.
+/// True for status 200 with the expected body, or one that passes the check, and for every other status.
 bool is_right(const Request& request, const Reply& reply);
 
 class Connection {

@@ -41,11 +41,12 @@ nlohmann::ordered_json to_json(const Curve& curve) {
   nlohmann::ordered_json points = nlohmann::ordered_json::array();
   for (const Curve::Point& point : curve.points)
     points.push_back({{"clients", point.clients},
-                      {"products_per_s", point.products_per_second},
+                      {"products_per_s", point.per_second},
                       {"p50_s", point.median_seconds},
                       {"p99_s", point.high_seconds},
                       {"median_columns", point.median_columns}});
   return {{"matrix", curve.matrix},
+          {"requests", curve.solves ? "solves" : "products"},
           {"vectors", curve.resident ? "resident" : "sent"},
           {"merging", curve.merging},
           {"points", points}};

@@ -25,16 +25,18 @@ struct Figure {
   bool met() const;
 };
 
-/// A line of the picture: one matrix, vectors that stay or are sent, merged or not, by the number of clients.
+/// A line of the picture: products or solves with one matrix, vectors that stay or are sent, merged or not, by the number of
+/// clients.
 struct Curve {
   struct Point {
     int clients = 0;
-    double products_per_second = 0, median_seconds = 0, high_seconds = 0;  ///< high: of 99 % of the requests
-    double median_columns = 0;                                             ///< of the product that a request was part of
+    double per_second = 0, median_seconds = 0, high_seconds = 0;  ///< high: of 99 % of the requests
+    double median_columns = 0;                                    ///< of the product or solve that a request was part of
   };
   std::string matrix;
   bool resident = false, merging = true;
   std::vector<Point> points;
+  bool solves = false;  ///< in place of products
 };
 
 class Outcome {

@@ -225,6 +225,25 @@ double LoadResult::rate(double from, double to) const {
   return static_cast<double>(std::count_if(samples.begin(), samples.end(), inside)) / (to - from);
 }
 
+BackgroundLoad::BackgroundLoad(LoadOptions options) : options_(std::move(options)) {
+  options_.stop = &stop_;
+  thread_ = std::thread([this] {
+    try {
+      result_ = run_load(options_);
+    } catch (const Error&) {  // a connection was refused
+      ++result_.missing;
+    }
+  });
+}
+
+BackgroundLoad::~BackgroundLoad() { finish(); }
+
+const LoadResult& BackgroundLoad::finish() {
+  stop_ = true;
+  if (thread_.joinable()) thread_.join();
+  return result_;
+}
+
 double percentile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1) + 0.5);

@@ -10,6 +10,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tools/bench/service/client.h"
@@ -57,6 +58,24 @@ struct LoadResult {
 
 /// REQUIRES: options.requests is not empty; most or seconds is finite, or `stop` is set some time.
 LoadResult run_load(const LoadOptions& options);
+
+/// A load on a thread of its own, until finish() or the end of the object.
+class BackgroundLoad {
+ public:
+  /// `options.stop` is set here.
+  explicit BackgroundLoad(LoadOptions options);
+  ~BackgroundLoad();
+  BackgroundLoad(const BackgroundLoad&) = delete;
+  BackgroundLoad& operator=(const BackgroundLoad&) = delete;
+
+  const LoadResult& finish();
+
+ private:
+  std::atomic<bool> stop_{false};
+  LoadOptions options_;
+  LoadResult result_;
+  std::thread thread_;
+};
 
 /// The value below which a share of the values lies; 0 for no values.
 double percentile(std::vector<double> values, double share);

@@ -4,52 +4,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <span>
 #include <string>
 #include <thread>
 
 #include "kernels/base/error.h"
+#include "tools/bench/service/checks.h"
 #include "tools/bench/service/scenario.h"
 
 namespace shardmat::tools::service_bench {
 namespace {
 
 constexpr int kClients = 8;
-constexpr double kAnswerSeconds = 0.1, kReadySlack = 1, kNoticeSlack = 0.5, kTimeout = 2, kPatience = 60;
+constexpr double kLossResidual = 2e-8, kAnswerSeconds = 0.1, kReadySlack = 1, kNoticeSlack = 0.5, kTimeout = 2,
+                 kPatience = 60;
 
 void nap(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
-/// A load on a thread of its own, until the object ends.
-class Background {
- public:
-  Background(const Server& server, std::span<const Request> requests)
-      : options_{server.socket(), requests}, thread_([this] { run(); }) {}
-  ~Background() { finish(); }
-
-  const LoadResult& finish() {
-    stop_ = true;
-    if (thread_.joinable()) thread_.join();
-    return result_;
-  }
-
- private:
-  void run() {
-    options_.connections = kClients;
-    options_.stop = &stop_;
-    try {
-      result_ = run_load(options_);
-    } catch (const Error&) {  // a connection was refused
-      ++result_.missing;
-    }
-  }
-
-  std::atomic<bool> stop_{false};
-  LoadOptions options_;
-  LoadResult result_;
-  std::thread thread_;
-};
+LoadOptions closed_load(const Server& server, std::span<const Request> requests) {
+  LoadOptions options{server.socket(), requests};
+  options.connections = kClients;
+  return options;
+}
 
 /// Seconds from `when` to the replies of requests that were under way then.
 std::vector<double> answers_since(const LoadResult& load, double when) {
@@ -60,10 +37,11 @@ std::vector<double> answers_since(const LoadResult& load, double when) {
 }
 
 /// Solves with the x of the products as b. A lost rank is forgiven once, so that many of them succeed.
-std::vector<Request> solves_of(const Products& products) {
+std::vector<Request> solves_of(const Products& products, const Truth& truth) {
   std::vector<Request> solves;
   for (const Request& product : products.requests)
-    solves.push_back(numbers_request("POST", "/v1/matrices/m/solve?method=cg&preconditioner=jacobi&wait=60", product.body));
+    solves.push_back(solve_request("/v1/matrices/m/solve?method=cg&preconditioner=jacobi&rtol=1e-8&wait=60", product.body,
+                                   truth, kLossResidual));
   return solves;
 }
 
@@ -76,16 +54,17 @@ pid_t any_rank(const Server& server) {
 }  // namespace
 
 void run_kill(const Setup& setup, Outcome& outcome) {
+  const std::string spec = setup.matrix_or("elasticity:n=40,clamp=0.05", "elasticity:n=8,clamp=0.05");
+  const Truth truth(spec);
   Server server(setup.library, setup.ranks_or(2), {"--restarts", "1000", "--restart-delay", "0"});
   const double load_began = now();
-  const Resident matrix =
-      load_solvable(server, setup.library.add(setup.matrix_or("elasticity:n=40,clamp=0.05", "elasticity:n=8,clamp=0.05")));
+  const Resident matrix = load_solvable(server, setup.library.add(spec));
   const double load_seconds = now() - load_began;
   const Products products = make_products(server, matrix, kClients, kClients);
-  const std::vector<Request> solves = solves_of(products);
+  const std::vector<Request> solves = solves_of(products, truth);
   const int kills = setup.by_size(50, 2);
   std::vector<double> when, back;
-  Background clients(server, products.requests), solvers(server, solves);
+  BackgroundLoad clients(closed_load(server, products.requests)), solvers(closed_load(server, solves));
   for (int kill_number = 0; kill_number < kills; ++kill_number) {
     nap(setup.by_size(0.2, 0.1));
     const pid_t rank = any_rank(server);
@@ -115,16 +94,17 @@ void run_kill(const Setup& setup, Outcome& outcome) {
 }
 
 void run_stop(const Setup& setup, Outcome& outcome) {
+  const std::string spec = setup.matrix_or("elasticity:n=40,clamp=0.05", "elasticity:n=8,clamp=0.05");
+  const Truth truth(spec);
   Server server(setup.library, setup.ranks_or(2), {"--timeout", fmt::format("{:g}", kTimeout)});
-  const Resident matrix =
-      load_solvable(server, setup.library.add(setup.matrix_or("elasticity:n=40,clamp=0.05", "elasticity:n=8,clamp=0.05")));
+  const Resident matrix = load_solvable(server, setup.library.add(spec));
   const Products products = make_products(server, matrix, kClients, kClients);
-  const std::vector<Request> solves = solves_of(products);
+  const std::vector<Request> solves = solves_of(products, truth);
   // A product may take 20 times as long as expected; its 2 s at least are the timeout's.
   const double deadline = std::max(kTimeout, 20 * matrix.widths.back().seconds + kTimeout - 2);
   std::vector<double> noticed;
   for (int stop_number = 0; stop_number < setup.by_size(3, 1); ++stop_number) {
-    Background clients(server, products.requests), solvers(server, solves);
+    BackgroundLoad clients(closed_load(server, products.requests)), solvers(closed_load(server, solves));
     nap(0.2);
     const pid_t rank = any_rank(server);
     const double when = now();

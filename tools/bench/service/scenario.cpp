@@ -9,6 +9,7 @@ constexpr Scenario kScenarios[] = {
     {"bodies", "speed of large vectors, and memory for them", run_bodies},
     {"merged", "products a second of 1 to 32 clients, merged and not", run_merged},
     {"stream", "products of 32 clients whose vectors move each time, in memory of their own", run_stream},
+    {"solves", "solves a second of 1 to 8 clients, merged and not, and what products of others wait meanwhile", run_solves},
     {"latency", "waiting at half and at 70 % of the capacity, against a simulation", run_latency},
     {"overload", "three times the capacity", run_overload},
     {"kill", "ranks that are killed, amid products and solves", run_kill},

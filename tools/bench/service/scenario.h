@@ -43,6 +43,7 @@ void run_rate(const Setup& setup, Outcome& outcome);
 void run_bodies(const Setup& setup, Outcome& outcome);
 void run_merged(const Setup& setup, Outcome& outcome);
 void run_stream(const Setup& setup, Outcome& outcome);
+void run_solves(const Setup& setup, Outcome& outcome);
 void run_latency(const Setup& setup, Outcome& outcome);
 void run_overload(const Setup& setup, Outcome& outcome);
 void run_kill(const Setup& setup, Outcome& outcome);
