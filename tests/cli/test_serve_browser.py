@@ -1,5 +1,5 @@
 """The service's page in a real browser: what an operator sees and does, narrow and wide, light and dark, by keyboard, and without
-JavaScript. TEST_PICTURES=FOLDER keeps pictures of the page; TEST_AXE=axe.min.js lets axe-core look at it, too."""
+JavaScript. TEST_PICTURES=FOLDER keeps pictures of the page; TEST_AXE=axe.min.js lets axe-core look at it, too, as tests/run.sh --label browser does."""
 
 import json
 import os
@@ -86,6 +86,10 @@ class Page(PageTest, SolveTest):
         return f"document.getElementById('{id}').innerText"
 
     def look(self, browser, name):
+        axe = os.environ.get("TEST_AXE")
+        with self.subTest(page=name, by="axe-core"):
+            if not axe:
+                self.skipTest("TEST_AXE names no axe.min.js; tests/run.sh --label browser installs one")
         for width in (1400, 900, 400):
             for dark in (False, True):
                 with self.subTest(page=name, width=width, dark=dark):
@@ -98,7 +102,7 @@ class Page(PageTest, SolveTest):
                     self.assertEqual((seen["width"], seen["found"]), (width, []))
                     self.assertGreater(seen["ink"] if dark else seen["paper"], 0.7, seen)
                     self.assertLess(seen["paper"] if dark else seen["ink"], 0.05, seen)
-                    if axe := os.environ.get("TEST_AXE"):
+                    if axe:
                         browser.run(pathlib.Path(axe).read_text() + ";0")
                         faults = browser.run("axe.run().then(({violations}) => violations.map(({id, nodes}) => [id, ...nodes.map(({html}) => html)]))")
                         self.assertEqual(faults, [])
@@ -128,10 +132,20 @@ class Page(PageTest, SolveTest):
 
         service.wait_for("a bandwidth", reached)
         self.look(browser, "busy")
+        spies = "[...document.querySelectorAll('.spy')].filter((one) => one.getClientRects().length > 0).map((one) => one.getAttribute('aria-label'))"
+        says = lambda name, filled, most, band: (f"Nonzeros of {name} in 64 × 64 parts of its rows and columns, on a logarithmic scale: {filled} of 4,096 have some, "
+                                                 f"at most {most}; all lie within {band} of the diagonal.")
+        browser.wait(f"{spies}.length === 3")  # none of the matrix that failed
+        self.assertEqual(browser.run(spies), [says("bar", 836, 124, 16), says("grid", 314, 169, 2), says("slow", 128, 113, 1)])
+        ink = browser.run("[...document.querySelectorAll('.spy canvas')].map((one) => { const all = one.getContext('2d').getImageData(0, 0, one.width, one.height).data;"
+                          " return [one.width, one.height, all.filter((value, i) => i % 4 === 3 && value > 0).length]; })")
+        self.assertEqual(ink, [[64, 64, filled] for filled in (836, 314, 128)])
+        for says in ("products", "solves"):
+            self.assertIn(says, browser.run(self.text_of("kinds")))
         for says in ("f64", "3,600 × 3,600", "in solvers", "there is no such file in the library"):
             self.assertIn(says, browser.run(self.text_of("matrices")))
         self.press(browser, "solvers")
-        browser.wait(r"/cg · multigrid.* levels/.test(" + self.text_of("matrices") + ")")
+        browser.wait(r"/cg · multigrid.* levels.* complexity .*used at/.test(" + self.text_of("matrices") + ")")
         self.assertRegex(browser.run(self.text_of("jobs")), r"slow\s+running(?s:.*)gmres · none")
         self.assertIn("is loaded", browser.run(self.text_of("log")))
         self.assertEqual(browser.run("document.querySelectorAll('#ranks tbody tr').length"), 2)

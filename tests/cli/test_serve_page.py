@@ -7,6 +7,8 @@ import signal
 import socket
 import unittest
 
+import numpy as np
+
 from service import read_all
 from support import LIMIT
 from test_serve_door import LISTEN, DoorTest
@@ -271,6 +273,7 @@ class Stream(PageTest, SolveTest):
         grid = dict(self.events(self.listen(service, Cookie=self.sign_in(service)), b"event: jobs"))["matrices"]["matrices"][0]
         self.assertEqual(grid["name"], "grid")
         self.assertGreater(grid["solver_bytes"], 0)
+        self.assertEqual([one["note"] for one in grid["solvers"]], [done["note"]])
         id = self.endless(service)
         lengths = []
         for _ in range(2):
@@ -279,6 +282,66 @@ class Stream(PageTest, SolveTest):
             self.assertLessEqual(len(jobs["jobs"][0]["history"]), 101)
         self.assertEqual(self.ask(service, "DELETE", f"/v1/jobs/{id}", Cookie=self.sign_in(service), **self.own(service)).status, 200)
         self.until(client, "jobs", lambda told: told["jobs"][0]["state"] == "cancelled" or told["jobs"][1]["state"] == "cancelled")
+
+    def test_solvers_stay_when_their_jobs_are_forgotten(self):
+        service = self.start("--ranks", 2)
+        self.solvable(service)
+        grid = lambda: service.get("/v1/matrices/grid").json
+        self.assertEqual(grid()["solvers"], [])
+        multigrid, jacobi = "method=cg&preconditioner=multigrid&alone=1&wait=60", "method=cg&preconditioner=jacobi&wait=60&alone=1"
+        self.solve(service, self.b(1)[0], multigrid, status=200)
+        self.assertEqual(service.get("/v1/jobs").json["jobs"], [])
+        one, = grid()["solvers"]
+        self.assertEqual((one["method"], one["preconditioner"], one["columns"]), ("cg", "multigrid", 1))
+        self.assertIn("preconditioner=multigrid", one["settings"])
+        self.assertRegex(one["note"], r"\d+ levels of .* complexity \d\.\d\d")
+        self.assertEqual(one["device_bytes"], sum(rank["solver_bytes"] for rank in grid()["ranks"]))
+        self.solve(service, self.b(2)[0], jacobi, status=200)
+        other, first = grid()["solvers"]
+        self.assertEqual((other["preconditioner"], first), ("jacobi", one))  # the first one keeps when it was used
+        self.assertNotIn("note", other)
+        self.assertGreaterEqual(other["last_used"], one["last_used"])
+        self.solve(service, self.b(3)[0], multigrid, status=200)
+        again = grid()["solvers"]
+        self.assertEqual([solver["preconditioner"] for solver in again], ["multigrid", "jacobi"])
+        self.assertGreater(again[0]["last_used"], one["last_used"])
+        self.assertEqual(sum(solver["device_bytes"] for solver in again), sum(rank["solver_bytes"] for rank in grid()["ranks"]))
+        os.kill(service.workers()[0], signal.SIGKILL)
+        service.wait_for("new ranks", lambda: service.get("/v1/ranks").json["restarts"] == 1 and service.ready())
+        self.assertEqual(grid()["solvers"], [])
+
+    def test_requests_of_every_kind_are_counted(self):
+        service = self.start(*LISTEN, "--tokens", self.write_tokens(("aaa", "a", ["read"], {"matrices": ["grid"]})))
+        self.solvable(service)
+        client, some = self.listen(service, Cookie=self.sign_in(service)), self.listen(service, Authorization="Bearer aaa")
+        b = self.b(1)[0]
+        self.solve(service, b, "method=cg&preconditioner=jacobi&wait=60", status=200)
+        self.solve(service, b, "method=cg&preconditioner=none&max_iterations=1&wait=60", status=422)  # does not converge
+        self.solve(service, b, "nonsense=1&wait=60", status=400)
+        self.assertEqual(service.ask("POST", "/v1/matrices/grid/eigen?wait=60&method=lanczos").status, 200)
+        for query in ("", "?transpose=1", "?transpose=1"):
+            self.assertEqual(service.multiply("grid", b, query).status, 200)
+        batch = b"".join(np.array(part, kind).tobytes() for part, kind in
+                         (([0, 1], "i8"), ([0, 1], "i8"), ([0, 1], "i8"), ([2.0], "f8"), ([3.0], "f8"), ([0], "i4")))
+        batched = service.ask("POST", "/v1/batches?count=1&rows=1&cols=1&nnz=1", batch, Content_Type="application/octet-stream")
+        self.assertEqual((batched.status, np.frombuffer(batched.body).tolist()), (200, [6]))
+        wanted = {"solve": (1, 2), "eigen": (1, 0), "multiply": (1, 0), "transpose": (2, 0), "batches": (1, 0)}
+        counts = lambda now: {kind: (one["requests"], one["refused"]) for kind, one in now["kinds"].items()}
+        kinds = self.until(client, "now", lambda now: counts(now) == wanted)["kinds"]
+        for one in kinds.values():
+            self.assertTrue(0 < one["p50"] <= one["p99"] < LIMIT, kinds)
+        del wanted["batches"]  # which are of no matrix
+        self.until(some, "now", lambda now: counts(now) == wanted)
+
+    def test_jobs_that_wait_are_shown(self):
+        service = self.start(*LISTEN)
+        self.solvable(service, "slow", "slow.h5")
+        client = self.listen(service, Cookie=self.sign_in(service))
+        for _ in range(3):
+            self.endless(service, "&alone=1")  # one after the other
+        now = self.until(client, "now", lambda now: now["figures"]["waiting"] == 2)
+        self.assertEqual(now["waiting"], {"products": 0, "batches": 0, "jobs": 2})
+        self.assertEqual(now["matrices"]["slow"]["waiting"], 2)
 
     def test_each_page_sees_what_its_token_may_see(self):
         service = self.start(*LISTEN, "--tokens", self.write_tokens(("aaa", "a", ["read", "admin"], {"matrices": ["a*"]}), ("bbb", "b", ["read"], {})))

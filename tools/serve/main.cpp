@@ -112,7 +112,7 @@ int run(const ServeOptions& o) {
   Jobs jobs(loop, service);
   Live live(loop, service, jobs);
   service.on_event = [&](const ServiceEvent& event) {
-    metrics.add(event), events.publish(event), jobs.on_event(event);
+    metrics.add(event), live.add(event), events.publish(event), jobs.on_event(event);
     if (event.type == "ready") supervisor.ready();
     if (event.type == "rank_lost") supervisor.status(event.reason + "; the ranks are being started again");
   };

@@ -235,6 +235,8 @@ class Engine {
     return Done{};
   }
 
+  AnswerKind carry_out(const Spy& spy) { return matrix(spy.matrix).density(); }
+
   AnswerKind carry_out(const DropSolvers&) {
     const ContextScope scope(context_);
     for (const auto& [number, one] : matrices_) one.matrix->drop_idle_solvers();

@@ -14,6 +14,7 @@
 #include "kernels/base/timer.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/service/engine/column_places.h"
+#include "runtime/service/engine/density.h"
 #include "runtime/source/matrix_source.h"
 
 namespace shardmat::service {
@@ -73,6 +74,7 @@ ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, con
     if (!faster && width > 2) break;  // two columns may take longer than twice one where four do not
   }
   keep_equal_bits();
+  density_ = count_density(matrix_);
   if (load.solvable) {  // preconditioners are made of the rows
     context.communicator().run_agreed([&] {
       if (matrix_.rows() != matrix_.cols())

@@ -45,6 +45,8 @@ class ResidentMatrix {
 
   /// Not collective.
   Loaded description() const;
+  /// Of this rank's rows. Not collective.
+  const Density& density() const { return density_; }
   /// Of this rank: the matrix, and X and Y of every product. Not collective.
   std::int64_t device_bytes() const;
 
@@ -103,6 +105,7 @@ class ResidentMatrix {
   ColumnTransfer transfer_;
   ResidentTranspose transpose_;
   bool is_transposable_ = true;  ///< on all ranks
+  Density density_;
   NewValues new_values_;
   std::map<std::int64_t, std::unique_ptr<Product>> products_;  ///< by width
   std::vector<WidthTime> widths_;                              ///< of products that requests are merged to

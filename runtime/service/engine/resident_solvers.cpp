@@ -5,6 +5,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
+#include "runtime/solvers/loop/preconditioner.h"
 #include "runtime/solvers/multigrid/known_nodes.h"
 #include "runtime/solvers/solver_settings.h"
 
@@ -97,10 +98,12 @@ void ResidentSolvers::drop_oldest() {
     else ++entry;
 }
 
-std::int64_t ResidentSolvers::device_bytes() const {
-  std::int64_t bytes = 0;
-  for (const Entry& entry : entries_) bytes += entry.solver->device_bytes();
-  return bytes;
+std::vector<HeldSolver> ResidentSolvers::held() const {
+  std::vector<HeldSolver> held;
+  for (const auto& [settings, columns, solver, version, used] : entries_)
+    held.push_back({settings, columns, solver->options().solver, solver->options().preconditioner,
+                    solver->preconditioner().describe(), solver->device_bytes()});
+  return held;
 }
 
 }  // namespace shardmat::service

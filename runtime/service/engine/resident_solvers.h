@@ -7,8 +7,10 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/service/wire/command.h"
 #include "runtime/solvers/loop/preconditioner_options.h"
 #include "runtime/solvers/solver.h"
 
@@ -35,8 +37,8 @@ class ResidentSolvers {
   void drop(const Solver* solver);
   /// Frees those that no solve uses. Not collective.
   void drop_idle();
-  /// Of this rank. Not collective.
-  std::int64_t device_bytes() const;
+  /// With their bytes on this rank. Not collective.
+  std::vector<HeldSolver> held() const;
 
   DistributedMatrix& matrix() const { return matrix_; }
   /// Coordinates, middle nodes and near-null vectors of the matrix's source.

@@ -70,7 +70,8 @@ Progress RunningJobs::advance(const Slice& command) {
   if (has_x && (command.keeps || progress.ended)) give_x(running, command.x);
   if (progress.ended && !progress.columns.empty()) keep_x(running);
   if (progress.ended && progress.columns.empty()) drop_vectors(running.begun);
-  if (progress.is_set_up) progress.solver_bytes = running.on->solvers().device_bytes();
+  if (progress.is_set_up && (progress.ended || !std::exchange(running.told_solvers, true)))
+    progress.solvers = running.on->solvers().held();
   if (progress.ended) running_.erase(found);
   return progress;
 }

@@ -35,6 +35,7 @@ class RunningJobs {
     Begin begun;
     ResidentMatrix* on = nullptr;
     std::unique_ptr<RunningJob> job;
+    bool told_solvers = false;
   };
   DistributedVector make_block(const Begin& command, const ResidentMatrix& matrix, const Place JobPart::*first) const;
   void drop_vectors(const Begin& begun);

@@ -115,6 +115,7 @@ void fields(OneOf<Begin> auto& m, auto& f) {
 void fields(OneOf<Slice> auto& m, auto& f) { f(m.job), f(m.pauses), f(m.ends), f(m.keeps), f(m.x); }
 void fields(OneOf<Cancel> auto& m, auto& f) { f(m.job); }
 void fields(OneOf<DropSolvers> auto&, auto&) {}
+void fields(OneOf<Spy> auto& m, auto& f) { f(m.matrix); }
 void fields(OneOf<Attach> auto& m, auto& f) { f(m.memory), f(m.bytes); }
 void fields(OneOf<Detach> auto& m, auto& f) { f(m.memory); }
 void fields(OneOf<Invite> auto& m, auto& f) { f(m.addresses), f(m.port), f(m.greeting), f(m.secret), f(m.arena_bytes); }
@@ -137,8 +138,12 @@ void fields(OneOf<VectorMade> auto& m, auto& f) { f(m.size), f(m.bytes), f(m.dis
 void fields(OneOf<Begun> auto& m, auto& f) { f(m.x); }
 void fields(OneOf<Residual> auto& m, auto& f) { f(m.iteration), f(m.norms); }
 void fields(OneOf<JobColumn> auto& m, auto& f) { f(m.converged), f(m.iterations), f(m.share), f(m.facts), f(m.explanation); }
+void fields(OneOf<HeldSolver> auto& m, auto& f) {
+  f(m.settings), f(m.columns), f(m.method), f(m.preconditioner), f(m.note), f(m.bytes);
+}
+void fields(OneOf<Density> auto& m, auto& f) { f(m.height), f(m.width), f(m.counts); }
 void fields(OneOf<Progress> auto& m, auto& f) {
-  f(m.pauses), f(m.seconds), f(m.is_set_up), f(m.set_up), f(m.facts), f(m.solver_bytes), f(m.residuals), f(m.ended);
+  f(m.pauses), f(m.seconds), f(m.is_set_up), f(m.set_up), f(m.facts), f(m.solvers), f(m.residuals), f(m.ended);
   f(m.columns);
 }
 void fields(OneOf<Failed> auto& m, auto& f) { f(m.kind), f(m.message), f(m.missing_bytes); }

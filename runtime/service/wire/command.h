@@ -22,7 +22,7 @@
 namespace shardmat::service {
 
 /// Front end and ranks come from one build; this catches a mix of two.
-constexpr std::uint32_t kProtocolVersion = 11;
+constexpr std::uint32_t kProtocolVersion = 12;
 
 /// Loads a matrix from the library. `matrix` is the number by which later commands name it. The answer is Loaded; of a Load
 /// in the background it is Done, and Adopt has to follow.
@@ -174,6 +174,12 @@ struct Cancel {
   bool operator==(const Cancel&) const = default;
 };
 
+/// Asks for the rank's share of a small picture of the matrix. The answer is Density.
+struct Spy {
+  std::uint64_t matrix = 0;
+  bool operator==(const Spy&) const = default;
+};
+
 /// Frees the solvers of all matrices that no job uses.
 struct DropSolvers {
   bool operator==(const DropSolvers&) const = default;
@@ -215,7 +221,7 @@ struct Quit {
 struct Command {
   std::uint64_t number = 0;
   std::variant<Load, Unload, Multiply, Ping, Quit, PutValues, DropValues, MakeVector, WriteVector, ReadVector, DropVector,
-               Attach, Detach, Adopt, Invite, Begin, Slice, Cancel, DropSolvers, MultiplyBatches>
+               Attach, Detach, Adopt, Invite, Begin, Slice, Cancel, DropSolvers, MultiplyBatches, Spy>
       what;
   bool operator==(const Command&) const = default;
 };
@@ -310,18 +316,40 @@ struct JobColumn {
   bool operator==(const JobColumn&) const = default;
 };
 
+/// A solver that stays on the ranks.
+struct HeldSolver {
+  std::string settings;  ///< as they were asked for
+  std::int64_t columns = 1;
+  std::string method, preconditioner, note;  ///< note: what the preconditioner is made of
+  std::int64_t bytes = 0;                    ///< of this rank's device, beside Loaded::bytes
+  bool operator==(const HeldSolver&) const = default;
+};
+
 /// The answer to Slice.
 struct Progress {
   std::int64_t pauses = 0;  ///< 0: it was being set up, or has no iterations of equal length
   double seconds = 0;
   bool is_set_up = false;
-  double set_up = 0;                ///< seconds in which the ranks have set it up
-  std::string facts;                ///< what was set up, then how it ended, as a JSON object; empty: as before
-  std::int64_t solver_bytes = 0;    ///< of this rank's device: all solvers of the matrix, beside Loaded::bytes
+  double set_up = 0;  ///< seconds in which the ranks have set it up
+  std::string facts;  ///< what was set up, then how it ended, as a JSON object; empty: as before
+  /// All of the matrix, the one that was used last first. Told by the first slice after the set-up and by the last slice.
+  std::vector<HeldSolver> solvers;
   std::vector<Residual> residuals;  ///< since the last slice; of rank 0 alone
   bool ended = false;
   std::vector<JobColumn> columns;  ///< once it has ended; none: it was not set up yet
   bool operator==(const Progress&) const = default;
+};
+
+constexpr std::int64_t kMostCells = 64;
+/// The cell of a row, or of a column, among `cells` cells for `size` rows. Indices up to 2^53.
+constexpr std::int64_t cell_of(std::int64_t index, std::int64_t size, std::int64_t cells) { return index * cells / size; }
+
+/// Nonzeros of this rank's rows in each cell of a grid over the whole matrix, row by row of the grid. Rows and columns are
+/// in the order of the source.
+struct Density {
+  std::int64_t height = 0, width = 0;  ///< at most kMostCells; of a smaller matrix its rows, its columns
+  std::vector<std::uint64_t> counts;   ///< height · width
+  bool operator==(const Density&) const = default;
 };
 
 /// The command failed alike on all ranks, and changed nothing.
@@ -344,7 +372,7 @@ struct Alive {
 
 struct Answer {
   std::uint64_t number = 0;  ///< of the command; 0 for Hello
-  std::variant<Hello, Loaded, Multiplied, Failed, Done, Alive, VectorMade, Begun, Progress, BatchesMultiplied> what;
+  std::variant<Hello, Loaded, Multiplied, Failed, Done, Alive, VectorMade, Begun, Progress, BatchesMultiplied, Density> what;
   bool operator==(const Answer&) const = default;
 };
 

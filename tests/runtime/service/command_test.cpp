@@ -32,6 +32,7 @@ std::vector<Command> all_commands() {
       {16, Slice{3, 12, true, true, {1 << 20, 64}}},
       {17, Cancel{3}},
       {18, DropSolvers{}},
+      {19, Spy{7}},
       {0, Invite{{"10.0.0.1", "fd00::1"}, 40001, "greeting", "secret", 1 << 20}}};
 }
 
@@ -42,29 +43,37 @@ std::vector<Answer> all_answers() {
   loaded.why = "measured";
   loaded.update_bytes = 20, loaded.solve_bytes = 30, loaded.transposable = false, loaded.x_distribution = 1,
   loaded.y_distribution = 2;
-  return {
-      {0, Hello{kProtocolVersion,
-                1,
-                2,
-                "host",
-                "CPU",
-                true,
-                4,
-                "0-3",
-                true,
-                true,
-                "secret",
-                {{"solve", {"rtol"}}},
-                1e10,
-                1 << 30}},
-      {1, loaded},
-      {2, Multiplied{1, 2, 3, 4}},
-      {3, Failed{ErrorKind::resources, "no room", 5}},
-      {4, Done{}},
-      {5, Alive{}},
-      {6, VectorMade{12, 96, 2, 1000}},
-      {7, Begun{{{12, 96, 2, 1000}, {12, 192, 2, 0}}}},
-      {8, Progress{12, 0.25, true, 0.5, "{}", 77, {{1, {2.5, 3}}, {2, {0.5, 1}}}, true, {{true, 2, 1e-9, "{}", "why"}}}}};
+  return {{0, Hello{kProtocolVersion,
+                    1,
+                    2,
+                    "host",
+                    "CPU",
+                    true,
+                    4,
+                    "0-3",
+                    true,
+                    true,
+                    "secret",
+                    {{"solve", {"rtol"}}},
+                    1e10,
+                    1 << 30}},
+          {1, loaded},
+          {2, Multiplied{1, 2, 3, 4}},
+          {3, Failed{ErrorKind::resources, "no room", 5}},
+          {4, Done{}},
+          {5, Alive{}},
+          {6, VectorMade{12, 96, 2, 1000}},
+          {7, Begun{{{12, 96, 2, 1000}, {12, 192, 2, 0}}}},
+          {8, Progress{12,
+                       0.25,
+                       true,
+                       0.5,
+                       "{}",
+                       {{"rtol=1e-9", 8, "cg", "multigrid", "3 levels", 77}},
+                       {{1, {2.5, 3}}, {2, {0.5, 1}}},
+                       true,
+                       {{true, 2, 1e-9, "{}", "why"}}}},
+          {9, Density{2, 3, {1, 2, 3, 4, 5, std::uint64_t{1} << 40}}}};
 }
 
 TEST(Command, EveryMessageComesBackAsItWas) {

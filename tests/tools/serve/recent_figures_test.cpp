@@ -27,9 +27,9 @@ TEST(TimeCounts, QuantilesAreTenPercentExact) {
 
 TEST(RecentFigures, AddUpBySecondAndMatrix) {
   RecentFigures figures;
-  figures.add_request("a", false, 1e-3, 100.2);
-  figures.add_request("a", true, 0, 100.9);
-  figures.add_request("b", false, 1e-1, 101.0);
+  figures.add_request("a", "multiply", false, 1e-3, 100.2);
+  figures.add_request("a", "multiply", true, 0, 100.9);
+  figures.add_request("b", "solve", false, 1e-1, 101.0);
   figures.add_product("a", 7, 0.5, 4e9, 100.5);
   figures.set_waiting("a", 3, 100.99);
   figures.set_waiting("a", 2, 101.5);
@@ -47,12 +47,31 @@ TEST(RecentFigures, AddUpBySecondAndMatrix) {
   EXPECT_EQ(figures.over(100, 102, "none").requests, 0u);
 }
 
+TEST(RecentFigures, TellRequestsOfEachKind) {
+  RecentFigures figures;
+  for (int i = 0; i < 99; ++i) figures.add_request("a", "multiply", false, 1e-3, 100.0 + i);
+  figures.add_request("a", "solve", false, 20, 200);
+  figures.add_request("a", "solve", true, 0, 201);
+  figures.add_request("", "batches", false, 1e-4, 202);
+  const auto all = figures.kinds(202, kAll);
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all.at("multiply").requests, 99u);
+  EXPECT_NEAR(*all.at("multiply").times.quantile(0.99), 1e-3, 1e-4);  // whatever solves take
+  EXPECT_EQ(all.at("solve").requests, 1u);
+  EXPECT_EQ(all.at("solve").refused, 1u);
+  EXPECT_NEAR(*all.at("solve").times.quantile(0.5), 20, 2);
+  EXPECT_EQ(figures.kinds(202, [](const std::string& name) { return name.empty(); }).size(), 1u);
+  EXPECT_EQ(figures.kinds(495, kAll).at("solve").requests, 1u);
+  EXPECT_TRUE(figures.kinds(600, kAll).empty());
+}
+
 TEST(RecentFigures, ForgetAndAreBounded) {
   RecentFigures figures;
-  for (std::size_t i = 0; i < RecentFigures::kMostMatrices; ++i) figures.add_request("m" + std::to_string(i), false, 1, 0);
-  figures.add_request("late", false, 1, 10);
+  for (std::size_t i = 0; i < RecentFigures::kMostMatrices; ++i)
+    figures.add_request("m" + std::to_string(i), "multiply", false, 1, 0);
+  figures.add_request("late", "multiply", false, 1, 10);
   EXPECT_EQ(figures.over(0, 1000, "late").requests, 0u);
-  figures.add_request("late", false, 1, 1000);  // the others are too old by now
+  figures.add_request("late", "multiply", false, 1, 1000);  // the others are too old by now
   EXPECT_EQ(figures.over(0, 2000, kAll).requests, 1u);
   figures.add_client("c", 0.25, 1000), figures.add_client("c", 0.5, 1299);
   EXPECT_DOUBLE_EQ(figures.clients(1299)["c"], 0.75);

@@ -175,6 +175,7 @@ double largest_share(const RankJob& job) {
 Reply about_job(Reply reply, const RankJob& job) {
   reply.fields.push_back(generation_field(job.generation));
   reply.fields.emplace_back("Shardmat-Job", job.id);
+  reply.about_job = true;
   return reply;
 }
 
@@ -195,6 +196,7 @@ Reply answer_of(Service& service, const JobKind& kind, const RankJob& job, const
         {"Shardmat-Shape", job.columns == 1 ? std::to_string(job.rows) : fmt::format("{},{}", job.columns, job.rows)},
         {"Shardmat-Type", std::string(type_name(job.type))},
         {"Shardmat-Iterations", std::to_string(job.iterations())},
+        {"Shardmat-Merged", std::to_string(job.merged)},
         {"Shardmat-Residual", fmt::format("{:.3e}", largest_share(job))}};
   } else {
     reply = problem_reply(job.problem().value_or(make_problem(409, "cancelled", "the job was cancelled")));
@@ -262,6 +264,7 @@ class Submission {
   static Reply accepted(const RankJob& job) {
     Reply reply = json_reply(202, to_json(job, true));
     reply.fields.emplace_back("Location", "/v1/jobs/" + job.id);
+    reply.about_job = true;
     return reply;
   }
 

@@ -42,6 +42,7 @@ void add_matrix_routes(Routes& routes, const Parts& parts);
 void add_memory_routes(Routes& routes, const Parts& parts);
 void add_observe_routes(Routes& routes, const Parts& parts);
 void add_page_routes(Routes& routes, const Parts& parts);
+void add_spy_routes(Routes& routes, const Parts& parts);
 void add_v2_routes(Routes& routes, const Parts& parts);
 void add_vector_routes(Routes& routes, const Parts& parts);
 
@@ -49,7 +50,7 @@ void add_vector_routes(Routes& routes, const Parts& parts);
 void add_array_routes(Routes& routes, const Parts& parts, const std::shared_ptr<Uploads>& uploads);
 
 constexpr void (*kRouteGroups[])(Routes&, const Parts&) = {
-    add_batch_routes,  add_health_routes,  add_job_routes,  add_library_routes, add_matrix_routes,
-    add_memory_routes, add_observe_routes, add_page_routes, add_v2_routes,      add_vector_routes};
+    add_batch_routes,   add_health_routes, add_job_routes, add_library_routes, add_matrix_routes, add_memory_routes,
+    add_observe_routes, add_page_routes,   add_spy_routes, add_v2_routes,      add_vector_routes};
 
 }  // namespace shardmat::serve

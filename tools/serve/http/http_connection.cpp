@@ -44,7 +44,6 @@ constexpr std::size_t kReadBytes = 16 << 10;
 constexpr std::uint64_t kMostIgnoredBytes = 64 << 10;
 constexpr double kIdleSeconds = 300, kLingerSeconds = 2;
 constexpr double kHealthSeconds = 1;  ///< for the header on a connection that is kept free for health requests
-constexpr int kClientLeft = 499;
 
 }  // namespace
 
@@ -473,7 +472,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void finish_record(int status, std::uint64_t bytes_out) {
     const std::string code = reply_.problem ? reply_.problem->code : "";
     shared_->record({head_, status, code, received_, bytes_out, std::chrono::duration<double>(Clock::now() - began_).count(),
-                     reply_.times});
+                     reply_.times, reply_.about_job});
     if (reply_.sent && status != kClientLeft) reply_.sent();
     reply_ = {};
   }

@@ -87,6 +87,7 @@ struct Reply {
   std::shared_ptr<TextStream> stream;  ///< sent in place of `text`; then the connection ends
   std::optional<Problem> problem;      ///< becomes the text when the reply is sent
   std::optional<ProductTimes> times;   ///< for statistics
+  bool about_job = false;              ///< statistics count the job when it ends
   std::function<void()> sent;          ///< called once the last byte is written, if it is set
 };
 
@@ -123,14 +124,17 @@ using Router = std::function<std::variant<Reply, std::unique_ptr<Job>>(RequestHe
 /// Tokens have changed: why the client of a request that is under way may not go on.
 using CheckAgain = std::function<std::optional<Reply>(const RequestHead&)>;
 
+constexpr int kClientLeft = 499;  ///< in place of a status: the client left before its reply
+
 /// What became of a request.
 struct RequestRecord {
   const RequestHead& head;
-  int status;                         ///< 499: the client left before its reply
+  int status;                         ///< or kClientLeft
   const std::string& code;            ///< of the problem; empty if there was none
   std::uint64_t bytes_in, bytes_out;  ///< of the bodies
   double seconds;                     ///< from the header's arrival to the end of the reply
   const std::optional<ProductTimes>& times;
+  bool about_job;
 };
 using Recorder = std::function<void(const RequestRecord&)>;
 

@@ -58,7 +58,7 @@ struct HttpServer::Door {
       send_away(socket, tls != nullptr);
       RequestHead head;
       head.peer = peer;
-      shared->record({head, 503, "too_many_connections", 0, 0, 0, std::nullopt});
+      shared->record({head, 503, "too_many_connections", 0, 0, 0, std::nullopt, false});
     }
     return errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM;
   }

@@ -41,6 +41,18 @@ double time_of(std::int64_t second) { return std::round(seconds_since_1970() - n
 
 bool may_see_log(const Rights& rights) { return rights.may(Scope::admin) && rights.may_use_all(); }
 
+/// Figures of what is of no matrix, as batches are, are for those who may use all of them.
+bool may_see(const Rights& rights, const std::string& matrix) {
+  return matrix.empty() ? rights.may_use_all() : rights.may_use(matrix);
+}
+
+/// What a request asks for, in a word; empty: nothing that is counted.
+std::string kind_of(const RequestHead& head) {
+  if (head.scope != Scope::multiply || (head.matrix.empty() && head.op != "batches")) return "";
+  if (head.op == "multiply" && head.target.find("transpose=1") != std::string::npos) return "transpose";
+  return head.op == "infer" ? "multiply" : head.op;
+}
+
 json number_or_null(const std::optional<double>& value) { return value ? json(*value) : json(); }
 
 /// Averages of an activity that took so many seconds.
@@ -68,9 +80,10 @@ json matrix_json(const Matrix& matrix) {
     kernels.insert(rank.kernel), reasons.insert(rank.why);
     bytes += rank.bytes, solve_bytes += rank.solve_bytes;
   }
-  for (const std::int64_t more : matrix.solver_bytes) solver_bytes += more;
+  for (std::size_t rank = 0; rank < matrix.ranks.size(); ++rank) solver_bytes += matrix.solvers.bytes(rank);
   one["kernels"] = kernels, one["why"] = reasons, one["exchange"] = shape.exchange;
   one["bytes"] = bytes, one["solve_bytes"] = solve_bytes, one["solver_bytes"] = solver_bytes;
+  one["solvers"] = solvers_json(matrix);
   one["widths"] = json::array();
   for (const service::WidthTime& width : shape.widths) one["widths"].push_back({width.width, width.seconds});
   one["jobs"] = matrix.jobs;
@@ -102,8 +115,17 @@ Live::Live(EventLoop& loop, const Service& service, const Jobs& jobs)
 void Live::add(const RequestRecord& request) {
   const RequestHead& head = request.head;
   if (head.rights) weights_[head.rights->name()] = head.rights->weight;
-  if ((head.op == "multiply" || head.op == "infer") && service_.find(head.matrix) != nullptr)
-    figures_.add_request(head.matrix, !request.times, request.seconds, now());
+  const std::string kind = kind_of(head);
+  if (kind.empty() || request.status == kClientLeft || request.about_job) return;  // jobs count when they end
+  if (head.matrix.empty() || service_.find(head.matrix) != nullptr)
+    figures_.add_request(head.matrix, kind, request.status >= 400, request.seconds, now());
+}
+
+void Live::add(const ServiceEvent& event) {
+  const bool failed = event.state == state_name(JobState::failed);
+  if (event.type != "job" || service_.find(event.matrix) == nullptr) return;
+  if (failed || event.state == state_name(JobState::done))
+    figures_.add_request(event.matrix, event.kind, failed, event.seconds, now());
 }
 
 void Live::add(const FinishedProduct& product) {
@@ -137,8 +159,7 @@ void Live::tick() {
     std::erase_if(busy_, [&](const auto& one) { return one.first < present_second() - RecentFigures::kSeconds; });
   }
   looked_ = time, busy_before_ = busy;
-  for (const auto& [name, matrix] : service_.matrices())
-    if (matrix->queue.size() > 0) figures_.set_waiting(name, matrix->queue.size(), time);
+  note_waiting(time);
   std::erase_if(listening_, [](const Listening& one) { return one.stream.expired(); });
   for (Listening& one : listening_) {
     const auto stream = one.stream.lock();
@@ -146,6 +167,38 @@ void Live::tick() {
     if (stream->is_open()) tell(one, *stream);
   }
   timer_.start(1 - (time - std::floor(time)), [this] { tick(); });
+}
+
+void Live::note_waiting(double time) {
+  const Dispatcher::Waiting waiting = service_.dispatcher().waiting();
+  std::map<std::string, std::size_t> all;
+  for (const auto& [name, matrix] : service_.matrices())
+    if (const auto found = waiting.products.find(matrix->id); found != waiting.products.end()) all[name] += found->second;
+  for (const auto& [number, job] : jobs_.all())
+    if (job->state() == JobState::queued && service_.find(job->matrix) != nullptr) ++all[job->matrix];
+  if (waiting.batches > 0) all[""] = waiting.batches;
+  for (const auto& [name, requests] : all) figures_.set_waiting(name, requests, time);
+}
+
+json Live::waiting_json(const Rights& rights) const {
+  const Dispatcher::Waiting waiting = service_.dispatcher().waiting();
+  std::size_t products = 0, jobs = 0;
+  for (const auto& [name, matrix] : service_.matrices())
+    if (const auto found = waiting.products.find(matrix->id); found != waiting.products.end() && rights.may_use(name))
+      products += found->second;
+  for (const auto& [number, job] : jobs_.all()) jobs += job->state() == JobState::queued && rights.may_use(job->matrix);
+  return {{"products", products}, {"batches", may_see(rights, "") ? waiting.batches : 0}, {"jobs", jobs}};
+}
+
+json Live::kinds_json(const Rights& rights) const {
+  json all = json::object();
+  for (const auto& [kind, activity] :
+       figures_.kinds(now(), [&](const std::string& matrix) { return may_see(rights, matrix); }))
+    all[kind] = {{"requests", activity.requests},
+                 {"refused", activity.refused},
+                 {"p50", number_or_null(activity.times.quantile(0.5))},
+                 {"p99", number_or_null(activity.times.quantile(0.99))}};
+  return all;
 }
 
 void Live::tell(Listening& one, TextStream& stream) const {
@@ -174,7 +227,7 @@ void Live::tell(Listening& one, TextStream& stream) const {
 }
 
 json Live::figures_json(std::int64_t second, const Rights& rights) const {
-  const auto may_use = [&](const std::string& matrix) { return rights.may_use(matrix); };
+  const auto may_use = [&](const std::string& matrix) { return may_see(rights, matrix); };
   json one = averages(figures_.over(second, second + 1, may_use), 1);
   const auto busy = busy_.find(second);
   one["busy"] = busy == busy_.end() ? json() : json(busy->second);
@@ -208,8 +261,10 @@ json Live::now_json(const Rights& rights) const {
   else if (busy) phase = "multiplying";
   one["phase"] = phase;
   one["figures"] = figures;
-  const auto may_use = [&](const std::string& matrix) { return rights.may_use(matrix); };
+  const auto may_use = [&](const std::string& matrix) { return may_see(rights, matrix); };
   one["recent"] = averages(figures_.over(end - kRecentSeconds, end, may_use), kRecentSeconds);
+  one["kinds"] = kinds_json(rights);
+  one["waiting"] = waiting_json(rights);
   one["matrices"] = json::object();
   for (const auto& [name, matrix] : service_.matrices()) {
     if (!rights.may_use(name)) continue;

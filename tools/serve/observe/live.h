@@ -34,6 +34,7 @@ class Live {
 
   void add(const RequestRecord& request);
   void add(const FinishedProduct& product);
+  void add(const ServiceEvent& event);
 
   /// Null if there are too many pages already. REQUIRES: the client is identified.
   std::shared_ptr<TextStream> listen(const RequestHead& head);
@@ -57,6 +58,9 @@ class Live {
   nlohmann::ordered_json figures_json(std::int64_t second, const Rights& rights) const;
   nlohmann::ordered_json history_json(const Rights& rights) const;
   nlohmann::ordered_json tokens_json(const Rights& rights) const;
+  nlohmann::ordered_json kinds_json(const Rights& rights) const;
+  nlohmann::ordered_json waiting_json(const Rights& rights) const;
+  void note_waiting(double time);
 
   const Service& service_;
   const Jobs& jobs_;

@@ -31,7 +31,7 @@ HeldBytes held_bytes(const Service& service, std::size_t rank, const Rights& rig
   for (const auto& [name, matrix] : service.matrices()) {
     if (!rights.may_use(name) || rank >= matrix->ranks.size()) continue;
     held.matrices += matrix->ranks[rank].bytes + matrix->ranks[rank].solve_bytes;
-    held.solvers += of_rank(matrix->solver_bytes);
+    held.solvers += matrix->solvers.bytes(rank);
   }
   for (const auto& [number, vector] : service.vectors().all())
     if (!vector.lost && vector.is_visible_to(rights)) held.vectors += of_rank(vector.bytes_of_ranks);

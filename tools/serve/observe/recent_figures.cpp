@@ -50,36 +50,43 @@ void Activity::add(const Activity& other) {
   times.add(other.times);
 }
 
+void KindActivity::add(const KindActivity& other) {
+  requests += other.requests, refused += other.refused;
+  times.add(other.times);
+}
+
 /// Null above the limit. Drops what is too old.
 template <class What>
-What* RecentFigures::at(std::map<std::string, Past<What>>& all, std::size_t most, const std::string& name, double now) {
-  const std::int64_t second = second_of(now);
+What* RecentFigures::at(std::map<std::string, Past<What>>& all, std::size_t most, const std::string& name, double now,
+                        std::int64_t step_seconds) {
+  const std::int64_t step = second_of(now) / step_seconds, oldest = step - kSeconds / step_seconds;
   const auto drop_old = [&](Past<What>& past) {
-    while (!past.empty() && past.front().first <= second - kSeconds) past.pop_front();
+    while (!past.empty() && past.front().first <= oldest) past.pop_front();
   };
   auto found = all.find(name);
   if (found == all.end()) {
     if (all.size() >= most)
-      std::erase_if(all,
-                    [&](const auto& one) { return one.second.empty() || one.second.back().first <= second - kSeconds; });
+      std::erase_if(all, [&](const auto& one) { return one.second.empty() || one.second.back().first <= oldest; });
     if (all.size() >= most) return nullptr;
     found = all.emplace(name, Past<What>()).first;
   }
   Past<What>& past = found->second;
   drop_old(past);
-  if (past.empty() || past.back().first != second) past.emplace_back(second, What{});
+  if (past.empty() || past.back().first != step) past.emplace_back(step, What{});
   return &past.back().second;
 }
 
-void RecentFigures::add_request(const std::string& matrix, bool refused, double seconds, double now) {
-  Activity* here = at(matrices_, kMostMatrices, matrix, now);
-  if (here == nullptr) return;
-  if (refused) {
-    ++here->refused;
-    return;
-  }
-  ++here->requests;
+void RecentFigures::add_request(const std::string& matrix, const std::string& kind, bool refused, double seconds,
+                                double now) {
+  Activity* const here = at(matrices_, kMostMatrices, matrix, now);
+  auto* const kinds = at(kinds_, kMostMatrices, matrix, now, kKindSeconds);
+  if (here == nullptr || kinds == nullptr) return;
+  KindActivity& of_kind = (*kinds)[kind];
+  ++(refused ? here->refused : here->requests);
+  ++(refused ? of_kind.refused : of_kind.requests);
+  if (refused) return;
   here->times.add(seconds);
+  of_kind.times.add(seconds);
 }
 
 void RecentFigures::add_product(const std::string& matrix, std::int64_t columns, double seconds, double bytes, double now) {
@@ -114,6 +121,18 @@ Activity RecentFigures::over(std::int64_t first, std::int64_t end, const std::st
   for (; one != past.end() && one->first < end; ++one) {
     all.waiting = 0;  // not a sum over time
     all.add(one->second);
+  }
+  return all;
+}
+
+std::map<std::string, KindActivity> RecentFigures::kinds(double now, const MayUse& may_use) const {
+  std::map<std::string, KindActivity> all;
+  const std::int64_t oldest = (second_of(now) - kSeconds) / kKindSeconds;
+  for (const auto& [matrix, past] : kinds_) {
+    if (!may_use(matrix)) continue;
+    for (const auto& [step, kinds] : past)
+      if (step > oldest)
+        for (const auto& [kind, activity] : kinds) all[kind].add(activity);
   }
   return all;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "kernels/base/error.h"
 #include "tools/serve/ranks/cores.h"
@@ -75,7 +76,7 @@ json to_json(const Matrix& matrix) {
     one["widths"].push_back({{"columns", width.width}, {"seconds", width.seconds}});
   for (std::size_t i = 0; i < matrix.ranks.size(); ++i) {
     const service::Loaded& rank = matrix.ranks[i];
-    const std::int64_t solvers = i < matrix.solver_bytes.size() ? matrix.solver_bytes[i] : 0;
+    const std::int64_t solvers = matrix.solvers.bytes(i);
     one["ranks"].push_back({{"kernel", rank.kernel},
                             {"why", rank.why},
                             {"device_bytes", rank.bytes + solvers},
@@ -83,10 +84,24 @@ json to_json(const Matrix& matrix) {
                             {"solve_bytes", rank.solve_bytes},
                             {"solver_bytes", solvers}});
   }
+  one["solvers"] = solvers_json(matrix);
   one["waiting"] = matrix.queue.size();
   one["jobs"] = matrix.jobs;
   if (matrix.next) one["replacement"] = to_json(*matrix.next);
   return one;
+}
+
+json solvers_json(const Matrix& matrix) {
+  json all = json::array();
+  for (const HeldSolver& solver : matrix.solvers.all()) {
+    json one{{"method", solver.method}, {"preconditioner", solver.preconditioner}};
+    if (!solver.note.empty()) one["note"] = solver.note;
+    one["settings"] = solver.settings, one["columns"] = solver.columns;
+    one["device_bytes"] = std::accumulate(solver.bytes.begin(), solver.bytes.end(), std::int64_t{0});
+    one["last_used"] = utc(solver.last_used);
+    all.push_back(std::move(one));
+  }
+  return all;
 }
 
 void add_saved(json& answer, const Service& service, const std::string& name) {

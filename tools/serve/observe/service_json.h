@@ -12,6 +12,8 @@
 namespace shardmat::serve {
 
 nlohmann::ordered_json to_json(const Matrix& matrix);
+/// The solvers of a matrix that stay on the ranks.
+nlohmann::ordered_json solvers_json(const Matrix& matrix);
 /// Adds "saved" and, if the state file could not be written, "warning" to an answer about a matrix of this name.
 void add_saved(nlohmann::ordered_json& answer, const Service& service, const std::string& name);
 /// State of the service, its ranks and its arena.

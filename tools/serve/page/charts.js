@@ -61,10 +61,10 @@ function end(host) {
   host.plot.destroy();
 }
 
-/** Marks at full minutes. */
+/** Marks at full minutes, but for those whose label would be cut at the end. */
 function minutes(_, __, min, max) {
   const marks = [];
-  for (let mark = 60 * Math.ceil(min / 60); mark <= max; mark += 60) marks.push(mark);
+  for (let mark = 60 * Math.ceil(min / 60); mark <= max - 12; mark += 60) marks.push(mark);
   return marks;
 }
 const asClock = (_, splits) => splits.map((seconds) => new Date(1000 * seconds).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" }));

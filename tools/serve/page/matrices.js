@@ -2,10 +2,11 @@
 
 import { act, ask, confirmed } from "./actions.js";
 import { byId, h, keyed, pill, setPill, setText, show, table } from "./dom.js";
+import { spyPicture } from "./spy.js";
 import * as units from "./units.js";
 
 const { none } = units;
-const matrices = table("Matrices", [["matrix", "word half title"], ["state", "word half stand"], ["size", "word"], ["format", "word format"], ["memory", "word"], ["activity", "word"], ["actions", "actions"]]);
+const matrices = table("Matrices", [["matrix", "word half title"], ["state", "word half stand"], ["size", "word"], ["pattern", "word"], ["format", "word format"], ["memory", "word"], ["activity", "word"], ["actions", "actions"]]);
 const empty = h("div", { class: "empty" });
 byId("matrices").append(matrices.element, empty);
 
@@ -15,12 +16,10 @@ const two = () => [h("div", {}), h("div", { class: "soft" })];
 /** "packed_host block=1,lanes=4" in two parts. */
 const kernelOf = (text) => { const at = text.indexOf(" "); return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1).replaceAll(",", " ")]; };
 
-/** Settings of solvers by matrix, as the jobs that used them tell. */
-function solversOf(jobs, matrix) {
-  const found = new Map();
-  for (const job of jobs)
-    if (job.matrix === matrix.name && job.method && job.generation) found.set(`${job.settings} ${job.columns}`, job);
-  return [...found.values()].slice(0, 4);
+/** "cg · multigrid for 8 columns: 3 levels of …; 12.3 MB, used at 10:15:30" */
+function solverText({ method, preconditioner, note, columns, device_bytes, last_used }) {
+  const how = [method, preconditioner].filter((one) => one && one !== "none").join(" · ") + (columns > 1 ? ` for ${columns} columns` : "");
+  return `${how}${note ? `: ${note}` : ""}; ${units.size(device_bytes)}, used at ${units.clock(Date.parse(last_used) / 1000)}`;
 }
 
 function row(may) {
@@ -28,7 +27,7 @@ function row(may) {
   const [name, source] = two(), [shape, nnz] = two(), [format, why] = two(), [bytes, solvers] = two(), [rate, latency] = two();
   const state = pill(), reason = h("div", { class: "soft reason" });
   name.classList.add("name");
-  const list = h("ul", { class: "solvers" }), details = h("details", {}, h("summary", {}, "solvers"), list);
+  const spy = spyPicture(), list = h("ul", { class: "solvers" }), details = h("details", {}, h("summary", {}, "solvers"), list);
   const pin = h("button", { class: "small", type: "button" }), unload = h("button", { class: "small", type: "button" }, "Unload");
   let matrix;
   pin.onclick = () => act(pin, () => ask("POST", path(matrix.name, "pin"), { pinned: !matrix.pinned }),
@@ -38,13 +37,14 @@ function row(may) {
     if (await confirmed(`Unload ${matrix.name}?`, "Its memory is freed. Requests for it are refused until it is loaded again; its file stays.", "Unload"))
       act(unload, () => ask("POST", path(matrix.name, "unload")), `${matrix.name} is unloaded`);
   };
-  const contents = [[name, source], [state, reason], [shape, nnz], [format, why], [bytes, solvers, details], [rate, latency]];
+  const contents = [[name, source], [state, reason], [shape, nnz], [spy.element], [format, why], [bytes, solvers, details], [rate, latency]];
   contents.forEach((parts, i) => cells[i].append(h("div", { class: "cell" }, ...parts)));
   for (const line of [shape, solvers, latency]) line.classList.add("line");
-  cells[6].append(h("div", { class: "buttons" }, pin, unload));
+  cells[7].append(h("div", { class: "buttons" }, pin, unload));
   return {
     element,
-    update({ matrix: now, activity, jobs }) {
+    end: spy.end,
+    update({ matrix: now, activity }) {
       matrix = now;
       const loaded = now.rows != null;
       setText(name, now.name);
@@ -57,15 +57,16 @@ function row(may) {
       setText(format, loaded ? [...new Set(kernels.map(([kernel]) => kernel))].join(", ") : none);
       setText(why, loaded ? [...kernels.map(([, tunables]) => tunables), ...now.why].filter(Boolean).join("; ") : "");
       format.title = loaded ? `x moves by ${now.exchange}` : "";
-      for (const cell of cells.slice(2, 6)) cell.classList.toggle("blank", !loaded);
+      spy.update(now);
+      for (const cell of cells.slice(2, 7)) cell.classList.toggle("blank", !loaded);
       setText(bytes, loaded ? units.size(now.bytes + now.solve_bytes) : none);
       const resident = now.solver_bytes > 0;
       setText(solvers, !loaded ? "" : resident ? `+ ${units.size(now.solver_bytes)} in solvers` : now.solvable ? "can be solved" : "products only");
-      const known = resident ? solversOf(jobs, now) : [];
-      show(details, known.length > 0);
-      keyed(list, known, ({ id }) => id, () => {
+      const held = now.solvers ?? [];
+      show(details, held.length > 0);
+      keyed(list, held, ({ settings, columns }) => `${settings} ${columns}`, () => {
         const item = h("li");
-        return { element: item, update: (job) => setText(item, `${[job.method, job.preconditioner].filter(Boolean).join(" · ")}${job.note ? `: ${job.note}` : ""}; set up in ${units.time(job.set_up_seconds)}`) };
+        return { element: item, update: (solver) => setText(item, solverText(solver)) };
       });
       setText(rate, activity ? units.rate(activity.requests) : loaded ? "idle" : none);
       rate.classList.toggle("soft", !activity);
@@ -81,12 +82,12 @@ function row(may) {
   };
 }
 
-export function showMatrices({ matrices: list, more }, now, jobs, may) {
+export function showMatrices({ matrices: list, more }, now, may) {
   show(matrices.element, list.length > 0);
   show(empty, list.length === 0);
   const bytes = list.reduce((sum, one) => sum + (one.bytes ?? 0) + (one.solve_bytes ?? 0) + (one.solver_bytes ?? 0), 0);
   setText(byId("matrices-count"), list.length === 0 ? "" : `${list.length + more} · ${units.size(bytes)}${more > 0 ? `; the first ${list.length} are shown` : ""}`);
-  keyed(matrices.body, list.map((matrix) => ({ matrix, activity: now.matrices[matrix.name], jobs })), ({ matrix }) => matrix.name, () => row(may));
+  keyed(matrices.body, list.map((matrix) => ({ matrix, activity: now.matrices[matrix.name] })), ({ matrix }) => matrix.name, () => row(may));
 }
 
 export function greetMatrices(may) {

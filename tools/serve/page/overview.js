@@ -54,7 +54,7 @@ export function notice(now, ranks) {
 // --- activity ---
 
 const charts = {
-  requests: timeChart({ title: "Requests", lines: [{ label: "answered", ink: "--blue", of: "requests", fill: true }, { label: "refused", ink: "--red", of: "refused", sparse: true }],
+  requests: timeChart({ title: "Requests", lines: [{ label: "answered", ink: "--blue", of: "requests", fill: true }, { label: "failed", ink: "--red", of: "refused", sparse: true }],
     values: units.about, unit: units.rate, least: 1 }),
   latency: timeChart({ title: "Latency", log: true, lines: [{ label: "p50", ink: "--blue", of: "p50" }, { label: "p99", ink: "--amber", of: "p99" }],
     values: (v) => units.brief(units.time(v)), unit: units.time }),
@@ -76,13 +76,45 @@ const recentBusy = (history) => {
 
 export function showActivity(history, now) {
   const { recent, limit, arena } = now;
-  charts.requests.update(history, [units.rate(recent.requests), recent.refused > 0 ? `${units.rate(recent.refused)} refused` : "none refused"]);
+  charts.requests.update(history, [units.rate(recent.requests), recent.refused > 0 ? `${units.rate(recent.refused)} refused or failed` : "none refused or failed"]);
   charts.latency.update(history, [recent.p50 == null ? none : `${units.time(recent.p50)} · ${units.time(recent.p99)}`, recent.p50 == null ? "" : "median · 99 of 100"]);
   charts.bandwidth.update(history, [units.bandwidth(recent.bandwidth),
     limit == null ? "" : recent.bandwidth == null ? `a copy reaches ${units.bandwidth(limit)}` : `${units.percent(recent.bandwidth / limit)} of a copy (${units.bandwidth(limit)})`]);
   charts.columns.update(history, [units.number(recent.columns), recent.columns == null ? "" : `${units.number(recent.products)} products/s`]);
-  charts.waiting.update(history, [units.about(now.figures.waiting), `${units.size(arena.used)} of ${units.size(arena.bytes)} for their vectors`]);
+  const waiting = Object.entries(now.waiting).filter(([, count]) => count > 0);
+  charts.waiting.update(history, [units.about(waiting.reduce((sum, [, count]) => sum + count, 0)),
+    waiting.length > 0 ? waiting.map(([kind, count]) => `${units.count(count)} ${count === 1 ? ONE[kind] : kind}`).join(", ")
+      : `${units.size(arena.used)} of ${units.size(arena.bytes)} for their vectors`]);
   charts.busy.update(history, [units.percent(recentBusy(history)), phaseOf(now)]);
+  showKinds(now.kinds);
+}
+
+// --- requests by kind ---
+
+const ONE = { products: "product", batches: "batch", jobs: "job" };
+const KINDS = { multiply: "products", transpose: "transposed products", batches: "batches", solve: "solves", eigen: "eigenvalues", pagerank: "PageRank" };
+const kinds = table("Requests of the last 5 minutes by kind", [["last 5 minutes", "word title"], ["answered", "half"], ["failed", "half"], ["median", "half"], ["99 of 100", "half"]]);
+byId("kinds").append(kinds.element);
+
+function kindRow() {
+  const { element, cells } = kinds.row();
+  return {
+    element,
+    update([kind, { requests, refused, p50, p99 }]) {
+      setText(cells[0], KINDS[kind] ?? kind);
+      setText(cells[1], units.count(requests));
+      setText(cells[2], units.count(refused));
+      setText(cells[3], units.time(p50));
+      setText(cells[4], units.time(p99));
+    },
+  };
+}
+
+function showKinds(all) {
+  const order = Object.keys(KINDS), place = (kind) => (order.indexOf(kind) + order.length) % order.length;
+  const list = Object.entries(all).sort(([a], [b]) => place(a) - place(b));
+  show(byId("kinds"), list.length > 0);
+  keyed(kinds.body, list, ([kind]) => kind, kindRow);
 }
 
 // --- ranks ---

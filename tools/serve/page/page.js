@@ -10,7 +10,7 @@ import { clock } from "./units.js";
 
 const SECONDS = 300, AGAIN_MS = 2000;
 let stream, history, may = {}, lostAt;
-const last = { matrices: null, jobs: { jobs: [], more: 0 }, ranks: null, now: null };
+const last = { matrices: null, ranks: null, now: null };
 
 function greet(hello) {
   may = Object.fromEntries(hello.scopes.map((scope) => [scope, true]));
@@ -48,11 +48,11 @@ const handlers = {
     notice(now, last.ranks);
     showActivity(history, now);
     if (last.ranks) showRanks(last.ranks, now);
-    if (last.matrices) showMatrices(last.matrices, now, last.jobs.jobs, may);
+    if (last.matrices) showMatrices(last.matrices, now, may);
   },
   ranks(ranks) { last.ranks = ranks; showRanks(ranks, last.now); notice(last.now, ranks); },
-  matrices(matrices) { last.matrices = matrices; showMatrices(matrices, last.now, last.jobs.jobs, may); },
-  jobs(jobs) { last.jobs = jobs; showJobs(jobs, may); },
+  matrices(matrices) { last.matrices = matrices; showMatrices(matrices, last.now, may); },
+  jobs(jobs) { showJobs(jobs, may); },
   tokens: showTokens,
   log: addLines,
 };

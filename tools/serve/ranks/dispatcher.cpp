@@ -254,6 +254,14 @@ Matrix* Dispatcher::find(std::uint64_t matrix) const {
   return nullptr;
 }
 
+Dispatcher::Waiting Dispatcher::waiting() const {
+  Waiting all;
+  for (const auto& [number, request] : requests_)
+    if (request->batch) ++all.batches;
+    else if (!request->work) ++all.products[request->matrix];
+  return all;
+}
+
 bool Dispatcher::is_idle(const Matrix& matrix) const {
   const bool multiplied = !product_.requests.empty() && product_.requests.front()->matrix == matrix.id;
   return !multiplied && !backlog_.has(matrix.id) && matrix.queue.empty() && matrix.jobs == 0;

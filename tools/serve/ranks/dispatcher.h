@@ -148,6 +148,12 @@ class Dispatcher {
   /// The ranks are lost: answers everyone who waits for anything. Commands whose answer no longer comes are forgotten.
   void fail_all(const Problem& problem);
 
+  /// Requests that wait for their product, by the number of the matrix, without slices of jobs.
+  struct Waiting {
+    std::map<std::uint64_t, std::size_t> products;
+    std::size_t batches = 0;
+  };
+  Waiting waiting() const;
   /// Adds the requests that wait, also for batches and for matrices whose place another one has taken, by name of their
   /// client.
   void count_waiting(std::map<std::string, std::size_t>& by_client) const;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tools/serve/words/utc.h"
+
 namespace shardmat::serve {
 namespace {
 
@@ -91,6 +93,7 @@ void JobRun::take(const std::vector<service::Answer>& answers, const std::option
     Problem named = *problem;
     if (named.code == "bad_matrix") named.code = "bad_job";
     lacks_solver_ = !is_set_up_ && named.code == "bad_job";
+    spoilt_ = is_set_up_ && named.code != "bad_job";
     return lose(named);
   }
   const auto keep = shared_from_this();
@@ -122,11 +125,7 @@ void JobRun::take_progress(const std::vector<service::Answer>& answers) {
   const auto& progress = std::get<service::Progress>(answers.front().what);
   length_.observe(progress.pauses, progress.seconds);
   if (progress.pauses > 0) iterations_ += progress.pauses, iterating_ += progress.seconds;
-  if (progress.is_set_up && (!is_set_up_ || progress.ended)) {
-    solver_bytes.clear();
-    for (const service::Answer& answer : answers)
-      solver_bytes.push_back(std::get<service::Progress>(answer.what).solver_bytes);
-  }
+  if (progress.is_set_up && (!is_set_up_ || progress.ended)) told_ = answers;
   is_set_up_ = progress.is_set_up;
   if (keeps_) {
     for (Part& part : parts_) {
@@ -154,6 +153,14 @@ void JobRun::finish(const service::Progress& progress) {
     if (!part.job->ended() && part.job->answers_x) part.job->answer = part.written;
     part.job->finish(own);
   }
+}
+
+void JobRun::tell_solvers(HeldSolvers& solvers) {
+  const bool is_solve = first().kind == "solve";  // others have none that stay
+  const std::string settings = is_solve ? first().settings : "";
+  const std::int64_t columns = is_solve ? width_ : 0;
+  if (!told_.empty()) solvers.take(std::exchange(told_, {}), settings, columns, seconds_since_1970());
+  if (spoilt_) solvers.drop(settings, columns);
 }
 
 void JobRun::lose(const Problem& problem) {

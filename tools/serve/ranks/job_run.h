@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tools/serve/ranks/dispatcher.h"
+#include "tools/serve/ranks/held_solvers.h"
 #include "tools/serve/ranks/rank_job.h"
 
 namespace shardmat::serve {
@@ -67,8 +68,8 @@ class JobRun final : public LongWork, public std::enable_shared_from_this<JobRun
   const Client& next_client();
   /// True if the ranks are at another job, too, that somebody wants.
   bool has_others(const RankJob& job) const;
-  /// Of all solvers of the matrix, by rank; empty: as before.
-  std::vector<std::int64_t> solver_bytes;
+  /// Changes what is known of the solvers of its matrix, if the ranks have told more.
+  void tell_solvers(HeldSolvers& solvers);
 
   /// The ranks get its commands from now on. A number for each job's vector.
   void begin(const std::vector<std::uint64_t>& vectors);
@@ -108,8 +109,10 @@ class JobRun final : public LongWork, public std::enable_shared_from_this<JobRun
   bool has_guess_ = false, has_begun_ = false, is_set_up_ = false, has_left_ = false, lacks_solver_ = false;
   double began_ = 0, iterating_ = 0;  ///< seconds
   std::int64_t iterations_ = 0;
-  double kept_ = 0;     ///< when x was kept last, or had no room
-  bool keeps_ = false;  ///< the slice that is under way writes it
+  double kept_ = 0;                    ///< when x was kept last, or had no room
+  bool keeps_ = false;                 ///< the slice that is under way writes it
+  std::vector<service::Answer> told_;  ///< answers about solvers that the matrix does not know yet
+  bool spoilt_ = false;                ///< the ranks have dropped its solver
   SliceLength length_;
 };
 

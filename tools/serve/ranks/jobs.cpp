@@ -281,14 +281,14 @@ std::optional<Problem> Jobs::why_gone(const JobRun& run) const {
 void Jobs::slice(JobRun& run) {
   if (const auto problem = why_gone(run)) return run.lose(*problem);
   Matrix* matrix = service_.dispatcher().matrix(run.matrix_id());
-  if (!run.solver_bytes.empty()) matrix->solver_bytes = std::exchange(run.solver_bytes, {});
+  run.tell_solvers(matrix->solvers);
   service_.dispatcher().add_slice(*matrix, run.shared_from_this(), run.next_client(), run.first().priority);
 }
 
-void Jobs::left_ranks(const JobRun& run) {
+void Jobs::left_ranks(JobRun& run) {
   Matrix* const matrix = service_.dispatcher().matrix(run.matrix_id());
   if (matrix != nullptr) --matrix->jobs;
-  if (matrix != nullptr && !run.solver_bytes.empty()) matrix->solver_bytes = run.solver_bytes;
+  if (matrix != nullptr) run.tell_solvers(matrix->solvers);
   if (Matrix* mass = service_.dispatcher().matrix(run.mass_id())) --mass->jobs;
   note_pace(run);
   gather_after(run);
@@ -322,6 +322,7 @@ void Jobs::changed(RankJob& job) {
   ServiceEvent event{"job", job.matrix, state_name(job.state()), job.problem() ? job.problem()->text : ""};
   event.job = job.id, event.kind = job.kind, event.owner = job.result.owner;
   event.iteration = job.iterations(), event.residual = job.residual();
+  event.seconds = job.queued_seconds() + job.running_seconds();
   service_.on_event(event);
 }
 

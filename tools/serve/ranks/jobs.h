@@ -59,7 +59,7 @@ class Jobs {
   std::optional<Problem> why_gone(const JobRun& run) const;
   std::shared_ptr<ArenaSpace::Lease> room_for_x(const RankJob& job);
   void slice(JobRun& run);
-  void left_ranks(const JobRun& run);
+  void left_ranks(JobRun& run);
   void changed(RankJob& job);
   void drop_oldest(const std::string& owner);
   bool is_wanted(const std::string& matrix) const;

@@ -198,7 +198,7 @@ void Service::on_lost(const RankLoss& loss) {
     const MatrixState before = matrix->state;
     if (matrix->is_loaded()) matrix->state = MatrixState::loading;
     matrix->upload = 0;
-    matrix->solver_bytes.clear();
+    matrix->solvers.clear(), matrix->density.reset();
     lose_load(*matrix, loss);
     if (matrix->next) lose_load(*matrix->next, loss);
     if (matrix->state != before) tell(*matrix);
@@ -326,7 +326,7 @@ bool Service::make_room(const std::string& needed, const std::vector<std::int64_
   for (Matrix* matrix : evicted) {
     matrix->state = MatrixState::unloaded;
     matrix->reason = "evicted: another matrix needed its memory";  // whose name not everybody may know
-    matrix->ranks.clear(), matrix->solver_bytes.clear();
+    matrix->ranks.clear(), matrix->solvers.clear(), matrix->density.reset();
     matrix->next.reset();  // one that failed
     matrix->kept = false;
     log_line(fmt::format("{} is unloaded: {} needs its memory, and lacks {}", matrix->wanted.name,
@@ -342,8 +342,8 @@ bool Service::make_room(const std::string& needed, const std::vector<std::int64_
 bool Service::drop_solvers() {
   bool some = false;
   for (const auto& [name, matrix] : matrices_) {
-    some = some || !matrix->solver_bytes.empty();
-    if (matrix->jobs == 0) matrix->solver_bytes.clear();
+    some = some || !matrix->solvers.all().empty();
+    if (matrix->jobs == 0) matrix->solvers.clear();
   }
   if (some) dispatcher_.command(service::DropSolvers{}, [](const auto&, const auto&) {});
   return some;

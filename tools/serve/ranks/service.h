@@ -48,6 +48,7 @@ struct ServiceEvent {
   std::string job = {}, kind = {}, owner = {};
   std::int64_t iteration = 0;
   double residual = 0;
+  double seconds = 0;  ///< since the job arrived
 };
 
 class Service {
