@@ -5,8 +5,9 @@
 # While you write code: `tests/run.sh --no-install --only PATTERN` builds what the tests need whose names match the regular
 # expression, and runs these (`ctest --test-dir build -N` lists the names: kernels_test, runtime_maps_test_2, cli_multiply …).
 # --label runs the tests of one label and builds what they need. smoke: some kernels, a product on two ranks, a request to the
-# service. browser: pages in chromium, if it is there, with axe-core, which is installed from npm. producers: also installs PETSc, dolfinx, hypre, Octave, FreeFEM and
-# CalculiX, without which the tests that run them are skipped. slurm: also installs Slurm, and runs the jobs of deploy/slurm.
+# service. browser: pages in chromium, if it is there, with axe-core, which is installed from npm. producers: also installs PETSc,
+# dolfinx, hypre, Octave, FreeFEM and CalculiX, without which the tests that run them are skipped. slurm: also installs Slurm,
+# and runs the jobs of deploy/slurm.
 # container: also installs buildah and debootstrap, builds the image of deploy/container, and runs in it what
 # deploy/kubernetes says (half an hour). packages: makes packages, and installs, uses and removes them in a fresh Debian.
 # operator: runs each command of deploy/service/operations.md there. long: builds the mutation tests with sanitizers in DIR-fuzz
