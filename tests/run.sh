@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do
     --prefix) prefix=$(realpath "${2:?--prefix wants a directory}"); shift 2 ;;
     --build) dir=$(realpath -m "${2:?--build wants a directory}"); shift 2 ;;
     --prebuilt) prebuilt=$(realpath "${2:?--prebuilt wants a directory}"); shift 2 ;;
-    -h | --help) sed -n '2,15p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,17p' "$0"; exit 0 ;;
     *) echo "run.sh: unknown option $1; see tests/run.sh --help" >&2; exit 2 ;;
   esac
 done
