@@ -105,7 +105,7 @@ class RequestFuzzTest : public test::MutationTest {
     EXPECT_LT(reply.status, 600);
     EXPECT_NE(reply.status, 500) << head.target;
     const std::string code = reply.problem ? reply.problem->code : "";
-    const std::string line = access_line({head, reply.status, code, 0, 0, 0, reply.times}, 0);
+    const std::string line = access_line({head, reply.status, code, 0, 0, 0, reply.times, false}, 0);
     EXPECT_EQ(line.find('\n'), line.size() - 1);
   }
 

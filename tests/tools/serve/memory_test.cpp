@@ -29,7 +29,7 @@ TEST_F(MemoryTest, ALoadFreesIdleSolversOfAMatrixWithJobsBeforeItUnloadsOthers) 
     return std::nullopt;
   };
   const auto job = ask("A");
-  run_until([&] { return !service_->find("A")->solver_bytes.empty(); });
+  run_until([&] { return !service_->find("A")->solvers.all().empty(); });
   load("C");
   EXPECT_FALSE(load_problem_.has_value());
   EXPECT_EQ(heard<DropSolvers>().size(), 1U);
@@ -49,7 +49,7 @@ TEST_F(MemoryTest, ALoadAsksForSolversOnceAndThenUnloads) {
     return std::nullopt;
   };
   const auto job = ask("A");
-  run_until([&] { return !service_->find("A")->solver_bytes.empty(); });
+  run_until([&] { return !service_->find("A")->solvers.all().empty(); });
   load("C");
   EXPECT_FALSE(load_problem_.has_value());
   EXPECT_EQ(heard<DropSolvers>().size(), 1U);
@@ -67,7 +67,7 @@ TEST_F(MemoryTest, AJobBeginsAgainOnceIdleSolversOfOthersAreFreed) {
     return progress(true, 50);
   };
   run_to_end(ask("A"));
-  ASSERT_FALSE(service_->find("A")->solver_bytes.empty());
+  ASSERT_FALSE(service_->find("A")->solvers.all().empty());
   const auto job = ask("B");
   run_to_end(job);
   EXPECT_EQ(job->state(), JobState::done) << job->problem()->text;

@@ -31,7 +31,7 @@ TEST(AccessLine, IsOneLineOfJson) {
   head.method = "POST", head.target = "/v1/\"a\xff\n" + std::string(5000, 'a'), head.request_id = "r";
   head.rights = std::make_shared<Rights>(Rights::of_owner("o"));
   const std::optional<ProductTimes> times(ProductTimes{0.5, 0.25, 2, 0.5, 1, 7, 8});
-  const std::string line = access_line({head, 429, "busy", 3, 4, 0.125, times}, 1700000000.25);
+  const std::string line = access_line({head, 429, "busy", 3, 4, 0.125, times, false}, 1700000000.25);
   EXPECT_EQ(line.find('\n'), line.size() - 1);
   const auto json = nlohmann::json::parse(line);
   EXPECT_EQ(json["time"], "2023-11-14T22:13:20.250Z");
@@ -42,7 +42,7 @@ TEST(AccessLine, IsOneLineOfJson) {
   EXPECT_EQ(json["batch"], "7/8");
   EXPECT_LT(json["path"].get<std::string>().size(), 1100u);
   EXPECT_FALSE(json.contains("trace_id"));
-  const auto plain = nlohmann::json::parse(access_line({RequestHead{}, 400, "", 0, 0, 0, std::nullopt}, 0));
+  const auto plain = nlohmann::json::parse(access_line({RequestHead{}, 400, "", 0, 0, 0, std::nullopt, false}, 0));
   EXPECT_FALSE(plain.contains("token"));
   EXPECT_FALSE(plain.contains("batch"));
 }

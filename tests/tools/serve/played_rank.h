@@ -39,7 +39,8 @@ inline service::Loaded loaded_matrix(std::int64_t bytes = 100) {
 /// Progress of a job that is set up and goes on, or has ended with one column.
 inline service::Progress progress(bool ended, std::int64_t solver_bytes = 0) {
   service::Progress made;
-  made.pauses = 1, made.seconds = 1e-3, made.is_set_up = true, made.solver_bytes = solver_bytes, made.ended = ended;
+  made.pauses = 1, made.seconds = 1e-3, made.is_set_up = true, made.ended = ended;
+  made.solvers = {{"", 1, "cg", "multigrid", "", solver_bytes}};
   if (ended) made.columns = {{true, 1, 0, "{}", ""}};
   return made;
 }
