@@ -5,9 +5,9 @@
 # While you write code: `tests/run.sh --no-install --only PATTERN` builds what the tests need whose names match the regular
 # expression, and runs these (`ctest --test-dir build -N` lists the names: kernels_test, runtime_maps_test_2, cli_multiply …).
 # --label runs the tests of one label and builds what they need. smoke: some kernels, a product on two ranks, a request to the
-# service. browser: pages in chromium, if it is there, with axe-core, which is installed from npm. producers: also installs PETSc,
-# dolfinx, hypre, Octave, FreeFEM and CalculiX, without which the tests that run them are skipped. slurm: also installs Slurm,
-# and runs the jobs of deploy/slurm.
+# service. browser: pages in chromium, if it is there, and openapi.json; installs axe-core and a validator from npm. producers:
+# also installs PETSc, dolfinx, hypre, Octave, FreeFEM and CalculiX, without which the tests that run them are skipped. slurm:
+# also installs Slurm, and runs the jobs of deploy/slurm.
 # container: also installs buildah and debootstrap, builds the image of deploy/container, and runs in it what
 # deploy/kubernetes says (half an hour). packages: makes packages, and installs, uses and removes them in a fresh Debian.
 # operator: runs each command of deploy/service/operations.md there. long: builds the mutation tests with sanitizers in DIR-fuzz
@@ -122,19 +122,22 @@ if [ "$label" = long ]; then
   echo "All mutations were read or refused; $(took) with the build"
   exit
 fi
-if [ "$label" = browser ] && [ -z "${TEST_AXE:-}" ]; then
-  axe_version=4.14.1
-  for axe in "$(realpath -m "$dir")/axe/node_modules/axe-core/axe.min.js" /usr/share/nodejs/axe-core/axe.min.js; do
-    if [ ! -e "$axe" ] && [ "$install" = 1 ] && [[ $axe = */node_modules/* ]]; then
-      npm install --prefix "${axe%/node_modules/*}" --no-save --silent "axe-core@$axe_version" > /dev/null 2>&1 || true
-    fi
-    if [ -e "$axe" ]; then export TEST_AXE=$axe; break; fi
-  done
-  if [ -n "${TEST_AXE:-}" ]; then
-    echo "   axe-core: $TEST_AXE"
-  else
-    echo "   without axe-core: npm install axe-core@$axe_version did not bring it. TEST_AXE=axe.min.js names one"
+from_npm() {  # VARIABLE PACKAGE@VERSION FILE: exports the path of a file of the package, which is installed below the build
+  local folder
+  folder=$(realpath -m "$dir")/npm/$1
+  if [ -n "${!1:-}" ]; then return; fi
+  if [ ! -e "$folder/node_modules/$3" ] && [ "$install" = 1 ]; then
+    npm install --prefix "$folder" --no-save --silent "$2" > /dev/null 2>&1 || true
   fi
+  if [ -e "$folder/node_modules/$3" ]; then
+    export "$1=$folder/node_modules/$3"
+  else
+    echo "   without $2: npm install did not bring it. $1 names one that you have"
+  fi
+}
+if [ "$label" = browser ]; then
+  from_npm TEST_AXE axe-core@4.14.1 axe-core/axe.min.js
+  from_npm TEST_OPENAPI_VALIDATOR @seriousme/openapi-schema-validator@2.11.0 @seriousme/openapi-schema-validator/bin/validate-api-cli.js
 fi
 echo "== 2. Build"
 dir=$(realpath -m "$dir") chosen=(${only:+-R "$only"} ${label:+-L "^$label\$"})
