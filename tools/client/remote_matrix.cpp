@@ -40,7 +40,7 @@ bool is_transposable(const json& matrix) { return matrix.value("transposable", t
 bool suits(const json& matrix, const WantedMatrix& wanted) {
   const bool is_plain = wanted.kernel == "auto" && wanted.exchange == "auto" && wanted.sort == "auto";
   return is_plain && is_ready(matrix) && matrix["source"] == wanted.matrix && !matrix.value("updatable", false) &&
-         matrix["type"] == (wanted.type.empty() ? "f64" : wanted.type) &&
+         !matrix.contains("coordinates") && matrix["type"] == (wanted.type.empty() ? "f64" : wanted.type) &&
          (matrix.value("solvable", false) || !wanted.solvable);
 }
 

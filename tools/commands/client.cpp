@@ -37,7 +37,7 @@ struct Options : ServiceAddress {
   std::string name, source, type = "f64", x, y, y0, values, json;
   std::int64_t rhs = 1;
   double alpha = 1, beta = 0;
-  std::string kernel = "auto", exchange = "auto", sort = "auto";
+  std::string kernel = "auto", exchange = "auto", sort = "auto", coordinates;
   bool force = false, updatable = false, solvable = false, pinned = false, off = false, transpose = false;
 };
 
@@ -88,10 +88,10 @@ void warn(const json& answer) {
 
 int load(const Options& o) {
   HttpClient client = connect(o);
-  const std::string body =
-      json{{"source", o.source}, {"type", o.type},           {"kernel", o.kernel},     {"exchange", o.exchange},
-           {"sort", o.sort},     {"updatable", o.updatable}, {"solvable", o.solvable}, {"pinned", o.pinned}}
-          .dump();
+  json wanted{{"source", o.source}, {"type", o.type},           {"kernel", o.kernel},     {"exchange", o.exchange},
+              {"sort", o.sort},     {"updatable", o.updatable}, {"solvable", o.solvable}, {"pinned", o.pinned}};
+  if (!o.coordinates.empty()) wanted["coordinates"] = o.coordinates;
+  const std::string body = wanted.dump();
   const HttpReply reply = ask(client, "POST", path_of(o.name) + "/load?wait=1", std::as_bytes(std::span(body)));
   const json loaded = json::parse(reply.text());
   fmt::print("{}", text_of(loaded));
@@ -275,6 +275,11 @@ std::function<int()> add_client(const CommandLine& program) {
       ->check(one_of({"f64", "f32"}))
       ->capture_default_str()
       ->common();
+  load_app.in(Topic::input)
+      .add_option("--coordinates", o->coordinates,
+                  "path in the library of a file with the coordinates of the nodes, as solve --coordinates reads it: multigrid "
+                  "then keeps rigid-body modes. Needs --solvable")
+      ->type_name("FILE");
   load_app.in(Topic::computation)
       .add_option("--kernel", o->kernel,
                   "kernel of its products, one that gives a column the same bits whatever it is merged with")

@@ -18,6 +18,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "partition/nodes/given_nodes.h"
 #include "partition/source/partitioner.h"
 #include "runtime/context/context_scope.h"
 #include "runtime/maps/row_map.h"
@@ -129,13 +130,21 @@ class Engine {
   /// On the thread of the engine or of a load.
   std::unique_ptr<ResidentMatrix> make_matrix(const Load& load, Context& context) const {
     Communicator& ranks = context.communicator();
-    std::optional<LibraryFile> file;
-    ranks.run_agreed([&] { file.emplace(library_, load.source, link_directory(ranks.rank())); });
+    std::optional<LibraryFile> file, coordinates;
+    ranks.run_agreed([&] {
+      file.emplace(library_, load.source, link_directory(ranks.rank()));
+      if (!load.coordinates.empty())  // it may have the name of the source
+        coordinates.emplace(library_, load.coordinates, link_directory(ranks.rank()) / kCoordinates);
+    });
     try {
       const MatrixSource source = open_matrix(file->path().string(), context);
-      return std::make_unique<ResidentMatrix>(source, context, load, choices_);
+      NodeFiles nodes;
+      if (coordinates) nodes.coordinates = coordinates->path().string();
+      return std::make_unique<ResidentMatrix>(source, context, load, choices_, nodes);
     } catch (const AgreedError& error) {
-      throw AgreedError(error.kind(), without_links(error.what(), load.source), error.setting(), error.missing_bytes());
+      std::string message = without_links(error.what(), load.source, "");
+      if (!load.coordinates.empty()) message = without_links(std::move(message), load.coordinates, kCoordinates);
+      throw AgreedError(error.kind(), message, error.setting(), error.missing_bytes());
     }
   }
 
@@ -295,12 +304,14 @@ class Engine {
     return RowMap::make({size, starts, std::move(ids), {}, nullptr}, context_);
   }
 
+  static constexpr const char* kCoordinates = "coordinates";
+
   std::filesystem::path link_directory(int rank) const { return links_ / fmt::format("rank-{}", rank); }
 
-  /// A message about a file names it as the library does.
-  std::string without_links(std::string message, const std::string& source) const {
+  /// A message about a file names it as the library does. `folder`: of its link, below link_directory().
+  std::string without_links(std::string message, const std::string& source, const char* folder) const {
     for (int rank = 0; rank < context_.communicator().size(); ++rank) {
-      const std::string link = (link_directory(rank) / std::filesystem::path(source).filename()).string();
+      const std::string link = (link_directory(rank) / folder / std::filesystem::path(source).filename()).string();
       for (std::size_t at = message.find(link); at != std::string::npos; at = message.find(link, at + source.size()))
         message.replace(at, link.size(), source);
     }

@@ -13,6 +13,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "runtime/matrix/row_plan.h"
+#include "runtime/run/node_coordinates.h"
 #include "runtime/service/engine/column_places.h"
 #include "runtime/service/engine/density.h"
 #include "runtime/source/matrix_source.h"
@@ -51,7 +52,8 @@ LoadOptions options_of(const Load& load, const std::string& choices, int ranks) 
 
 }  // namespace
 
-ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, const std::string& choices)
+ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, const std::string& choices,
+                               const NodeFiles& nodes)
     : context_(context),
       matrix_(source, context,
               context.communicator().run_agreed([&] { return options_of(load, choices, context.communicator().size()); })),
@@ -83,9 +85,14 @@ ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, con
                                 matrix_.rows(), matrix_.cols()),
                     "solvable");
     });
+    if (!nodes.empty()) matrix_.know_nodes(open_nodes(matrix_, *source.rows, nodes));
     solvers_ = std::make_unique<ResidentSolvers>(matrix_);
     return;
   }
+  context.communicator().run_agreed([&] {
+    if (!nodes.empty())
+      throw Error(ErrorKind::usage, "coordinates are for solvers; load the matrix as solvable, too", "coordinates");
+  });
   matrix_.drop_host_rows();
   is_transposable_ = agree(matrix_.can_transpose());
   matrix_.know_nodes(nullptr);  // nothing is solved here, and the file can be closed

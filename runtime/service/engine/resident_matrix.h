@@ -17,6 +17,7 @@
 #include "kernels/base/device.h"
 #include "kernels/base/host_vector.h"
 #include "kernels/column_packing.h"
+#include "partition/nodes/given_nodes.h"
 #include "runtime/maps/row_map.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
@@ -37,9 +38,11 @@ class ResidentMatrix {
   /// Loads the matrix and makes its products: of one column, then of twice as many as long as a column then takes less time.
   /// Products whose bits differ from those of the fastest one are dropped; then the narrowest may have several columns.
   /// `choices`: where measured choices of kernels are kept (plan_cache.h), so that the same matrix gives the same bits when
-  /// it is loaded again. Throws the same error on all ranks.
+  /// it is loaded again. `nodes`: for solvers, in place of what the source knows of its nodes. Throws the same error on all
+  /// ranks.
   /// It may be made on a thread of its own, with a context of its own, which it keeps in use.
-  ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, const std::string& choices);
+  ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, const std::string& choices,
+                 const NodeFiles& nodes = {});
   ResidentMatrix(const ResidentMatrix&) = delete;
   ResidentMatrix& operator=(const ResidentMatrix&) = delete;
 

@@ -90,7 +90,8 @@ template <class M, class T>
 concept OneOf = std::is_same_v<std::remove_const_t<M>, T>;
 
 void fields(OneOf<Load> auto& m, auto& f) {
-  f(m.matrix), f(m.source), f(m.type), f(m.exchange), f(m.kernel), f(m.sort), f(m.updatable), f(m.solvable);
+  f(m.matrix), f(m.source), f(m.type), f(m.exchange), f(m.kernel), f(m.sort), f(m.updatable), f(m.solvable),
+      f(m.coordinates);
 }
 void fields(OneOf<Unload> auto& m, auto& f) { f(m.matrix); }
 void fields(OneOf<Adopt> auto& m, auto& f) { f(m.matrix); }

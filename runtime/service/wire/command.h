@@ -22,7 +22,7 @@
 namespace shardmat::service {
 
 /// Front end and ranks come from one build; this catches a mix of two.
-constexpr std::uint32_t kProtocolVersion = 12;
+constexpr std::uint32_t kProtocolVersion = 13;
 
 /// Loads a matrix from the library. `matrix` is the number by which later commands name it. The answer is Loaded; of a Load
 /// in the background it is Done, and Adopt has to follow.
@@ -34,6 +34,7 @@ struct Load {
   std::string sort = "auto";  ///< parse_local_sort()
   bool updatable = false;     ///< PutValues may follow
   bool solvable = false;      ///< Begin may follow
+  std::string coordinates;  ///< path of NodeFiles::coordinates below the library, for solvers; empty: what the source knows
   bool operator==(const Load&) const = default;
 };
 

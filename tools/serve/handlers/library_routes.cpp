@@ -61,9 +61,9 @@ const ShardRecord* shard_record(LibraryParts& parts, const std::string& name) {
   return mark && is_same(*mark, record->shard) ? record : nullptr;
 }
 
-/// The file becomes a shard file, unless there is one of the same bytes.
+/// The file becomes a shard file, unless there is one of the same bytes, or it is no matrix: coordinates and vectors are .npy.
 void convert(LibraryParts& parts, const Uploaded& file) {
-  if (file.source.ends_with(".h5")) return;
+  if (file.source.ends_with(".h5") || file.source.ends_with(".npy")) return;
   const std::string hash = text_of(file.hash);
   if (const ShardRecord* record = shard_record(parts, file.source); record != nullptr && record->sha256 == hash)
     return parts.conversions.records().add(file.source, {hash, file.mark, record->shard});

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -66,6 +68,7 @@ json to_json(const Matrix& matrix) {
   one["generation"] = matrix.generation;
   one["updatable"] = matrix.wanted.updatable;
   one["solvable"] = matrix.wanted.solvable;
+  if (!matrix.wanted.coordinates.empty()) one["coordinates"] = matrix.wanted.coordinates;
   const service::Loaded& shape = matrix.shape();
   one["rows"] = shape.rows, one["cols"] = shape.cols, one["nnz"] = shape.nnz;
   one["transposable"] = shape.transposable;
@@ -186,9 +189,12 @@ WantedMatrix parse_load(const std::string& name, std::string_view body) {
   const auto fail = [](const std::string& why) { throw Error(ErrorKind::input, why); };
   for (const auto& [key, field] : value.items()) {
     const bool is_flag = key == "updatable" || key == "solvable" || key == "pinned";
-    if (key != "source" && key != "type" && key != "kernel" && key != "exchange" && key != "sort" && !is_flag)
-      fail(fmt::format(
-          "there is no field \"{}\"; there are source, type, kernel, exchange, sort, updatable, solvable and pinned", key));
+    constexpr std::string_view kWords[] = {"source", "type", "kernel", "exchange", "sort", "coordinates"};
+    if (!is_flag && std::ranges::find(kWords, key) == std::end(kWords))
+      fail(
+          fmt::format("there is no field \"{}\"; there are source, type, kernel, exchange, sort, coordinates, updatable, "
+                      "solvable and pinned",
+                      key));
     if (is_flag && !field.is_boolean()) fail(fmt::format("{} must be true or false", key));
     if (!is_flag && !field.is_string()) fail(fmt::format("{} must be a string", key));
   }
@@ -198,9 +204,13 @@ WantedMatrix parse_load(const std::string& name, std::string_view body) {
   WantedMatrix wanted{.name = name, .source = value["source"], .type = *type};
   if (LibraryFiles::is_of_service(wanted.source))
     fail("the source lies in a folder of the service; name a file of the library");
-  for (const auto& [key, text] :
-       {std::pair("kernel", &wanted.kernel), {"exchange", &wanted.exchange}, {"sort", &wanted.sort}})
+  for (const auto& [key, text] : {std::pair("kernel", &wanted.kernel),
+                                  {"exchange", &wanted.exchange},
+                                  {"sort", &wanted.sort},
+                                  {"coordinates", &wanted.coordinates}})
     *text = value.value(key, *text);
+  if (LibraryFiles::is_of_service(wanted.coordinates))
+    fail("the coordinates lie in a folder of the service; name a file of the library");
   wanted.updatable = value.value("updatable", false), wanted.solvable = value.value("solvable", false);
   wanted.pinned = value.value("pinned", false);
   return wanted;

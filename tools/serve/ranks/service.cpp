@@ -24,7 +24,8 @@ RankOptions rank_options(const ServiceOptions& options, const StateDirectory& st
 bool is_same(const WantedMatrix& wanted, const WantedMatrix& there) {
   const bool exchange = wanted.exchange == "auto" || wanted.exchange == there.exchange;
   return exchange && wanted.source == there.source && wanted.type == there.type && wanted.kernel == there.kernel &&
-         wanted.sort == there.sort && wanted.updatable == there.updatable && wanted.solvable == there.solvable;
+         wanted.sort == there.sort && wanted.updatable == there.updatable && wanted.solvable == there.solvable &&
+         wanted.coordinates == there.coordinates;
 }
 
 bool is_loading(const Matrix& matrix) {
@@ -293,7 +294,7 @@ void Service::send_load(Matrix& matrix, Loaded loaded, bool freed_solvers) {
   }
   const WantedMatrix& wanted = matrix.wanted;
   dispatcher_.command(service::Load{matrix.id, wanted.source, wanted.type, wanted.exchange, wanted.kernel, wanted.sort,
-                                    wanted.updatable, wanted.solvable},
+                                    wanted.updatable, wanted.solvable, wanted.coordinates},
                       [this, name = wanted.name, id = matrix.id, loaded = std::move(loaded), freed_solvers](
                           const std::vector<service::Answer>& answers, std::optional<Problem> problem) {
                         Matrix* there = find(name, id);

@@ -111,7 +111,7 @@ std::vector<WantedMatrix> StateDirectory::read_matrices() const {
       matrices.push_back({one.at("name"), one.at("source"), parse_type(one.at("type").get<std::string>()).value(),
                           one.at("exchange"), one.value("kernel", "auto"), one.value("sort", "auto"),
                           one.value("updatable", false), one.value("solvable", false), one.value("has_new_values", false),
-                          one.value("pinned", false), one.value("of_arrays", false)});
+                          one.value("pinned", false), one.value("of_arrays", false), one.value("coordinates", "")});
   } catch (const std::exception& error) {
     throw Error(ErrorKind::input,
                 fmt::format("{}: this is not what the service wrote ({}); remove the file to start without "
@@ -134,7 +134,8 @@ void StateDirectory::write_matrices(const std::vector<WantedMatrix>& matrices) c
                     {"solvable", one.solvable},
                     {"has_new_values", one.has_new_values},
                     {"pinned", one.pinned},
-                    {"of_arrays", one.of_arrays}});
+                    {"of_arrays", one.of_arrays},
+                    {"coordinates", one.coordinates}});
   const fs::path file = path_ / kMatrices;
   if (const auto error = replace_file(file, nlohmann::ordered_json{{"matrices", list}}.dump(2) + "\n"))
     fail(file, error.message());

@@ -27,6 +27,7 @@ struct WantedMatrix {
   bool has_new_values = false;    ///< its values are no longer those of the file
   bool pinned = false;            ///< not unloaded to make room for others
   bool of_arrays = false;         ///< its file has the arrays of a client, and goes with the matrix
+  std::string coordinates = {};   ///< file of the library with the coordinates of its nodes; empty: none
   bool operator==(const WantedMatrix&) const = default;
 };
 

@@ -17,6 +17,7 @@ from .calls import Threads
 from .connection import UNSET, Breaker, Connections, Deadline
 from .errors import AccessError, BusyError, NotFoundError, RefusedError, ServiceError, UnavailableError, UnreachableError, problem_of
 from .job import Job
+from .library import with_coordinates
 from .matrix import Matrix
 from .memory import Memory
 from .vector import Vector, vector_of
@@ -192,14 +193,16 @@ class Service:
 
         source: path of the file in the library; or a sparse matrix of SciPy, as for ``matrix_from``.
 
-        Options: solvable (for solve), updatable (for update_values), pinned: True; kernel, exchange, sort: names.
+        Options: solvable (for solve), updatable (for update_values), pinned: True; kernel, exchange, sort: names. coordinates
+        (with solvable): where the nodes are, for multigrid with rigid-body modes: the path of a file in the library, or an array
+        with a row of 2 or 3 numbers for each node, which is sent there.
         A matrix that is loaded from this source in the same way is returned as it is.
         """
         if not isinstance(source, (str, os.PathLike)):
             return self.matrix_from(source, name, type=type, timeout=timeout, **options)
         source = os.fspath(source)
         deadline = self.deadline(timeout)
-        wanted = {"source": source, "type": type, **options}
+        wanted = {"source": source, "type": type, **with_coordinates(self, options, deadline)}
         while True:
             try:
                 return Matrix(self, self.post_json(_matrix_path(name) + "/load?wait=1", wanted, timeout=deadline))
@@ -235,6 +238,8 @@ class Service:
         is_new = name is None
         name = f"arrays-{secrets.token_hex(6)}" if is_new else name
         query = {"type": type or ("f32" if dtype == "float32" else "f64")}
+        timeout = self.deadline(timeout)
+        options = with_coordinates(self, options, timeout)
         query.update({key: int(value) if isinstance(value, bool) else value for key, value in options.items()})
         try:
             # Sent a second time it would replace the first one.

@@ -1,6 +1,7 @@
 """Matrix files of the caller, as the commands with ``--remote`` take them: they are sent once, and found by their content."""
 
 import hashlib
+import io
 import mmap
 import os
 import pathlib
@@ -30,7 +31,7 @@ def matrix_of_file(service, file, *, type=None, kernel="auto", exchange="auto", 
     plain = (kernel, exchange) == ("auto", "auto")
     for info in there:
         if (plain and info["state"] == "ready" and info["source"] == source and info["type"] == type
-                and not info.get("updatable") and (info.get("solvable") or not solvable)):
+                and not info.get("updatable") and "coordinates" not in info and (info.get("solvable") or not solvable)):
             return Matrix(service, info)
     name = _name_of(source, type, kernel, exchange, solvable)
     options = {"kernel": kernel, "exchange": exchange, "solvable": solvable}
@@ -106,3 +107,26 @@ def _source_of(service, file, deadline):
                 view.release()
         raise RefusedError(f"{file} cannot be sent: the library of the service has other files with the names {names[0]} and "
                            f"{names[1]}; take one away: shardmat client delete-file {names[1]}")
+
+
+def with_coordinates(service, options, deadline):
+    """The options of a load, with the path in the library in place of an array of coordinates, which is sent if need be."""
+    given = options.get("coordinates")
+    if given is None or isinstance(given, (str, os.PathLike)):
+        kept = {key: value for key, value in options.items() if key != "coordinates"}
+        return kept if given is None else {**kept, "coordinates": os.fspath(given)}
+    import numpy
+
+    nodes = numpy.ascontiguousarray(given, dtype=float)
+    if nodes.ndim != 2:
+        raise ValueError(f"coordinates of shape {nodes.shape}; they have a row of 2 or 3 numbers for each node")
+    file = io.BytesIO()
+    numpy.save(file, nodes)
+    digest = hashlib.sha256(file.getbuffer()).hexdigest()
+    name = f"coordinates-{digest[:32]}.npy"
+    try:
+        service.request("PUT", f"/v1/library/{name}?sha256={digest}", file.getbuffer(), timeout=deadline)
+    except RefusedError as error:
+        if error.status != 409:  # else it is there already
+            raise
+    return {**options, "coordinates": name}
