@@ -16,7 +16,7 @@ from service_client import HttpClient, ServiceClient
 import shardmat
 from service import at_once
 from shardmat.service.connection import Connection
-from support import BACKEND, LIMIT, write_binsparse
+from support import BACKEND, LIMIT, PROGRAM, run, write_binsparse
 from test_serve_solve import poisson
 
 
@@ -352,6 +352,35 @@ class OverUnixSocket(Conformance, Pairs):
 
 class OverHttp(Conformance, HttpClient, Pairs):
     pass
+
+
+class Coordinates(ServiceClient):
+    @classmethod
+    def options(cls):
+        return ("--upload-limit", "10MB")
+
+    def test_arrays_of_coordinates_are_sent_once(self):
+        from test_multigrid import BEAM, grid_points
+
+        result = run([PROGRAM, "convert", BEAM, self.library / "beam.npz"], self.folder)
+        self.assertEqual(result.code, 0, result)
+        a, points, b = sp.load_npz(self.library / "beam.npz").tocsr(), grid_points(), np.random.default_rng(4).standard_normal(3000)
+        plain = self.service.matrix_from(a, "plain", solvable=True)
+        ways = (self.service.matrix_from(a, "arrays", solvable=True, coordinates=points),
+                self.service.load("file", "beam.npz", solvable=True, coordinates=points.tolist()))
+        (name,) = {way.info()["coordinates"] for way in ways}
+        self.assertEqual(self.service.load("named", "beam.npz", solvable=True, coordinates=name).info()["coordinates"], name)
+        iterations = []
+        for matrix in (plain, *ways):
+            job = matrix.solve_async(b, solver="cg", preconditioner="multigrid", rtol=1e-9)
+            np.testing.assert_allclose(a @ job.result(LIMIT), b, rtol=0, atol=1e-6)
+            iterations.append(job.iteration)
+        self.assertLess(iterations[1], iterations[0])
+        self.assertEqual(iterations[1], iterations[2])
+        with self.assertRaisesRegex(ValueError, "shape"):
+            self.service.load("flat", "beam.npz", solvable=True, coordinates=points.ravel())
+        with self.assertRaisesRegex(shardmat.service.RefusedError, "solvable"):
+            self.service.load("products", "beam.npz", coordinates=points)
 
 
 if __name__ == "__main__":
