@@ -34,7 +34,8 @@ struct Load {
   std::string sort = "auto";  ///< parse_local_sort()
   bool updatable = false;     ///< PutValues may follow
   bool solvable = false;      ///< Begin may follow
-  std::string coordinates;  ///< path of NodeFiles::coordinates below the library, for solvers; empty: what the source knows
+  std::string coordinates =
+      {};  ///< path of NodeFiles::coordinates below the library, for solvers; empty: what the source knows
   bool operator==(const Load&) const = default;
 };
 
