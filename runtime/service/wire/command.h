@@ -31,11 +31,10 @@ struct Load {
   std::string source;  ///< path below the library
   ValueType type = ValueType::f64;
   std::string exchange = "auto", kernel = "auto";
-  std::string sort = "auto";  ///< parse_local_sort()
-  bool updatable = false;     ///< PutValues may follow
-  bool solvable = false;      ///< Begin may follow
-  std::string coordinates =
-      {};  ///< path of NodeFiles::coordinates below the library, for solvers; empty: what the source knows
+  std::string sort = "auto";     ///< parse_local_sort()
+  bool updatable = false;        ///< PutValues may follow
+  bool solvable = false;         ///< Begin may follow
+  std::string coordinates = {};  ///< file below the library that tells where nodes lie, for solvers; empty: none
   bool operator==(const Load&) const = default;
 };
 
