@@ -88,15 +88,12 @@ struct LaneSums {
     });
   }
 
-  /// Calls store(row, begin, end, sum) with sum[c][lane] for lanes `begin` to `end`, where lane 0 would be `row`.
-  template <class Store>
-  SHARDMAT_INLINE void put(std::int64_t row, int begin, int end, const Store& store) const {
-    T sum[K][kAtOnce];
+  /// sum[c][lane].
+  SHARDMAT_INLINE void copy_to(T (&sum)[K][kAtOnce]) const {
 #pragma GCC unroll 16
     for (int p = 0; p < P; ++p)
 #pragma GCC unroll 4
       for (int c = 0; c < K; ++c) std::memcpy(sum[c] + p * kLanes, &sums[p][c], sizeof sums[p][c]);
-    store(row, begin, end, sum);
   }
 };
 
@@ -159,8 +156,10 @@ SHARDMAT_INLINE void multiply_two_ranges(const SingleRowSlice<T>& slice, int beg
       },
       begin == 0);
   const int here = std::clamp(split, 0, Sums::kAtOnce);
-  sums.put(first, 0, here, store);
-  sums.put(second, here, Sums::kAtOnce, store);
+  T sum[K][Sums::kAtOnce];
+  sums.copy_to(sum);
+  store(first, 0, here, sum);
+  store(second, here, Sums::kAtOnce, sum);
 }
 
 /// `lanes` lanes from `begin` on, as row_split() says that their rows lie.
@@ -217,11 +216,14 @@ SHARDMAT_INLINE void multiply_any_rows(const SingleRowSlice<T>& slice, int begin
         sums.add_gathered(values + begin, x, [&](int lane) SHARDMAT_INLINE_LAMBDA { return column(begin + lane); });
       },
       begin == 0);
+  T sum[K][Sums::kAtOnce];
+  sums.copy_to(sum);
   for (int lane = 0; lane < std::min(Sums::kAtOnce, slice.rows() - begin); ++lane)
-    sums.put(slice.row(begin + lane) - lane, lane, lane + 1, store);
+    store(slice.row(begin + lane) - lane, lane, lane + 1, sum);
 }
 
-/// Calls store(row, begin, end, sum) for the sums of a slice with the columns of x, as LaneSums::put() does.
+/// Calls store(row, begin, end, sum) for the sums of a slice with the columns of x: sum[c][lane] of lanes `begin` to `end`,
+/// where lane 0 would be `row`.
 template <class Set, class T, int K, class Store>
 SHARDMAT_INLINE void multiply_columns(const SingleRowSlice<T>& slice, const RowSplits& split,
                                       const std::array<const T*, K>& x, const Store& store) {
