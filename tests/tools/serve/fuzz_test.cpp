@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <random>
+#include <span>
 #include <string>
 #include <variant>
 
@@ -90,7 +91,8 @@ class RequestFuzzTest : public test::MutationTest {
       bool done = false;
       for (std::size_t at = 0; at < body.size();) {
         const auto to = (*job)->body();
-        std::memcpy(to.data(), body.data() + at, std::min(to.size(), body.size() - at));
+        std::copy_n(std::as_bytes(std::span(body)).begin() + static_cast<std::ptrdiff_t>(at),
+                    std::min(to.size(), body.size() - at), to.begin());
         at += to.size();
         if ((*job)->rest() == 0) break;
         (*job)->take_piece([](const auto& problem) { EXPECT_FALSE(problem); });
