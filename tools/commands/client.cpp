@@ -276,9 +276,10 @@ std::function<int()> add_client(const CommandLine& program) {
       ->capture_default_str()
       ->common();
   load_app.in(Topic::input)
-      .add_option("--coordinates", o->coordinates,
-                  "path in the library of a file with the coordinates of the nodes, as solve --coordinates reads it: multigrid "
-                  "then keeps rigid-body modes. Needs --solvable")
+      .add_option(
+          "--coordinates", o->coordinates,
+          "path in the library of a file with the coordinates of the nodes, as solve --coordinates reads it: multigrid "
+          "then keeps rigid-body modes. Needs --solvable")
       ->type_name("FILE");
   load_app.in(Topic::computation)
       .add_option("--kernel", o->kernel,

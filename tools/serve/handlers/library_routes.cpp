@@ -61,7 +61,8 @@ const ShardRecord* shard_record(LibraryParts& parts, const std::string& name) {
   return mark && is_same(*mark, record->shard) ? record : nullptr;
 }
 
-/// The file becomes a shard file, unless there is one of the same bytes, or it is no matrix: coordinates and vectors are .npy.
+/// The file becomes a shard file, unless there is one of the same bytes, or it is no matrix: coordinates and vectors are
+/// .npy.
 void convert(LibraryParts& parts, const Uploaded& file) {
   if (file.source.ends_with(".h5") || file.source.ends_with(".npy")) return;
   const std::string hash = text_of(file.hash);
