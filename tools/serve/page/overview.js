@@ -47,7 +47,7 @@ export function notice(now, ranks) {
       + (now.state === "ready" ? " They were started again." : "")]);
   const shared = ranks?.shared_cores;
   if (shared)
-    notices.push(["cores", `${shared.cores} cores are shared with other services, which have ${shared.ranks} ranks on them. The command taskset can give each service its own.`]);
+    notices.push(["cores", `${shared.cores} cores are shared with other services, which have ${shared.ranks} ${shared.ranks === 1 ? "rank" : "ranks"} on them. The command taskset can give each service its own.`]);
   showNotices(notices);
 }
 
