@@ -17,14 +17,18 @@ class MemoryTest : public PlayedRank {
   void run_to_end(const std::shared_ptr<RankJob>& job) {
     run_until([&] { return job->ended(); });
   }
+  template <class What>
+  void load_beside_a_job();
 };
 
-TEST_F(MemoryTest, ALoadFreesIdleSolversOfAMatrixWithJobsBeforeItUnloadsOthers) {
+/// Loads C while a job on A runs, whose solvers are known. The rank has no memory for C until it has heard a What.
+template <class What>
+void MemoryTest::load_beside_a_job() {
   load("A"), load("B");
   bool goes_on = true;
   answer_ = [&](const auto& what) -> std::optional<RankAnswer> {
     if (std::holds_alternative<Slice>(what)) return progress(!goes_on, 50);
-    if (const auto* one = std::get_if<Load>(&what); one != nullptr && one->source == "C.h5" && heard<DropSolvers>().empty())
+    if (const auto* one = std::get_if<Load>(&what); one != nullptr && one->source == "C.h5" && heard<What>().empty())
       return no_memory(10);
     return std::nullopt;
   };
@@ -33,29 +37,19 @@ TEST_F(MemoryTest, ALoadFreesIdleSolversOfAMatrixWithJobsBeforeItUnloadsOthers) 
   load("C");
   EXPECT_FALSE(load_problem_.has_value());
   EXPECT_EQ(heard<DropSolvers>().size(), 1U);
-  EXPECT_TRUE(heard<Unload>().empty());
-  EXPECT_EQ(service_->find("B")->state, MatrixState::ready);
   goes_on = false;
   run_to_end(job);
 }
 
+TEST_F(MemoryTest, ALoadFreesIdleSolversOfAMatrixWithJobsBeforeItUnloadsOthers) {
+  load_beside_a_job<DropSolvers>();
+  EXPECT_TRUE(heard<Unload>().empty());
+  EXPECT_EQ(service_->find("B")->state, MatrixState::ready);
+}
+
 TEST_F(MemoryTest, ALoadAsksForSolversOnceAndThenUnloads) {
-  load("A"), load("B");
-  bool goes_on = true;
-  answer_ = [&](const auto& what) -> std::optional<RankAnswer> {
-    if (std::holds_alternative<Slice>(what)) return progress(!goes_on, 50);
-    if (const auto* one = std::get_if<Load>(&what); one != nullptr && one->source == "C.h5" && heard<Unload>().empty())
-      return no_memory(10);
-    return std::nullopt;
-  };
-  const auto job = ask("A");
-  run_until([&] { return !service_->find("A")->solvers.all().empty(); });
-  load("C");
-  EXPECT_FALSE(load_problem_.has_value());
-  EXPECT_EQ(heard<DropSolvers>().size(), 1U);
+  load_beside_a_job<Unload>();
   EXPECT_EQ(service_->find("B")->state, MatrixState::unloaded);
-  goes_on = false;
-  run_to_end(job);
 }
 
 TEST_F(MemoryTest, AJobBeginsAgainOnceIdleSolversOfOthersAreFreed) {

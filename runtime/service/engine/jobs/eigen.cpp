@@ -79,7 +79,7 @@ EigenOptions options_of(const std::string& text, bool has_mass, ValueType type) 
     found->second(o, setting, value);
     given[setting] = value;
   });
-  if (has_mass) o.mass.assign(1, 'M');
+  if (has_mass) o.mass.assign(1, 'M');  // GCC 12 warns of = "M" (-Wrestrict)
   const bool pairs = is_of_pairs(o);
   if (!given.contains("which")) o.settings.which = pairs ? Which::smallest : Which::largest;
   if (!given.contains("tolerance")) o.settings.tolerance = default_eigen_tolerance(pairs, type);
