@@ -1,23 +1,17 @@
 // Aggregates of a level, found by all nodes at once.
 #include <cstdint>
 
+#include "kernels/blocks/chunked_roots.h"
 #include "kernels/blocks/setup.h"
 #include "kernels/blocks/small_blocks.h"
 
 namespace shardmat::blocks {
 namespace {
 
-enum State : int { kOpen, kRoot, kNoRoot };
 constexpr std::int32_t kNone = 0x7f7f7f7f;  ///< above all numbers of aggregates; bytes that are alike
 
-struct Graph {
-  std::int64_t count;
-  const std::int64_t* start;
-  const std::int32_t* node;
-  const char* alone;
-};
-
-constexpr int kBlocksOfSm = 4;  ///< of kThreads; more would poll what others wait for
+constexpr std::int64_t kManyNodes = 1 << 14;  ///< fewer are done before chunks of them are known
+constexpr int kBlocksOfSm = 4;                ///< of kThreads; more would poll what others wait for
 
 /// A node is a root if no node before it is one that takes it or a node that it would take. kTeam lanes have a node. Teams
 /// take nodes in order, so that those before a node run or have run, and waiting for them ends.
@@ -140,8 +134,10 @@ Aggregates make_aggregates(const StrongGraph& graph, Stream& stream) {
   const auto look = [&](auto kernel) {
     cuda::launch_blocks(kernel, blocks, kThreads, 0, stream, g, state.as<int>(), next.as<unsigned long long>());
   };
-  if (graph.edges < 12 * n) look(find_roots<8>);
-  else look(find_roots<kLanes>);
+  if (n < kManyNodes || !find_roots_by_chunks(g, graph.edges, state.as<int>(), stream)) {
+    if (graph.edges < 12 * n) look(find_roots<8>);
+    else look(find_roots<kLanes>);
+  }
   cuda::launch(mark_roots, n, kThreads, stream, n, state.as<int>(), number.as<std::int64_t>());
   Aggregates out;
   out.count = sum_before(number.as<std::int64_t>(), n, stream);

@@ -115,8 +115,10 @@ StrongGraph strong_couplings(const BlockRows& a, const Couplings& couplings, dou
                     couplings.diagonal.as<double>(),
                     hinges ? hinges->as<char>() : nullptr,
                     theta};
+  // A lane looks at some entries: more warps would wait longer for the rows than for these.
+  constexpr int kEntriesOfLane = 4;
   const auto walk = [&](std::int32_t* node) {
-    with_team(a.blocks, a.count, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
+    with_team(a.blocks / kEntriesOfLane, a.count, [&]<int kTeam>(std::integral_constant<int, kTeam>) {
       cuda::launch(walk_couplings<kTeam>, a.count * kTeam, kThreads, stream, of, a.count, graph.start.as<std::int64_t>(),
                    node, graph.alone.as<char>());
     });

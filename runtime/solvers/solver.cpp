@@ -9,6 +9,7 @@
 #include "comm/exchange/sum_over_ranks.h"
 #include "comm/same_on_all_ranks.h"
 #include "kernels/base/error.h"
+#include "kernels/base/kept_arrays.h"
 #include "kernels/base/text.h"
 #include "kernels/formats/kept_upload.h"
 #include "runtime/context/context.h"
@@ -80,6 +81,7 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
       held_(std::make_unique<HeldRows>(options.columns)),
       penalty_(std::make_unique<PenaltyFindings>()) {
   const ContextScope scope(matrix.context());
+  const KeptArrays reuse;
   Communicator& ranks = matrix.context().communicator();
   Stream& stream = matrix.context().stream();
   const bool chooses = options_.solver == kAutomaticMethod;
@@ -152,6 +154,7 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options)
     choices_.erase(std::remove_if(choices_.begin(), choices_.end(), unfit), choices_.end());
   } else choices_ = {{named, options_.preconditioner, "", 0}};
   take_first_possible(0);
+  find_norm();
 }
 
 void Solver::take(std::size_t index) {
@@ -255,6 +258,12 @@ void Solver::look_for_penalty_rows() {
 
 void Solver::refresh() {
   const ContextScope scope(matrix_.context());
+  const KeptArrays reuse;
+  refresh_parts();
+  find_norm();
+}
+
+void Solver::refresh_parts() {
   look_for_penalty_rows();
   Stream& stream = matrix_.context().stream();
   require_named_null_space();
@@ -266,6 +275,15 @@ void Solver::refresh() {
   preconditioner_->refresh(matrix_.context().stream());
   if (singularity() != direct::Singular::no) return take(choice_);
   method_->refresh(matrix_.context().stream());
+}
+
+/// Solves tell a backward error with it. The memory of the set-up serves its vectors.
+void Solver::find_norm() {
+  try {
+    (*norm_)(matrix_.context().stream());
+  } catch (const AgreedError& error) {  // a solve tries again, and does without
+    if (error.kind() != ErrorKind::resources) throw;
+  }
 }
 
 direct::Singular Solver::singularity() const {

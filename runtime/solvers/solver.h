@@ -125,6 +125,8 @@ class Solver {
   /// What the options name is the null space, constants or vectors; nothing if they name none.
   void require_named_null_space();
 
+  void refresh_parts();
+  void find_norm();
   void look_for_penalty_rows();
   void take_new_penalty_rows();
 

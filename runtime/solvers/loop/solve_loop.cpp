@@ -30,6 +30,8 @@ constexpr std::int64_t kHostIterationsBetweenLooks = 16;  // a look costs a mess
 /// Seconds between looks; later a share of the time so far. During a look the device is idle; after the last iteration it
 /// works in vain until the next one.
 constexpr double kSecondsBetweenLooks = 1e-3, kShareBetweenLooks = 0.05;
+/// Of the iterations that are left at least, so many run without a look, but for no longer than this.
+constexpr double kShareOfLeft = 0.7, kSecondsAhead = 10e-3;
 constexpr std::int64_t kMostBreakdowns = 10;
 constexpr std::int64_t kMostLaunches = 64;  // a device's queue must never fill behind a lost rank
 
@@ -466,7 +468,8 @@ void SolveLoop::iterate() {
     }
     look();
     find_pauses();
-    const std::int64_t wanted = launches_until_look(timer.seconds() / static_cast<double>(launched), since_start.seconds());
+    const std::int64_t wanted = launches_until_look(timer.seconds() / static_cast<double>(launched), since_start.seconds(),
+                                                    iterations_left() / static_cast<double>(cycles * cycle));
     if (!looks_often) launches = wanted;
     report_progress();
   }
@@ -474,11 +477,27 @@ void SolveLoop::iterate() {
     if (!columns_[j].done) columns_[j].claimed = monitor_.reason(static_cast<int>(j));
 }
 
-std::int64_t SolveLoop::launches_until_look(double seconds_a_launch, double seconds_so_far) {
+double SolveLoop::iterations_left() const {
+  constexpr std::int64_t kFewSteps = 3;  // the first ones tell little
+  double left = 0;
+  for (std::size_t j = 0; j < columns_.size(); ++j) {
+    const std::vector<double>& history = result_.columns[j].history;
+    if (columns_[j].done || std::ssize(history) <= kFewSteps) continue;
+    double fastest = 0;
+    for (std::size_t i = 1; i < history.size(); ++i) fastest = std::max(fastest, std::log(history[i - 1] / history[i]));
+    const double way = std::log(history.back() / columns_[j].pause);
+    if (way > 0 && fastest > 0 && std::isfinite(way)) left = std::max(left, way / fastest);
+  }
+  return left;
+}
+
+std::int64_t SolveLoop::launches_until_look(double seconds_a_launch, double seconds_so_far, double launches_left) {
   const std::int64_t fit = std::min(kMostLaunches, monitor_.history_length() / std::max(method_.cycle(), kIterationsAGraph));
   const double seconds = std::max(kSecondsBetweenLooks, kShareBetweenLooks * seconds_so_far);
-  const auto wanted = static_cast<std::int64_t>(seconds / std::max(seconds_a_launch, 1e-9));
-  std::int64_t votes[2] = {control_.stop && control_.stop() ? -1 : 0, std::clamp<std::int64_t>(wanted, 1, fit)};
+  const double ahead = std::min(kShareOfLeft * launches_left, kSecondsAhead / std::max(seconds_a_launch, 1e-9)),
+               wanted = std::max(seconds / std::max(seconds_a_launch, 1e-9), ahead);
+  std::int64_t votes[2] = {control_.stop && control_.stop() ? -1 : 0,
+                           static_cast<std::int64_t>(std::clamp(wanted, 1.0, static_cast<double>(fit)))};
   product_.matrix().context().communicator().all_reduce(std::span<std::int64_t>(votes), Reduction::min);
   interrupted_ = interrupted_ || votes[0] < 0;
   return votes[1];

@@ -97,7 +97,9 @@ class SolveLoop {
   void iterate();
   void look();
   /// Collective: how many launches until the next look; 0: somebody asked for the end.
-  std::int64_t launches_until_look(double seconds_a_launch, double seconds_so_far);
+  std::int64_t launches_until_look(double seconds_a_launch, double seconds_so_far, double launches_left);
+  /// If all residuals fall as they did in their best iteration; 0: that is not known yet.
+  double iterations_left() const;
   void note_true_residuals(std::int64_t taken);
   void take_history();
   void call_monitor(std::int64_t before, std::int64_t now) const;

@@ -7,8 +7,9 @@
 namespace shardmat::multigrid {
 namespace {
 
-/// The smoother works on [lower, 1] of the spectrum: one step, and more.
-constexpr double kLowerOfOne = 0.25, kLower = 0.1;
+/// The smoother works on [lower, 1] of the spectrum: one step; more, on nodes of one unknown and of several. Measured on
+/// grids and meshes: a grid of Poisson's equation takes 9 iterations with 0.1, and 8 with 0.15.
+constexpr double kLowerOfOne = 0.25, kLowerOfSingles = 0.15, kLower = 0.1;
 
 class ChebyshevSmoother final : public BlockSteps {
  public:
@@ -21,7 +22,7 @@ class ChebyshevSmoother final : public BlockSteps {
 
  private:
   void take_radius(double radius) {
-    const double lower = in_.degree == 1 ? kLowerOfOne : kLower;
+    const double lower = in_.degree == 1 ? kLowerOfOne : in_.size == 1 ? kLowerOfSingles : kLower;
     const double centre = (1 + lower) * radius / 2, half = (1 - lower) * radius / 2, sigma = centre / half;
     steps_.assign(1, {1 / centre, 0});
     for (double ratio = 1 / sigma; std::ssize(steps_) < in_.degree;) {

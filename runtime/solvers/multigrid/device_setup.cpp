@@ -460,12 +460,14 @@ std::optional<DeviceMatrix> Hierarchy::coarsen_on_device(const DeviceMatrix& a, 
     if (strength == 0 && heed_hinges) heed_hinges = false, strength = first;
     else if (strength == 0 && was_too_dense) throw LeaveDevice{"aggregates must reach farther"};
     const bool last = strength == 0;
-    blocks::Aggregates aggregates;
+    blocks::StrongGraph strong;
     on_each_device(ranks, [&] {
-      const blocks::StrongGraph strong =
-          blocks::strong_couplings(a.rows, couplings, strength, heed_hinges ? &hinges : nullptr, stream);
-      aggregates = blocks::make_aggregates(strong, stream);
+      strong = blocks::strong_couplings(a.rows, couplings, strength, heed_hinges ? &hinges : nullptr, stream);
     });
+    if (!last && ranks.all_reduce(strong.edges, Reduction::sum) == 0) continue;  // as of stencils with many equal entries
+    blocks::Aggregates aggregates;
+    on_each_device(ranks, [&] { aggregates = blocks::make_aggregates(strong, stream); });
+    strong = {};
     took_on_device("aggregates");
     double counts[] = {static_cast<double>(aggregates.count), static_cast<double>(aggregates.single),
                        static_cast<double>(aggregates.taken)};
@@ -476,7 +478,7 @@ std::optional<DeviceMatrix> Hierarchy::coarsen_on_device(const DeviceMatrix& a, 
     if ((too_many || 2 * single > taken) && !last) continue;
     if (too_many) return std::nullopt;
     DeviceCoarsening way(a, std::move(aggregates), modes, least_nodes(m), stream);
-    way.smooth(a, inverse, kDamping / radius, stream);
+    way.smooth(a, inverse, damping(a.rows.row_size) / radius, stream);
     took_on_device("prolongations");
     std::optional<DeviceMatrix> next =
         way.multiply(a, diagonal, last ? std::numeric_limits<double>::infinity() : std::max(0.0, left / (m * m)), stream);
@@ -529,7 +531,7 @@ bool Hierarchy::refresh_on_device(DistributedMatrix& matrix, const HeldRows* hel
       if (l == on_device_.size()) break;
       DeviceCoarsening& way = on_device_[l];
       if (!keeps) {
-        way.smooth(*a, inverse, kDamping / radius, stream);
+        way.smooth(*a, inverse, damping(a->rows.row_size) / radius, stream);
         took_on_device("prolongations");
         on_each_device(ranks, [&] { here.update_transfer(way); });
         took_on_device("stored matrices");

@@ -129,7 +129,7 @@ std::optional<NodeRows> Hierarchy::coarsen(const NodeRows& a, const HostVector<d
     if (counts[0] * modes.count > kLeastCoarsening * counts[2] * modes.size) return std::nullopt;
     Modes next_modes;
     NodeRows t = tentative(aggregates, modes, a.rows, next_modes, least_nodes(modes.count));
-    NodeRows p = symmetric_ ? smoothed(t, a, inverse, kDamping / radius) : t;
+    NodeRows p = symmetric_ ? smoothed(t, a, inverse, damping(a.row_size) / radius) : t;
     const WithGhostRows all_p(p, a.cols);
     Galerkin product(p);
     took("prolongations");
@@ -333,7 +333,7 @@ void Hierarchy::refresh(DistributedMatrix& matrix, const HeldRows* held) {
     levels_[l]->update_smoother(a, inverse, radius);
     took("smoothers");
     if (options_.refresh == "smooth" && way.is_smoothed) {
-      way.p = smoothed(way.tentative, a, inverse, kDamping / radius);
+      way.p = smoothed(way.tentative, a, inverse, damping(a.row_size) / radius);
       took("prolongations");
       levels_[l]->update_transfer(way.p, way.galerkin.columns());
       took("stored matrices");

@@ -445,10 +445,12 @@ void solves_as_the_host(const Case& c, std::int64_t columns) {
     }
     ASSERT_EQ(reports[1].levels.size(), reports[0].levels.size());
     for (std::size_t l = 0; l < reports[0].levels.size(); ++l) {
-      EXPECT_EQ(reports[1].levels[l].unknowns, reports[0].levels[l].unknowns);
+      // The radius depends on rounding, and on random vectors of all columns. P depends on the radius, and so do the
+      // couplings of coarse levels, some of which are about as strong as they must be.
+      const auto unknowns = static_cast<double>(reports[0].levels[l].unknowns);
+      EXPECT_NEAR(static_cast<double>(reports[1].levels[l].unknowns), unknowns, l <= 1 ? 0 : 0.1 * unknowns);
       EXPECT_EQ(reports[1].levels[l].ranks, reports[0].levels[l].ranks);
-      // The radius depends on random vectors of all columns, and couplings of coarse levels on it.
-      if (columns == 1) {
+      if (l <= 1 && columns == 1) {
         EXPECT_EQ(reports[1].levels[l].nonzeros, reports[0].levels[l].nonzeros);
       }
       EXPECT_NEAR(reports[1].levels[l].radius, reports[0].levels[l].radius, 0.02 * reports[0].levels[l].radius);
