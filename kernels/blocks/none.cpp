@@ -1,6 +1,7 @@
 // A build without CUDA.
 #include "kernels/base/error.h"
 #include "kernels/blocks/block_product.h"
+#include "kernels/blocks/chunked_roots.h"
 #include "kernels/blocks/columns_product.h"
 #include "kernels/blocks/parts.h"
 #include "kernels/blocks/setup.h"
@@ -63,6 +64,7 @@ Couplings coupling_norms(const BlockRows&, const Buffer&, Stream&) { refuse(); }
 Buffer find_hinges(const BlockRows&, const Buffer&, const Buffer&, Stream&) { refuse(); }
 StrongGraph strong_couplings(const BlockRows&, const Couplings&, double, const Buffer*, Stream&) { refuse(); }
 Aggregates make_aggregates(const StrongGraph&, Stream&) { refuse(); }
+bool find_roots_by_chunks(const Graph&, std::int64_t, int*, Stream&) { refuse(); }
 BlockRows tentative(const Aggregates&, const Buffer&, int, int, Buffer&, Stream&) { refuse(); }
 void smooth(BlockRows&, const BlockRows&, const Buffer&, const Buffer&, double, Stream&) { refuse(); }
 BlockRows product_pattern(const BlockRows&, const BlockRows&, std::int64_t, int&, Stream&) { refuse(); }

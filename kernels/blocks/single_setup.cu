@@ -37,7 +37,10 @@ struct Rows {
 class Reader {
  public:
   /// REQUIRES: all lanes of a warp, and a slice that exists.
-  __device__ Reader(const Rows& a, std::int64_t slice, int lane) : a_(a) {
+  __device__ Reader(const Rows& a, std::int64_t slice, int lane) : Reader(a, slice, lane, a.column, a.value) {}
+  /// Reads these in place of the arrays of `a`.
+  __device__ Reader(const Rows& a, std::int64_t slice, int lane, const std::int32_t* columns, const double* values)
+      : columns_(columns), values_(values) {
     const std::int64_t at = slice * kLanes + lane;
     real_ = at < a.count;
     const std::int64_t place = real_ ? at : a.count - 1;
@@ -50,10 +53,10 @@ class Reader {
   __device__ std::int32_t row() const { return row_; }
   __device__ std::int64_t diagonal() const { return diagonal_; }
   __device__ int left() const { return static_cast<int>(end_ - at_) - (diagonal_ >= at_ && diagonal_ < end_ ? 1 : 0); }
-  __device__ int column() const { return at_ < end_ ? a_.column[at_] : kNoColumn; }
+  __device__ int column() const { return at_ < end_ ? columns_[at_] : kNoColumn; }
   /// Of a column that it has.
   __device__ double take() {
-    const double value = a_.value[at_++];
+    const double value = values_[at_++];
     skip();
     return value;
   }
@@ -66,7 +69,8 @@ class Reader {
   __device__ void skip() {
     if (at_ == diagonal_) ++at_;
   }
-  const Rows& a_;
+  const std::int32_t* columns_;
+  const double* values_;
   bool real_;
   std::int32_t row_;
   std::int64_t at_, end_, diagonal_;
@@ -192,14 +196,38 @@ struct Stored {
 constexpr int kNone = -10'000;
 __device__ int exponent_of(int largest) { return largest == kNone ? 0 : max(-126, min(126, largest - kLargestExponent)); }
 
+constexpr int kThreadsOfFill = 128;
+
+/// Entries of the rows of a slice that lie one after another, in shared memory: its lanes read at places that are far apart,
+/// and the L1 cache does not hold these for all warps.
+struct Staged {
+  static constexpr int kMost = 896;
+  double value[kMost];
+  std::int32_t column[kMost];
+};
+
 /// A warp a slice. `apart` counts slices whose rows need scales of their own.
 template <class V>
-__global__ void fill(Rows a, const std::int64_t* first_pair, const std::int64_t* first_unit, const std::uint8_t* kinds,
-                     const double* modes, Stored<V> to, unsigned long long* apart) {
+__global__ void __launch_bounds__(kThreadsOfFill)
+    fill(Rows a, const std::int64_t* first_pair, const std::int64_t* first_unit, const std::uint8_t* kinds,
+         const double* modes, Stored<V> to, unsigned long long* apart) {
   constexpr bool kHalf = !std::is_same_v<V, float>;
   const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, slice = thread / kLanes;
   if (slice >= a.slices) return;
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  __shared__ Staged of_warps[kThreadsOfFill / kLanes];
+  Staged& staged = of_warps[threadIdx.x / kLanes];
+  const std::int32_t* columns = a.column;
+  const double* values = a.value;
+  if (a.order == nullptr) {
+    const std::int64_t begin = a.start[slice * kLanes], end = a.start[min(a.count, (slice + 1) * kLanes)];
+    if (end - begin <= Staged::kMost) {
+      for (int k = lane; k < end - begin; k += kLanes)
+        staged.value[k] = a.value[begin + k], staged.column[k] = a.column[begin + k];
+      columns = staged.column - begin, values = staged.value - begin;
+      __syncwarp();
+    }
+  }
   const int pairs = static_cast<int>(first_pair[slice + 1] - first_pair[slice]);
   const auto kind = static_cast<Columns>(kinds[slice]);
   const std::int64_t all_units = first_unit[slice + 1] - first_unit[slice],
@@ -208,13 +236,14 @@ __global__ void fill(Rows a, const std::int64_t* first_pair, const std::int64_t*
   bool together = true;
   if constexpr (kHalf) {
     double largest = 0;
-    for (Reader reader(a, slice, lane); reader.column() != kNoColumn;) largest = fmax(largest, fabs(reader.take()));
+    for (Reader reader(a, slice, lane, columns, values); reader.column() != kNoColumn;)
+      largest = fmax(largest, fabs(reader.take()));
     const int mine = largest > 0 ? ilogb(largest) : kNone, most = most_of_warp(mine);
     together = __all_sync(kAll, mine == kNone || mine >= most - kExponentsApart);
     scale = ldexp(1.0, exponent_of(together ? most : mine));
     if (!together && lane == 0) atomicAdd(apart, 1ull);
   }
-  Reader reader(a, slice, lane);
+  Reader reader(a, slice, lane, columns, values);
   const std::int32_t i = reader.row();
   const bool real = reader.real();
   if (!together && real && to.scale != nullptr) to.scale[i] = static_cast<float>(scale);
@@ -349,7 +378,7 @@ void SingleProduct::sort_rows(const BlockRows& rows, Stream& stream) {
 void SingleProduct::fill(const BlockRows& rows, const Buffer& diagonal, bool with_columns, Stream& stream) {
   const Buffer apart = counter(stream);
   const auto run = [&]<class V>(V) {
-    cuda::launch(blocks::fill<V>, slices_ * kLanes, kThreads, stream, rows_of(rows, diagonal, order_),
+    cuda::launch(blocks::fill<V>, slices_ * kLanes, kThreadsOfFill, stream, rows_of(rows, diagonal, order_),
                  pair_.as<std::int64_t>(), unit_.as<std::int64_t>(), kind_.as<std::uint8_t>(), modes_.as<double>(),
                  Stored<V>{slice_.as<Slice>(), with_columns ? column_.as<int2>() : nullptr,
                            value_.as<typename PairOf<V>::Type>(), own_.as<float>(), scale_.as<float>()},
