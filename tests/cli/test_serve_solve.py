@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
-from support import BACKEND, INPUT, OK, PROGRAM, USAGE, environment, read_vector, write_binsparse, write_vector
+from service import read_all
+from support import BACKEND, INPUT, LIMIT, OK, PROGRAM, USAGE, environment, read_vector, write_binsparse, write_vector
 from test_serve import NAMES, ServiceTest
 
 
@@ -395,6 +396,39 @@ class Life(SolveTest):
         self.assertEqual({event["matrix"] for event in events}, {"slow"})
         self.running(service, self.endless(service))
         self.assertEqual(service.terminate(), OK, service.report())  # jobs end with the service
+
+
+class End(SolveTest):
+    def test_jobs_that_nobody_waits_for_are_named_and_fail(self):
+        service = self.start("--ranks", 2)
+        self.solvable(service, "slow", "slow.h5")
+        first, second = self.endless(service), self.endless(service)  # one after the other, or merged
+        self.running(service, first)
+        with service.open() as listener:
+            listener.sendall(b"GET /v1/events HTTP/1.1\r\nHost: a\r\n\r\n")
+            self.assertIn(b"200", listener.recv(4096))
+            self.assertEqual(service.terminate(), OK, service.report())
+            told = read_all(listener).decode()
+        for id in (first, second):
+            self.assertRegex(service.report(), rf"{id} is ended by the end of the service: solve of slow, ")
+            self.assertRegex(told, rf'"{id}".*the service ended before the job was done')
+
+    def test_jobs_go_on_in_the_drain_time(self):
+        service = self.start("--ranks", 2, "--drain-seconds", 600)
+        self.solvable(service), self.solvable(service, "slow", "slow.h5")
+        b, query = self.b(1)[0], "method=cg&preconditioner=none"
+        x = self.solve(service, b, query + "&wait=60", status=200).body
+        endless = self.endless(service)
+        queued = self.solve(service, b, query, status=202).json["id"]
+        service.process.send_signal(signal.SIGTERM)
+        service.wait_for("the drain time", lambda: service.get("/v2/health/ready").status == 503)
+        self.assert_problem(self.solve(service, b, query), 503, "draining")
+        self.assertEqual(self.solve(service, b, query + "&wait=60", status=200).body, x)
+        self.assertEqual(self.ended(service, queued)["state"], "done")
+        self.assertEqual(service.get(f"/v1/jobs/{queued}/x").body, x)
+        self.running(service, endless, self.job(service, endless)["iteration"] + 1)
+        service.process.send_signal(signal.SIGTERM)  # at once
+        self.assertEqual(service.process.wait(LIMIT), 128 + signal.SIGTERM)
 
 
 class Losses(SolveTest):

@@ -138,7 +138,11 @@ int run(const ServeOptions& o) {
   const auto drain = [&] {
     log_line("ending: requests that were accepted are answered first");
     service.drain();
-    server.drain([&] { service.finish(); });
+    jobs.end_unattended();
+    server.drain([&] {
+      jobs.end_unattended();  // whose requests have stopped to wait meanwhile
+      service.finish();
+    });
   };
   loop.on_signals({SIGHUP}, [&] {
     doors.reload();
@@ -154,7 +158,8 @@ int run(const ServeOptions& o) {
     supervisor.stopping();
     if (o.drain_seconds == 0) return drain();
     log_line(
-        fmt::format("ending in {:g} s: until then requests are taken, and /v2/health/ready answers 503 (--drain-seconds)",
+        fmt::format("ending in {:g} s: until then requests are taken, jobs go on, and /v2/health/ready answers 503 "
+                    "(--drain-seconds)",
                     o.drain_seconds));
     service.leave();
     leaving.start(o.drain_seconds, drain);

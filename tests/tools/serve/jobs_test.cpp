@@ -174,5 +174,28 @@ TEST_F(JobsTest, WorkThatHasNotBegunIsRefusedByAnotherCodeThanWorkThatIsCutOff) 
   EXPECT_GT(refused->retry_after_seconds, 0);
 }
 
+TEST_F(JobsTest, TheEndOfTheServiceEndsJobsThatNoRequestWaitsFor) {
+  load("A");
+  keeps_back_ = [](const auto& what) { return std::holds_alternative<Slice>(what); };
+  const auto running = ask("A", "eigen");
+  run_until([&] { return has_kept_back(); });
+  const auto queued = ask("A", "eigen"), awaited = ask("A", "eigen", [](RankJob&one) { one.waiting = 1; });
+  service_->leave();
+  ASSERT_TRUE(service_->why_no_new_jobs().has_value());
+  EXPECT_EQ(service_->why_no_new_jobs()->code, "draining");
+  EXPECT_FALSE(service_->why_no_new_work().has_value());
+  service_->drain();
+  jobs_->end_unattended();
+  for (const auto& job : {running, queued}) {
+    EXPECT_EQ(job->state(), JobState::failed);
+    EXPECT_EQ(job->problem()->code, "draining");
+  }
+  keeps_back_ = nullptr;
+  answer_late();
+  run_to_end(awaited);
+  EXPECT_EQ(awaited->state(), JobState::done);
+  EXPECT_EQ(heard<Begin>().size(), 2U);  // not the queued one
+}
+
 }  // namespace
 }  // namespace shardmat::serve

@@ -114,6 +114,7 @@ std::variant<Problem, Fit> fit(const JobKind& kind, const JobQuery& query, const
 std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const JobKind& kind, const RequestHead& head,
                                         const std::string& name, JobQuery query, const SharedRights& rights,
                                         std::optional<Priority> priority) {
+  if (auto problem = query.wait_seconds > 0 ? std::nullopt : service.why_no_new_jobs()) return std::move(*problem);
   auto usable = solvable_matrix(service, name);
   if (auto* problem = std::get_if<Problem>(&usable)) return std::move(*problem);
   const Matrix& matrix = *std::get<const Matrix*>(usable);
@@ -210,7 +211,9 @@ class Submission {
   Submission(EventLoop& loop, Service& service, Jobs& jobs) : loop_(loop), service_(service), jobs_(jobs), alarm_(loop) {}
   ~Submission() {
     alive_.reset(), done_ = nullptr;
-    if (waits_) waits_->cancel();
+    if (!waits_) return;
+    --waits_->waiting;
+    waits_->cancel();
   }
   Submission(const Submission&) = delete;
   Submission& operator=(const Submission&) = delete;
@@ -234,7 +237,7 @@ class Submission {
     job->b = std::move(prepared.b_room), job->x = std::move(prepared.x_room);
     jobs_.add(job, std::get<Fit>(fits).b, std::get<Fit>(fits).x0);
     if (prepared.query.wait_seconds == 0) return done(accepted(*job));
-    waits_ = job;
+    waits_ = job, ++job->waiting;
     done_ = std::move(done);
     const bool keeps = prepared.query.keeps || prepared.kind->b == Takes::none;
     const auto answer = [this, weak = std::weak_ptr(alive_), &loop = loop_, &jobs = jobs_, kind = prepared.kind, job,
@@ -248,6 +251,7 @@ class Submission {
     x_memory_ = prepared.x_memory;
     job->when_ended([this, weak = std::weak_ptr(alive_), job, answer, at = prepared.query.x_at.value_or(0)] {
       if (weak.expired() || !waits_) return;  // the wait is over
+      --job->waiting;
       waits_.reset(), alarm_.cancel();
       if (x_memory_ && job->state() == JobState::done) jobs_.give_x(job, x_memory_, at, alive_, answer);
       else answer(std::nullopt);
@@ -256,6 +260,7 @@ class Submission {
     alarm_.start(prepared.query.wait_seconds, [this] {
       x_memory_.reset();  // x is not written there any more
       const auto goes_on = std::exchange(waits_, nullptr);
+      --goes_on->waiting;
       if (done_) std::exchange(done_, nullptr)(accepted(*goes_on));
     });
   }

@@ -153,7 +153,8 @@ void add_serve_options(const CommandLine& app, ServeOptions& o) {
   app.in(Topic::machine)
       .add_option("--drain-seconds", o.drain_seconds,
                   "after SIGTERM or SIGINT, say for X seconds that the service is not ready, but still take requests. "
-                  "Balancers then send requests elsewhere before the service refuses any")
+                  "Balancers then send requests elsewhere before the service refuses any. Jobs go on meanwhile, and what is "
+                  "done can be fetched; new ones are refused unless their request waits for them")
       ->check(number_from(0))
       ->capture_default_str();
   app.in(Topic::computation)
@@ -161,6 +162,7 @@ void add_serve_options(const CommandLine& app, ServeOptions& o) {
                 "give every request a product of its own. This is slower, and meant for comparison");
   app.footer(
       "\nSIGTERM and SIGINT end the service once all accepted requests are answered; a second signal ends it at once. "
+      "Jobs that no request waits for then are ended, and the log names them; --drain-seconds gives them time. "
       "SIGHUP reads the tokens and the certificate again, and opens the access log anew.\n"
       "\nExamples:\n  shardmat serve --library matrices --ranks 2\n"
       "  shardmat client load bar bar.h5\n"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "tools/serve/words/log.h"
 #include "tools/serve/words/problem.h"
 
 namespace shardmat::serve {
@@ -353,6 +354,18 @@ void Jobs::drop_unowned(const std::function<bool(const std::string& owner)>& exi
   for (const auto& job : gone) job->when_ended([this, job] { loop_.post([this, job] { erase(*job); }); });
   for (const auto& job : gone)
     if (!job->ended()) job->cancel();
+}
+
+void Jobs::end_unattended() {
+  std::vector<std::shared_ptr<RankJob>> cut_off;
+  for (const auto& [number, job] : jobs_)
+    if (!job->ended() && job->waiting == 0) cut_off.push_back(job);
+  for (const auto& job : cut_off) {
+    const bool runs = job->state() == JobState::running;
+    log_line(fmt::format("{} is ended by the end of the service: {} of {}, {}", job->id, job->kind, job->matrix,
+                         runs ? fmt::format("iteration {}", job->iterations()) : "which had not begun"));
+    job->fail(make_problem(503, "draining", "the service ended before the job was done"));
+  }
 }
 
 void Jobs::on_event(const ServiceEvent& event) {

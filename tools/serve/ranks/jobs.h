@@ -41,6 +41,8 @@ class Jobs {
   void erase(const RankJob& job);
   /// Ends and forgets the jobs of owners that are no longer.
   void drop_unowned(const std::function<bool(const std::string& owner)>& exists);
+  /// The service ends: fails the jobs that have not ended and that no request waits for, and says so in the log.
+  void end_unattended();
   /// Something happened in the service: jobs may begin now, or never.
   void on_event(const ServiceEvent& event);
 

@@ -76,7 +76,8 @@ class RankJob : public std::enable_shared_from_this<RankJob> {
   std::optional<std::uint64_t> b_at, x0_at;   ///< in bytes
 
   // Where it is.
-  int inputs = 0;  ///< vectors that are still to be read
+  int waiting = 0;  ///< requests that wait for its end
+  int inputs = 0;   ///< vectors that are still to be read
   std::uint64_t number = 0;
   std::uint64_t end_number = 0;  ///< in the order in which jobs end; 0 until then
   std::uint64_t generation = 0;

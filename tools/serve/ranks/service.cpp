@@ -173,6 +173,8 @@ std::optional<Problem> Service::why_not_ready() const {
 
 std::optional<Problem> Service::why_no_new_work() const { return draining_ ? why_not_ready() : why_not_running(); }
 
+std::optional<Problem> Service::why_no_new_jobs() const { return leaving_ ? why_not_ready() : why_not_running(); }
+
 std::optional<Problem> Service::why_not_running() const {
   auto problem = why_cut_off();
   if (problem && problem->code == "rank_lost") problem->code = "restarting";

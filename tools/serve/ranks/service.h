@@ -76,6 +76,8 @@ class Service {
   std::optional<Problem> why_no_new_work() const;
   /// As why_cut_off(), and also after leave(): clients should send new work to another service then.
   std::optional<Problem> why_not_ready() const;
+  /// As why_not_running(), and also after leave(): the service may end before work that no request waits for.
+  std::optional<Problem> why_no_new_jobs() const;
 
   using Loaded = std::function<void(const std::optional<Problem>&)>;
   /// Begins to load a matrix, and returns a problem if it cannot begin. `loaded` is called when it is ready or has failed. A
