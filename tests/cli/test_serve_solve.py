@@ -447,6 +447,49 @@ class Losses(SolveTest):
         self.assertEqual(self.job(service, other)["restarts"], 0)
         self.assertEqual(service.terminate(), OK, service.report())
 
+    def test_x_of_jobs_that_are_done_outlives_the_ranks(self):
+        write_binsparse(self.library / "graph.h5", abs(self.grid))
+        for ranks in (1, 2):
+            with self.subTest(ranks=ranks):
+                service = self.start("--ranks", ranks, "--restart-delay", 0.05, state=f"kept{ranks}")
+                self.solvable(service), self.solvable(service, "graph", "graph.h5")
+                query = "method=cg&preconditioner=jacobi"
+                ids = [self.solve(service, self.b(k, columns=k), f"{query}&k={k}", status=202).json["id"] for k in (1, 3)]
+                ids.append(self.solve(service, self.b(4)[0], query + "&wait=60&keep=1", status=200).headers["Shardmat-Job"])
+                ids.append(service.ask("POST", "/v1/matrices/graph/pagerank").json["id"])
+                ids.append(service.ask("POST", "/v1/matrices/grid/eigen?count=3").json["id"])
+                for id in ids:
+                    self.assertEqual(self.ended(service, id)["state"], "done")
+                x = [service.get(f"/v1/jobs/{id}/x").body for id in ids]
+                self.assertEqual(service.get("/v1/ranks").json["arena"]["used"], 0)
+                for restarts in (1, 2):
+                    os.kill(service.workers()[0], signal.SIGKILL)
+                    service.wait_for("the restart", lambda: service.get("/v1/ranks").json["restarts"] == restarts)
+                    service.wait_until_ready()
+                    self.assertEqual([service.get(f"/v1/jobs/{id}/x").body for id in ids], x)
+                again = self.solve(service, self.b(3, columns=3), f"{query}&k=3&x0={ids[1]}&wait=60", status=200)
+                self.assertEqual((again.body, again.headers["Shardmat-Iterations"]), (x[1], "0"))
+                product = service.ask("POST", f"/v1/matrices/grid/multiply?x={self.job(service, ids[1])['x']}")
+                np.testing.assert_allclose(np.frombuffer(product.body).reshape(3, -1), self.b(3, columns=3), rtol=0, atol=1e-6)
+                for id in ids:
+                    self.assertEqual(service.ask("DELETE", f"/v1/jobs/{id}").status, 204)
+                self.assertEqual(service.terminate(), OK, service.report())
+
+    def test_a_kept_x_goes_when_requests_need_its_memory(self):
+        service = self.start("--ranks", 2, "--restart-delay", 0.05, "--arena", 1 << 20)
+        self.solvable(service)
+        id = self.solve(service, self.b(1)[0], "method=cg&preconditioner=jacobi", status=202).json["id"]
+        self.assertEqual(self.ended(service, id)["state"], "done")
+        x = service.get(f"/v1/jobs/{id}/x").body
+        many = self.b(1, columns=18)  # with y nearly all of the memory
+        self.assertEqual(service.multiply("grid", many, "?k=18").status, 200)
+        self.assertEqual(service.get(f"/v1/jobs/{id}/x").body, x)
+        os.kill(service.workers()[0], signal.SIGKILL)
+        service.wait_for("the restart", lambda: service.get("/v1/ranks").json["restarts"] == 1)
+        service.wait_until_ready()
+        self.assert_problem(service.get(f"/v1/jobs/{id}/x"), 410, "vector_lost")
+        self.assertEqual(service.terminate(), OK, service.report())
+
     def test_a_job_begins_once_more_from_its_last_kept_iterate(self):
         for ranks in (1, 2):
             with self.subTest(ranks=ranks):

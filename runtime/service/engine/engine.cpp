@@ -285,7 +285,7 @@ class Engine {
   /// That of the matrix, which then has a product for the vector's columns.
   std::shared_ptr<const RowMap> map_of(const MakeVector& make) {
     ResidentMatrix& of = matrix(make.matrix);
-    if (make.columns > 1) of.add_block_product(make.columns);
+    if (make.columns > 1 && make.has_product) of.add_block_product(make.columns);
     return make.as_y ? of.y_rows() : of.x_rows();
   }
 

@@ -105,7 +105,9 @@ void fields(OneOf<BatchPart> auto& m, auto& f) { fields(m.shape, f), f(m.offset)
 void fields(OneOf<MultiplyBatches> auto& m, auto& f) { f(m.parts); }
 void fields(OneOf<PutValues> auto& m, auto& f) { f(m.matrix), f(m.first), f(m.count), f(m.offset); }
 void fields(OneOf<DropValues> auto& m, auto& f) { f(m.matrix); }
-void fields(OneOf<MakeVector> auto& m, auto& f) { f(m.vector), f(m.matrix), f(m.as_y), f(m.size), f(m.columns), f(m.type); }
+void fields(OneOf<MakeVector> auto& m, auto& f) {
+  f(m.vector), f(m.matrix), f(m.as_y), f(m.size), f(m.columns), f(m.type), f(m.has_product);
+}
 void fields(OneOf<WriteVector> auto& m, auto& f) { f(m.vector), f(m.offset); }
 void fields(OneOf<ReadVector> auto& m, auto& f) { f(m.vector), f(m.offset), f(m.memory); }
 void fields(OneOf<DropVector> auto& m, auto& f) { f(m.vector); }

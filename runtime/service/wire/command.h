@@ -22,7 +22,7 @@
 namespace shardmat::service {
 
 /// Front end and ranks come from one build; this catches a mix of two.
-constexpr std::uint32_t kProtocolVersion = 13;
+constexpr std::uint32_t kProtocolVersion = 14;
 
 /// Loads a matrix from the library. `matrix` is the number by which later commands name it. The answer is Loaded; of a Load
 /// in the background it is Done, and Adopt has to follow.
@@ -118,6 +118,7 @@ struct MakeVector {
   std::int64_t size = 0;
   std::int64_t columns = 1;
   ValueType type = ValueType::f64;
+  bool has_product = true;  ///< of several columns: its matrix makes a product for so many now, and not with the first one
   bool operator==(const MakeVector&) const = default;
 };
 

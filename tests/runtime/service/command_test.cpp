@@ -18,7 +18,7 @@ std::vector<Command> all_commands() {
       {5, Quit{}},
       {6, PutValues{7, 100, 10, 64}},
       {7, DropValues{7}},
-      {8, MakeVector{9, 7, true, 12, 3, ValueType::f32}},
+      {8, MakeVector{9, 7, true, 12, 3, ValueType::f32, false}},
       {9, WriteVector{9, 64}},
       {10, ReadVector{9, 128, 4}},
       {11, DropVector{9}},

@@ -51,6 +51,33 @@ TEST(ArenaSpace, LowRangesAreTakenFirst) {
   EXPECT_EQ(take(space, 0)->offset(), 64u);
 }
 
+TEST(ArenaSpace, WhatIsSetAsideGoesToOthersBeforeWhatIsReserved) {
+  ArenaSpace space(1024);
+  std::vector<std::shared_ptr<ArenaSpace::Lease>> kept;
+  space.make_room = [&] {
+    if (kept.empty()) return false;
+    kept.erase(kept.begin());
+    return true;
+  };
+  for (int i = 0; i < 4; ++i) {
+    kept.push_back(take(space, 128));
+    kept.back()->set_aside();
+  }
+  const auto being_sent = kept.front();
+  EXPECT_EQ(space.used(), 0u);
+  auto reserved = space.reserve(256);
+  EXPECT_EQ(take(space, 256)->offset(), 768u);
+  EXPECT_EQ(kept.size(), 4u);
+  EXPECT_EQ(take(space, 320)->offset(), 128u);  // not what is being sent; three go for it
+  EXPECT_EQ(kept.size(), 0u);
+  EXPECT_TRUE(reserved->hold(256));
+  auto slow = space.reserve(128);
+  EXPECT_NE(space.keep(256), nullptr);
+  EXPECT_EQ(space.keep(1024), nullptr);
+  EXPECT_TRUE(slow->hold(128));  // it was not taken away
+  EXPECT_EQ(space.used(), 384u);
+}
+
 TEST(ArenaSpace, WhatIsReservedAndNotHeldGoesToOthers) {
   ArenaSpace space(1024);
   auto slow = space.reserve(1024);

@@ -174,6 +174,55 @@ TEST_F(JobsTest, WorkThatHasNotBegunIsRefusedByAnotherCodeThanWorkThatIsCutOff) 
   EXPECT_GT(refused->retry_after_seconds, 0);
 }
 
+TEST_F(JobsTest, NewRanksGetWhatIsKeptOfXAndTheRestIsLost) {
+  load("A");
+  const auto solve = [&](RankJob& one) {
+    one.x = service_->space().reserve(one.bytes());
+    one.x->hold(one.bytes());
+  };
+  const auto solved = ask("A", "solve", solve);
+  run_to_end(solved);
+  const std::uint64_t at = heard<Slice>().back().x.at(0);
+  const auto eigen = ask("A", "eigen");
+  run_to_end(eigen);
+  run_until([&] { return eigen->kept_x != nullptr; });
+  EXPECT_EQ(heard<service::ReadVector>().back().offset, eigen->kept_x->offset());
+  EXPECT_EQ(service_->space().used(), 0U);
+  lose_rank();
+  ASSERT_EQ(heard<service::MakeVector>().size(), 2U);
+  const auto made = heard<service::MakeVector>().front();
+  EXPECT_EQ(made.vector, solved->result.number);
+  EXPECT_EQ(made.matrix, service_->find("A")->id);
+  EXPECT_TRUE(made.as_y && !made.has_product);
+  ASSERT_EQ(heard<service::WriteVector>().size(), 2U);
+  EXPECT_EQ(heard<service::WriteVector>().front(), (service::WriteVector{solved->result.number, at}));
+  for (const auto& job : {solved, eigen}) EXPECT_FALSE(service_->vectors().all().at(job->result.number).lost);
+  answer_ = [](const auto& what) -> std::optional<RankAnswer> {  // a new rank that has less memory
+    if (std::holds_alternative<service::MakeVector>(what)) return no_memory(32);
+    return std::nullopt;
+  };
+  lose_rank();
+  EXPECT_TRUE(service_->vectors().all().at(solved->result.number).lost);
+  answer_ = nullptr;
+  lose_rank();  // it is still kept
+  EXPECT_FALSE(service_->vectors().all().at(solved->result.number).lost);
+  EXPECT_EQ(service_->unload("A", nullptr), std::nullopt);
+  lose_rank();
+  EXPECT_EQ(heard<service::MakeVector>().back().matrix, 0U);
+  EXPECT_EQ(heard<service::MakeVector>().back().size, 4);
+  EXPECT_FALSE(service_->vectors().all().at(solved->result.number).lost);
+  {
+    const auto first = service_->space().reserve(service_->space().bytes() - 128);
+    EXPECT_NE(solved->kept_x, nullptr);
+    const auto second = service_->space().reserve(64);  // the one that ended first goes
+  }
+  EXPECT_EQ(solved->kept_x, nullptr);
+  EXPECT_NE(eigen->kept_x, nullptr);
+  lose_rank();
+  EXPECT_TRUE(service_->vectors().all().at(solved->result.number).lost);
+  EXPECT_FALSE(service_->vectors().all().at(eigen->result.number).lost);
+}
+
 TEST_F(JobsTest, TheEndOfTheServiceEndsJobsThatNoRequestWaitsFor) {
   load("A");
   keeps_back_ = [](const auto& what) { return std::holds_alternative<Slice>(what); };

@@ -144,6 +144,7 @@ class PlayedRank : public testing::Test {
       return begun;
     }
     if (std::holds_alternative<service::Slice>(what)) return progress(true);
+    if (const auto* make = std::get_if<service::MakeVector>(&what)) return service::VectorMade{4, 32 * make->columns, 1, 0};
     return service::Done{};
   }
 

@@ -128,6 +128,7 @@ std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const JobK
   job.limit_seconds = prepared.query.limit_seconds;
   job.has_b = prepared.query.has_b(), job.answers_x = kind.b != Takes::none && !prepared.query.x_at;
   job.keeps_iterates = kind.keeps_iterates;
+  job.keeps_x = !prepared.query.x_at || prepared.query.keeps || kind.b == Takes::none;
   job.alone = !kind.merges || prepared.query.alone.value_or(false);
   job.always_merges = !prepared.query.alone.value_or(true);
   job.columns = std::get<Fit>(fits).columns, job.type = matrix.wanted.type;
@@ -189,7 +190,7 @@ Reply answer_of(Service& service, const JobKind& kind, const RankJob& job, const
     if (x) {
       reply.content_type = "application/octet-stream";
       reply.bytes = service.arena().at(x->offset(), job.bytes());
-      reply.owner = x;
+      reply.owner = std::shared_ptr<const void>(x.get(), [x](const void*) { x->set_aside(); });  // it may be kept, too
     } else {
       reply.status = 204;
     }

@@ -68,6 +68,7 @@ decltype(service::Command::what) JobRun::next_command() {
   if (!some(&RankJob::is_wanted)) return service::Cancel{number_};
   service::Slice slice{number_, length_.pauses(), some(&RankJob::is_late), false, {}};
   keeps_ = slice.keeps = is_set_up_ && first().keeps_iterates && now() - kept_ >= kKeepSeconds && may_keep();
+  for (Part& part : parts_) part.written.reset();
   if (keeps_ || some(&RankJob::gives_x))
     for (Part& part : parts_) {
       part.written = part.spare ? part.spare : part.x;
@@ -151,6 +152,7 @@ void JobRun::finish(const service::Progress& progress) {
     rest = rest.subspan(own.size());
     if (part.job->ended() && !own.empty()) actions_.drop_vector(part.vector);
     if (!part.job->ended() && part.job->answers_x) part.job->answer = part.written;
+    if (!part.job->ended() && !own.empty()) part.job->kept_x = part.written;
     part.job->finish(own);
   }
 }

@@ -44,6 +44,8 @@ std::optional<Problem> why_never(const RankJob& job, const std::string& name, co
 
 Jobs::Jobs(EventLoop& loop, Service& service) : loop_(loop), service_(service), later_(loop), gathered_(loop) {
   service_.is_wanted = [this](const std::string& matrix) { return is_wanted(matrix); };
+  service_.restore_vectors = [this](const std::function<void()>& done) { restore_all(done); };
+  service_.space().make_room = [this] { return drop_kept_x(); };
   service_.count_queued_jobs = [this](std::map<std::string, std::size_t>& by_client) {
     for (const auto& [number, job] : jobs_)
       if (job->state() == JobState::queued) ++by_client[job->client.name];
@@ -311,11 +313,14 @@ void Jobs::changed(RankJob& job) {
     if (job.end_number == 0) job.end_number = ++last_end_;
     told_.erase(job.id);
     job.b.reset(), job.x.reset(), job.memory.reset();
-    if (job.has_result) {
-      if (job.rights->is_revoked()) service_.drop_vector(job.result.number, nullptr);
-      else service_.vectors().add(job.result);
+    if (job.has_result && !job.rights->is_revoked()) {
+      service_.vectors().add(job.result);
+      if (job.kept_x && job.waiting == 0) job.kept_x->set_aside();  // else the answer has it first
+      if (!job.kept_x && job.stays()) loop_.post([this, keep = job.shared_from_this()] { keep_x(keep); });
     } else {
-      job.result.charge.reset();
+      if (job.has_result) service_.drop_vector(job.result.number, nullptr);
+      else job.result.charge.reset();
+      job.kept_x.reset();
     }
     drop_oldest(job.result.owner);
   }
@@ -325,6 +330,79 @@ void Jobs::changed(RankJob& job) {
   event.iteration = job.iterations(), event.residual = job.residual();
   event.seconds = job.queued_seconds() + job.running_seconds();
   service_.on_event(event);
+}
+
+/// Of a kind whose last slice does not write X to the arena.
+void Jobs::keep_x(const std::shared_ptr<RankJob>& job) {
+  const std::shared_ptr<ArenaSpace::Lease> room = service_.space().keep(job->bytes());
+  if (room == nullptr) return;
+  const std::uint64_t number = job->result.number;
+  const auto check = [this, number]() -> std::optional<Problem> {
+    if (service_.vectors().all().contains(number)) return service_.why_cut_off();
+    return make_problem(404, "no_vector", "x is gone");
+  };
+  const auto finished = [job, room](const auto&, const std::optional<Problem>& problem) {
+    if (!problem) job->kept_x = room;
+  };
+  service_.dispatcher().add(
+      {service::ReadVector{number, room->offset(), 0}, {{Claim::Kind::vector, number, false}}, check, finished});
+}
+
+/// Of the job that ended first. False: nothing is kept.
+bool Jobs::drop_kept_x() {
+  RankJob* first = nullptr;
+  for (const auto& [number, job] : jobs_)
+    if (job->kept_x && (first == nullptr || job->end_number < first->end_number)) first = job.get();
+  if (first == nullptr) return false;
+  first->kept_x.reset();
+  return true;
+}
+
+void Jobs::restore_all(const std::function<void()>& done) {
+  const auto left = std::make_shared<std::size_t>(1);
+  const auto one_done = [left, done] {
+    if (--*left == 0) done();
+  };
+  for (const auto& [number, job] : jobs_) {
+    const auto& vectors = service_.vectors().all();
+    const auto lost = vectors.find(job->result.number);
+    if (!job->kept_x || lost == vectors.end() || !lost->second.lost) continue;
+    ++*left;
+    restore(job, one_done);
+  }
+  one_done();
+}
+
+/// Distributed as by the matrix, or in equal parts if that is gone.
+void Jobs::restore(const std::shared_ptr<RankJob>& job, const std::function<void()>& done) {
+  const Vector& x = job->result;
+  const Matrix* matrix = service_.find(job->matrix);
+  const bool fits = matrix != nullptr && matrix->is_loaded() && matrix->shape().rows == x.size;
+  const auto written = [this, job, x = job->kept_x, done](const auto&, const std::optional<Problem>& problem) {
+    take_restored(*job, problem);
+    done();
+  };
+  const auto made = [this, job, at = job->kept_x->offset(), written](const std::vector<service::Answer>& answers,
+                                                                     const std::optional<Problem>& problem) {
+    if (problem) return written(answers, problem);
+    job->result.bytes_of_ranks.clear();
+    for (const service::Answer& answer : answers) {
+      const auto& part = std::get<service::VectorMade>(answer.what);
+      job->result.distribution = part.distribution;
+      job->result.bytes_of_ranks.push_back(part.bytes);
+    }
+    service_.dispatcher().command(service::WriteVector{job->result.number, at}, written);
+  };
+  service_.dispatcher().command(service::MakeVector{x.number, fits ? matrix->id : 0, true, x.size, x.columns, x.type, false},
+                                made);
+}
+
+void Jobs::take_restored(RankJob& job, const std::optional<Problem>& problem) {
+  const auto& vectors = service_.vectors().all();
+  if (problem && problem->code != "rank_lost") log_line(fmt::format("x of {} is lost: {}", job.id, problem->text));
+  if (problem) return;
+  if (vectors.contains(job.result.number)) service_.vectors().add(job.result);
+  else service_.drop_vector(job.result.number, nullptr);  // it was deleted meanwhile
 }
 
 void Jobs::erase(const RankJob& job) {

@@ -50,6 +50,11 @@ class Jobs {
   void read(const std::shared_ptr<RankJob>& job, const Vector& vector, std::uint64_t offset);
   void start_next();
   std::vector<std::shared_ptr<RankJob>> due() const;
+  void keep_x(const std::shared_ptr<RankJob>& job);
+  bool drop_kept_x();
+  void restore_all(const std::function<void()>& done);
+  void restore(const std::shared_ptr<RankJob>& job, const std::function<void()>& done);
+  void take_restored(RankJob& job, const std::optional<Problem>& problem);
   bool start(const std::shared_ptr<RankJob>& job);
   /// The matrix of this name that a job may use now; nothing: it must wait, or has failed.
   Matrix* usable(RankJob& job, const std::string& name);

@@ -67,10 +67,12 @@ class RankJob : public std::enable_shared_from_this<RankJob> {
   bool has_b = false;                       ///< B is in the arena, or in a client's memory
   bool answers_x = false;                   ///< X is written to the arena when the job ends
   bool keeps_iterates = false;              ///< X is written there now and then, and a job that begins again goes on from it
+  bool keeps_x = true;                      ///< its X stays whatever becomes of its request
   bool alone = true;                        ///< the ranks are at no other job in the same iterations
   bool always_merges = false;               ///< with others that wait, even if the ranks take longer then
   std::shared_ptr<ArenaSpace::Lease> b, x;  ///< where its numbers are; x: the first guess, then the last kept iterate
   std::shared_ptr<ArenaSpace::Lease> answer;  ///< X of a job that answers with it, while those who wait are told its end
+  std::shared_ptr<ArenaSpace::Lease> kept_x;  ///< X of a job that has ended, for new ranks; null: there was no room
   bool has_guess = false;                     ///< x holds something to begin from
   std::shared_ptr<ClientMemory> memory;       ///< in which b and the first guess are if they have a place there
   std::optional<std::uint64_t> b_at, x0_at;   ///< in bytes
@@ -92,8 +94,10 @@ class RankJob : public std::enable_shared_from_this<RankJob> {
   bool is_due() const { return state_ == JobState::queued && inputs == 0; }
   /// It runs, and nobody has asked for its end.
   bool is_wanted() const { return state_ == JobState::running && !cancels_; }
-  /// Its X is wanted in the arena at its end: as `answer`.
-  bool gives_x() const { return answers_x; }
+  /// Its X is wanted in the arena at its end: as `answer`, or for new ranks.
+  bool gives_x() const { return answers_x || stays(); }
+  /// Its X stays as a vector when it has ended.
+  bool stays() const { return keeps_x || waiting == 0; }
   /// Its next slice is its last one.
   bool is_late() const { return late_; }
   const std::optional<Problem>& problem() const { return problem_; }

@@ -107,17 +107,23 @@ void Service::on_ready() {
   reload();
 }
 
-/// Maps the memories of clients and loads all matrices but those that failed; then the service is ready.
+void Service::become_ready() {
+  if (!ranks_.ready()) return;  // lost again
+  ready_ = was_ready_ = true;
+  loss_.reset();
+  start_seconds_ = now() - started_;
+  policy_.ready(now());
+  log_line(fmt::format("ready after {:.2f} s", start_seconds_));
+  tell(ServiceEvent{"ready", "", "", ""});
+}
+
+/// Maps the memories of clients, loads all matrices but those that failed, and restores vectors; then the service is ready.
 void Service::reload() {
   reloads_ = 1;  // this function
   const auto one_done = [this](const std::optional<Problem>&) {
     if (--reloads_ > 0 || !ranks_.ready()) return;
-    ready_ = was_ready_ = true;
-    loss_.reset();
-    start_seconds_ = now() - started_;
-    policy_.ready(now());
-    log_line(fmt::format("ready after {:.2f} s", start_seconds_));
-    tell(ServiceEvent{"ready", "", "", ""});
+    if (restore_vectors) restore_vectors([this] { become_ready(); });
+    else become_ready();
   };
   for (const auto& memory : memories_.all()) {
     ++reloads_;

@@ -141,6 +141,8 @@ class Service {
   std::function<bool(const std::string& matrix)> is_wanted;
   /// Adds the jobs that have not begun, by name of their client.
   std::function<void(std::map<std::string, std::size_t>& by_client)> count_queued_jobs;
+  /// Gives new ranks, which have loaded the matrices, what is kept of vectors of ranks that were lost; then calls `done`.
+  std::function<void(const std::function<void()>& done)> restore_vectors;
   bool merges() const { return merging_ == Merging::on; }
 
   Dispatcher& dispatcher() { return dispatcher_; }
@@ -164,6 +166,7 @@ class Service {
   void on_lost(const RankLoss& loss);
   void on_gone();
   void reload();
+  void become_ready();
   void attach(const std::shared_ptr<ClientMemory>& memory, Loaded attached);
   void send_load(Matrix& matrix, Loaded loaded, bool freed_solvers = false);
   /// The matrix with this number that has the name, or is to have it.

@@ -17,7 +17,7 @@ std::uint64_t rounded(std::uint64_t bytes) {
 }  // namespace
 
 ArenaSpace::Lease::~Lease() {
-  space_->used_ -= held_;
+  if (!is_aside_) space_->used_ -= held_;
   if (held_ + reserved_ > 0) space_->give_back(offset_, held_ + reserved_);
 }
 
@@ -32,6 +32,12 @@ bool ArenaSpace::Lease::hold(std::uint64_t bytes) {
   return true;
 }
 
+void ArenaSpace::Lease::set_aside() {
+  if (std::exchange(is_aside_, true)) return;
+  space_->used_ -= held_;
+  charge.reset();
+}
+
 std::unique_ptr<ArenaSpace::Lease> ArenaSpace::reserve(std::uint64_t bytes) {
   if (bytes > bytes_) return nullptr;
   const auto offset = take_range(rounded(bytes));
@@ -41,12 +47,27 @@ std::unique_ptr<ArenaSpace::Lease> ArenaSpace::reserve(std::uint64_t bytes) {
   return lease;
 }
 
+std::unique_ptr<ArenaSpace::Lease> ArenaSpace::keep(std::uint64_t bytes) {
+  if (bytes > bytes_) return nullptr;
+  const auto offset = take_unreserved(rounded(bytes));
+  if (!offset) return nullptr;
+  auto lease = std::make_unique<Lease>(*this, *offset, 0);
+  lease->held_ = rounded(bytes), lease->is_aside_ = true;
+  return lease;
+}
+
 std::optional<std::uint64_t> ArenaSpace::take_range(std::uint64_t bytes) {
-  auto offset = take_free(bytes);
+  auto offset = take_unreserved(bytes);
   while (!offset && !reserving_.empty()) {
     cut(reserving_.front());
     offset = take_free(bytes);
   }
+  return offset;
+}
+
+std::optional<std::uint64_t> ArenaSpace::take_unreserved(std::uint64_t bytes) {
+  auto offset = take_free(bytes);
+  while (!offset && make_room && make_room()) offset = take_free(bytes);
   return offset;
 }
 
