@@ -19,6 +19,16 @@ class MemoryTest : public PlayedRank {
   }
   template <class What>
   void load_beside_a_job();
+  /// Of one column.
+  void multiply(const std::string& name, std::optional<MultiplyResult>& result) {
+    auto request = std::make_shared<MultiplyRequest>();
+    Matrix& matrix = *service_->find(name);
+    request->matrix = matrix.id, request->x_bytes = request->y_bytes = 32, request->client = {"a", 1};
+    request->x = service_->space().reserve(64);
+    request->done = [&result](const MultiplyResult& one) { result = one; };
+    EXPECT_EQ(service_->dispatcher().admit(matrix, *request), std::nullopt);
+    EXPECT_TRUE(std::holds_alternative<std::uint64_t>(service_->dispatcher().add(matrix, request)));
+  }
 };
 
 /// Loads C while a job on A runs, whose solvers are known. The rank has no memory for C until it has heard a What.
@@ -117,6 +127,67 @@ TEST_F(MemoryTest, ANewVectorFreesSolversThenMatrices) {
   EXPECT_EQ(heard<DropSolvers>().size(), 1U);
   EXPECT_EQ(service_->find("A")->state, MatrixState::unloaded);
   EXPECT_EQ(heard<service::MakeVector>().size(), 3U);
+}
+
+TEST_F(MemoryTest, AProductFreesSolversThenMatricesAndGoesFirst) {
+  load("A"), load("B"), load("C");
+  bool lacks = true;
+  answer_ = [&](const auto& what) -> std::optional<RankAnswer> {
+    if (std::holds_alternative<Slice>(what)) return progress(true, 50);
+    const auto* product = std::get_if<service::Multiply>(&what);
+    if (product == nullptr) return std::nullopt;
+    if (product->matrix == service_->find("B")->id && lacks) return no_memory(10);
+    return service::Multiplied{};
+  };
+  run_to_end(ask("A"));
+  keeps_back_ = [](const auto& what) { return std::holds_alternative<DropSolvers>(what); };
+  std::optional<MultiplyResult> of_b, of_c, again;
+  multiply("B", of_b), multiply("C", of_c);
+  run_until([&] { return has_kept_back(); });
+  EXPECT_EQ(heard<service::Multiply>().size(), 1U);  // that of C waits
+  keeps_back_ = [](const auto& what) { return std::holds_alternative<Unload>(what); };
+  answer_late();
+  run_until([&] { return has_kept_back(); });
+  EXPECT_EQ(heard<service::Multiply>().size(), 2U);
+  EXPECT_EQ(service_->find("A")->state, MatrixState::unloaded);
+  EXPECT_FALSE(service_->dispatcher().is_idle(*service_->find("B")));
+  keeps_back_ = nullptr, lacks = false;
+  answer_late();
+  run_until([&] { return of_b && of_c; });
+  EXPECT_FALSE(of_b->problem || of_c->problem);
+  EXPECT_EQ(service_->find("C")->state, MatrixState::ready);  // it was not idle
+  EXPECT_EQ(heard<DropSolvers>().size(), 1U);
+
+  lacks = true;
+  multiply("B", again);
+  run_until([&] { return again.has_value(); });
+  ASSERT_TRUE(again->problem.has_value());
+  EXPECT_EQ(again->problem->code, "no_memory");
+  EXPECT_EQ(service_->find("C")->state, MatrixState::unloaded);  // all that could go
+}
+
+TEST_F(MemoryTest, AProductThatWaitsForMemoryIsAnsweredWhenItsRanksAreLostOrItsMatrixGoes) {
+  answer_ = [&](const auto& what) -> std::optional<RankAnswer> {
+    if (std::holds_alternative<service::Multiply>(what)) return no_memory(10);
+    return std::nullopt;
+  };
+  for (const bool loses : {false, true}) {
+    const std::string name = loses ? "C" : "B";
+    load("A"), load(name);
+    keeps_back_ = [](const auto& what) { return std::holds_alternative<Unload>(what); };
+    std::optional<MultiplyResult> result;
+    multiply(name, result);
+    run_until([&] { return has_kept_back(); });
+    keeps_back_ = nullptr;
+    if (loses) {
+      lose_rank();
+    } else {
+      EXPECT_EQ(service_->unload(name, nullptr), std::nullopt);
+      answer_late();
+    }
+    run_until([&] { return result.has_value(); });
+    EXPECT_EQ(result->problem->code, loses ? "rank_lost" : "no_matrix");
+  }
 }
 
 }  // namespace

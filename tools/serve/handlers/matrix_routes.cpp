@@ -74,8 +74,8 @@ Accepted unload(Service& service, const Call& call) {
 Accepted pin(Service& service, const Call& call) {
   return take_text(call, [&service, name = call.matrix](std::string_view body, const std::function<void(Reply)>& done) {
     try {
-      const auto problem = service.pin(name, parse_pin(body));
-      done(problem ? problem_reply(*problem) : describe(service, name));
+      const auto pinned = [&service, name, done](const auto&) { done(describe(service, name)); };
+      if (const auto problem = service.pin(name, parse_pin(body), pinned)) done(problem_reply(*problem));
     } catch (const Error& error) {
       done(problem_reply(400, "malformed", error.what()));
     }

@@ -110,7 +110,7 @@ json solvers_json(const Matrix& matrix) {
 void add_saved(json& answer, const Service& service, const std::string& name) {
   const bool saved = service.is_saved(name);
   answer["saved"] = saved;
-  if (!saved)
+  if (!saved && !service.why_unsaved().empty())
     answer["warning"] = fmt::format(
         "this is not saved, so that a restart of the service would forget it: {}. The service tries again until it succeeds",
         service.why_unsaved());

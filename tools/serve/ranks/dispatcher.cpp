@@ -262,9 +262,13 @@ Dispatcher::Waiting Dispatcher::waiting() const {
   return all;
 }
 
+bool Dispatcher::multiplies(std::uint64_t matrix) const {
+  return (!product_.requests.empty() && product_.requests.front()->matrix == matrix) ||
+         (!again_.requests.empty() && again_.requests.front()->matrix == matrix);
+}
+
 bool Dispatcher::is_idle(const Matrix& matrix) const {
-  const bool multiplied = !product_.requests.empty() && product_.requests.front()->matrix == matrix.id;
-  return !multiplied && !backlog_.has(matrix.id) && matrix.queue.empty() && matrix.jobs == 0;
+  return !multiplies(matrix.id) && !backlog_.has(matrix.id) && matrix.queue.empty() && matrix.jobs == 0;
 }
 
 void Dispatcher::retire(std::unique_ptr<Matrix> matrix) {
@@ -275,7 +279,7 @@ void Dispatcher::retire(std::unique_ptr<Matrix> matrix) {
 void Dispatcher::unload_retired() {
   for (std::size_t i = 0; i < retired_.size();) {
     const Matrix& matrix = *retired_[i];
-    if (!matrix.queue.empty() || matrix.jobs > 0) {
+    if (!matrix.queue.empty() || matrix.jobs > 0 || multiplies(matrix.id)) {
       ++i;
       continue;
     }
@@ -311,13 +315,14 @@ void Dispatcher::fail(Matrix& matrix, const Problem& problem) {
 
 void Dispatcher::fail_all(const Problem& problem) {
   set_busy(false), loading_ = 0;
-  const auto under_way = std::exchange(product_, {});
+  const auto under_way = std::exchange(product_, {}), again = std::exchange(again_, {});
   const auto command = std::exchange(command_under_way_, std::nullopt), load = std::exchange(load_under_way_, std::nullopt);
   const auto loads = std::exchange(loads_, {});
   const auto commands = std::exchange(commands_, {});
   const auto tasks = std::exchange(tasks_, {});
   for (const auto& [number, task] : tasks) claims_.remove(number);
-  for (const auto& request : under_way.requests) reply(*request, failed(problem));
+  for (const UnderWay* product : {&under_way, &again})
+    for (const auto& request : product->requests) reply(*request, failed(problem));
   for (Matrix* matrix : all_matrices()) fail(*matrix, problem);
   retired_.clear();
   if (command) (*command)({}, problem);
@@ -375,6 +380,7 @@ void Dispatcher::pump() {
   if (busy_ || !ranks_.ready()) return;
   unload_retired();
   if (!commands_.empty()) return send_command();
+  if (!again_.requests.empty()) return send_again();
   while (!busy_ && send_next()) {
   }
 }
@@ -460,6 +466,10 @@ void Dispatcher::send_product(Matrix& matrix) {
   UnderWay product = next_requests(matrix, now());
   if (product.requests.empty()) return;
   if (product.requests.front()->work) return send_slice(std::move(product));
+  send_product(matrix, std::move(product));
+}
+
+void Dispatcher::send_product(Matrix& matrix, UnderWay product) {
   if (product.requests.front()->batch) return send_batches(matrix, std::move(product));
   service::Multiply multiply;
   multiply.matrix = matrix.id;
@@ -477,6 +487,27 @@ void Dispatcher::send_product(Matrix& matrix) {
   const bool was_lone = std::exchange(lone_, product_.requests.size() == 1);
   if (was_lone && lone_) ranks_.await_without_sleep(merged.seconds);
   ranks_.send(std::move(multiply), merged.seconds, [this](const std::vector<Answer>& answers) { finish_product(answers); });
+}
+
+void Dispatcher::send_again() {
+  UnderWay product = std::exchange(again_, {});
+  if (Matrix* matrix = find(product.requests.front()->matrix)) return send_product(*matrix, std::move(product));
+  for (const auto& request : product.requests)
+    reply(*request, failed(make_problem(404, "no_matrix", "the matrix was unloaded before the product began")));
+  pump();
+}
+
+/// Frees memory for the product under way, which goes on waiting then. Not for one that may have added to a y.
+bool Dispatcher::tries_again(const std::optional<Problem>& problem) {
+  if (!problem || problem->code != "no_memory" || !free_memory) return false;
+  const bool adds = std::any_of(product_.requests.begin(), product_.requests.end(),
+                                [](const auto& request) { return request->beta != 0; });
+  if (adds && product_.columns > product_.width) return false;
+  const Matrix* matrix = find(product_.requests.front()->matrix);
+  const std::string needed = matrix != nullptr ? matrix->wanted.name : "";
+  if (!free_memory(needed, *problem, product_.freed_solvers)) return false;
+  again_ = std::exchange(product_, {});
+  return true;
 }
 
 void Dispatcher::send_batches(Matrix& batches, UnderWay product) {
@@ -522,6 +553,10 @@ void Dispatcher::finish_slice(const std::vector<Answer>& answers) {
 }
 
 void Dispatcher::finish_product(const std::vector<Answer>& answers) {
+  if (tries_again(problem_of(answers))) {  // before anything else begins
+    set_busy(false);
+    return pump();
+  }
   set_busy(false);
   const UnderWay done = std::exchange(product_, {});
   MultiplyResult result;

@@ -164,6 +164,8 @@ class Dispatcher {
   /// Time in which the ranks have carried out commands.
   double busy_seconds() const { return busy_seconds_ + (busy_ ? now() - busy_since_ : 0); }
   std::function<void(const FinishedProduct&)> on_product;  ///< called after each, if it is set
+  /// A product on the matrix of this name (empty: on none) lacked memory: Service::free_memory(). True: it is tried again.
+  std::function<bool(const std::string& needed, const Problem& problem, bool& freed_solvers)> free_memory;
 
   /// Starts what can start.
   void pump();
@@ -180,6 +182,7 @@ class Dispatcher {
     std::int64_t columns = 0, width = 0;
     double started = 0, expected = 0;
     std::uint64_t generation = 0;
+    bool freed_solvers = false;  ///< it lacked memory before, and idle solvers were freed
   };
   void set_busy(bool busy);
   void tell(const MultiplyResult& result, const UnderWay& done, double seconds) const;
@@ -190,6 +193,10 @@ class Dispatcher {
   void send_task(Task task);
   void send(decltype(service::Command::what) what, Finished finished, int descriptor = -1);
   void send_product(Matrix& matrix);
+  void send_product(Matrix& matrix, UnderWay product);
+  void send_again();
+  bool tries_again(const std::optional<Problem>& problem);
+  bool multiplies(std::uint64_t matrix) const;
   void send_batches(Matrix& batches, UnderWay product);
   void send_slice(UnderWay slice);
   void finish_slice(const std::vector<service::Answer>& answers);
@@ -230,8 +237,9 @@ class Dispatcher {
   double command_expected_ = 0;  ///< seconds of the command under way that is no product
   /// What commands of each kind take, as observed.
   std::array<double, std::variant_size_v<decltype(service::Command::what)>> command_seconds_{};
-  UnderWay product_;                                                ///< that the ranks are at; no requests if there is none
-  bool lone_ = false;                                               ///< the last product was for one request
+  UnderWay product_;   ///< that the ranks are at; no requests if there is none
+  UnderWay again_;     ///< waits until memory is freed for it, before all others
+  bool lone_ = false;  ///< the last product was for one request
   double next_deadline_ = std::numeric_limits<double>::infinity();  ///< at which the timer fires
   Alarm deadlines_;
 };

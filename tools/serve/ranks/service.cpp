@@ -32,8 +32,6 @@ bool is_loading(const Matrix& matrix) {
   return matrix.state == MatrixState::loading || (matrix.next && matrix.next->state == MatrixState::loading);
 }
 
-/// Seconds until a state file that could not be written is written again, at first and at most.
-constexpr double kSaveDelay = 1, kLongestSaveDelay = 60;
 /// A matrix is not loaded again after so many losses of ranks during its load.
 constexpr int kMostLosses = 2;
 /// What is kept of loads that failed.
@@ -66,8 +64,12 @@ Service::Service(EventLoop& loop, const ServiceOptions& options, StateDirectory&
       policy_(options.restarts, options.restart_delay),
       restart_(loop),
       background_(loop),
-      save_again_(loop),
-      drop_later_(loop) {}
+      drop_later_(loop),
+      saved_(loop, state, [this] { return kept_matrices(); }) {
+  dispatcher_.free_memory = [this](const std::string& needed, const Problem& problem, bool& freed_solvers) {
+    return free_memory(needed, problem, freed_solvers);
+  };
+}
 
 Matrix* Service::find(const std::string& name) const {
   const auto found = matrices_.find(name);
@@ -75,11 +77,10 @@ Matrix* Service::find(const std::string& name) const {
 }
 
 void Service::start() {
-  for (const WantedMatrix& wanted : state_.read_matrices()) {
+  for (const WantedMatrix& wanted : saved_.read()) {
     auto matrix = std::make_unique<Matrix>();
     matrix->id = ++last_matrix_, matrix->wanted = wanted, matrix->kept = true;
     matrices_[wanted.name] = std::move(matrix);
-    saved_[wanted.name] = wanted;
   }
   start_ranks();
 }
@@ -108,7 +109,6 @@ void Service::on_ready() {
 }
 
 void Service::become_ready() {
-  if (!ranks_.ready()) return;  // lost again
   ready_ = was_ready_ = true;
   loss_.reset();
   start_seconds_ = now() - started_;
@@ -120,10 +120,13 @@ void Service::become_ready() {
 /// Maps the memories of clients, loads all matrices but those that failed, and restores vectors; then the service is ready.
 void Service::reload() {
   reloads_ = 1;  // this function
-  const auto one_done = [this](const std::optional<Problem>&) {
-    if (--reloads_ > 0 || !ranks_.ready()) return;
-    if (restore_vectors) restore_vectors([this] { become_ready(); });
-    else become_ready();
+  const auto ready = [this, losses = losses_] {
+    if (losses == losses_) become_ready();
+  };
+  const auto one_done = [this, ready, losses = losses_](const std::optional<Problem>&) {
+    if (losses != losses_ || --reloads_ > 0) return;  // of ranks that are lost
+    if (restore_vectors) restore_vectors(ready);
+    else ready();
   };
   for (const auto& memory : memories_.all()) {
     ++reloads_;
@@ -200,6 +203,7 @@ void Service::on_lost(const RankLoss& loss) {
   log_line(fmt::format("a rank was lost: {}{}", loss.why, loss.host.empty() ? "" : fmt::format(" on {}", loss.host)));
   ready_ = false;
   loss_ = loss;
+  ++losses_;
   last_loss_ = {seconds_since_1970(), loss};
   started_ = now();
   tell(ServiceEvent{"rank_lost", "", "", loss.why, loss.rank, loss.end});
@@ -296,10 +300,11 @@ void Service::send_load(Matrix& matrix, Loaded loaded, bool freed_solvers) {
     matrix.generation = numbers_.next();
   } catch (const Error& error) {
     const Problem problem = make_problem(507, "no_disk", error.what());
-    take_loaded(matrix, {}, problem);
+    refuse_load(matrix, problem);
     if (loaded) loaded(problem);
     return;
   }
+  if (is_next(matrix)) matrix.kept = false;  // until it takes the place
   const WantedMatrix& wanted = matrix.wanted;
   dispatcher_.command(service::Load{matrix.id, wanted.source, wanted.type, wanted.exchange, wanted.kernel, wanted.sort,
                                     wanted.updatable, wanted.solvable, wanted.coordinates},
@@ -309,8 +314,9 @@ void Service::send_load(Matrix& matrix, Loaded loaded, bool freed_solvers) {
                         if (there != nullptr && !answers.empty()) {
                           bool freed = freed_solvers;
                           if (problem && free_memory(name, *problem, freed)) return send_load(*there, loaded, freed);
-                          if (problem && !problem->missing_bytes.empty()) problem = no_room(*problem, *there);
-                          take_loaded(*there, answers, problem);
+                          if (!problem) return take_loaded(*there, answers, loaded);
+                          if (!problem->missing_bytes.empty()) problem = no_room(*problem, *there);
+                          refuse_load(*there, *problem);
                         }
                         if (loaded) loaded(problem);
                       });
@@ -343,7 +349,7 @@ bool Service::make_room(const std::string& needed, const std::vector<std::int64_
     tell(*matrix);
     dispatcher_.command(service::Unload{matrix->id}, [](const auto&, const auto&) {});
   }
-  if (!evicted.empty()) remember();
+  if (!evicted.empty()) saved_.save();
   return !evicted.empty();
 }
 
@@ -393,31 +399,42 @@ void Service::replace(std::unique_ptr<Matrix>& place) {
   dispatcher_.retire(std::exchange(place, std::move(fresh)));
 }
 
-void Service::take_loaded(Matrix& matrix, const std::vector<service::Answer>& answers,
-                          const std::optional<Problem>& problem) {
-  if (problem) {
-    log_line(fmt::format("{} was not loaded: {}", matrix.wanted.name, problem->text));
-    fail(matrix, problem->text);
-    if (!is_next(matrix)) tell(matrix);
-    return drop_failed();
-  }
+void Service::refuse_load(Matrix& matrix, const Problem& problem) {
+  log_line(fmt::format("{} was not loaded: {}", matrix.wanted.name, problem.text));
+  fail(matrix, problem.text);
+  if (!is_next(matrix)) tell(matrix);
+  drop_failed();
+}
+
+/// It is ready once the state file has it, so that whoever sees it finds it again after a restart.
+void Service::take_loaded(Matrix& matrix, const std::vector<service::Answer>& answers, const Loaded& loaded) {
+  matrix.wanted.exchange = std::get<service::Loaded>(answers.front().what).exchange;
+  matrix.kept = true;
+  saved_.save();
+  saved_.when_tried([this, name = matrix.wanted.name, id = matrix.id, losses = losses_, answers, loaded] {
+    Matrix* there = find(name, id);
+    std::optional<Problem> problem;
+    if (there == nullptr || losses != losses_)  // new ranks load it again, for nobody
+      problem = make_problem(503, "rank_lost", fmt::format("a rank was lost while {} was loaded", name), start_seconds_);
+    else finish_load(*there, answers);
+    if (loaded) loaded(problem);
+  });
+}
+
+void Service::finish_load(Matrix& matrix, const std::vector<service::Answer>& answers) {
   matrix.ranks.clear();
   for (const service::Answer& answer : answers) matrix.ranks.push_back(std::get<service::Loaded>(answer.what));
   matrix.widths = WidthTable(matrix.shape().widths, merging_);
-  matrix.wanted.exchange = matrix.shape().exchange;
   matrix.state = matrix.wanted.has_new_values ? MatrixState::values_lost : MatrixState::ready;
   matrix.reason = matrix.wanted.has_new_values ? "its new values were lost with the ranks; put them again" : "";
-  matrix.kept = true;
   matrix.losses = 0;
   matrix.last_used = now();
-  std::optional<WantedMatrix> replaced;
   if (is_next(matrix)) {
     auto& place = matrices_.at(matrix.wanted.name);
-    replaced = place->wanted;
+    const WantedMatrix replaced = place->wanted;
     replace(place);
+    drop_arrays(replaced);
   }
-  remember();
-  if (replaced) drop_arrays(*replaced);
   log_line(fmt::format("{} is loaded: {} × {}, {} nonzeros", matrix.wanted.name, matrix.shape().rows, matrix.shape().cols,
                        matrix.shape().nnz));
   tell(matrix);
@@ -433,21 +450,24 @@ std::optional<Problem> Service::unload(const std::string& name, Loaded unloaded)
   const WantedMatrix gone = matrix->wanted;
   matrices_.erase(name);
   tell(ServiceEvent{"matrix", name, "unloaded", ""});
-  remember();
-  drop_arrays(gone);
+  saved_.save();
+  saved_.when_tried([this, gone] { drop_arrays(gone); });
   dispatcher_.command(service::Unload{id},
-                      [unloaded = std::move(unloaded)](const auto&, const std::optional<Problem>& problem) {
-                        if (unloaded) unloaded(problem);
+                      [this, unloaded = std::move(unloaded)](const auto&, const std::optional<Problem>& problem) {
+                        saved_.when_tried([unloaded, problem] {
+                          if (unloaded) unloaded(problem);
+                        });
                       });
   return std::nullopt;
 }
 
-std::optional<Problem> Service::pin(const std::string& name, bool pinned) {
+std::optional<Problem> Service::pin(const std::string& name, bool pinned, const Loaded& done) {
   Matrix* matrix = find(name);
   if (matrix == nullptr) return make_problem(404, "no_matrix", fmt::format("there is no matrix {}", name));
   matrix->wanted.pinned = pinned;
   if (matrix->next) matrix->next->wanted.pinned = pinned;
-  remember();
+  saved_.save();
+  saved_.when_tried([done] { done(std::nullopt); });
   return std::nullopt;
 }
 
@@ -470,7 +490,7 @@ std::set<std::string> Service::sources() const {
 /// The file of a matrix of arrays that is gone, and that the state file does not have any more. Where that file could not
 /// be written, the next start of the service removes what it does not have.
 void Service::drop_arrays(const WantedMatrix& gone) {
-  if (gone.of_arrays && why_unsaved_.empty() && !sources().contains(gone.source) && on_unused_arrays)
+  if (gone.of_arrays && why_unsaved().empty() && !sources().contains(gone.source) && on_unused_arrays)
     on_unused_arrays(gone.source);
 }
 
@@ -494,40 +514,26 @@ void Service::drop_failed() {
 }
 
 bool Service::is_saved(const std::string& name) const {
-  const auto there = saved_.find(name);
+  const WantedMatrix* there = saved_.find(name);
   const Matrix* matrix = find(name);
-  if (matrix == nullptr || !matrix->kept) return there == saved_.end();
-  return there != saved_.end() && there->second == matrix->wanted;
+  if (matrix == nullptr || !matrix->kept) return there == nullptr;
+  return there != nullptr && *there == matrix->wanted;
 }
 
-void Service::write_state() {
+/// As the state file should have them. One that is ready to take a place has it there already.
+std::vector<WantedMatrix> Service::kept_matrices() const {
   std::vector<WantedMatrix> wanted;
   for (const auto& [name, matrix] : matrices_)
-    if (matrix->kept) wanted.push_back(matrix->wanted);
-  try {
-    state_.write_matrices(wanted);
-  } catch (const Error& error) {
-    ++failed_saves_;
-    if (why_unsaved_.empty())
-      log_line(fmt::format("the list of matrices is not saved; this is tried again: {}", error.what()));
-    why_unsaved_ = error.what();
-    save_delay_ = std::clamp(2 * save_delay_, kSaveDelay, kLongestSaveDelay);
-    save_again_.start(save_delay_, [this] { remember(); });
-    throw;
-  }
-  saved_.clear();
-  for (const WantedMatrix& one : wanted) saved_[one.name] = one;
-  if (!why_unsaved_.empty()) log_line("the list of matrices is saved again");
-  why_unsaved_.clear();
-  save_delay_ = 0;
-  save_again_.cancel();
+    if (const Matrix& first = matrix->next && matrix->next->kept ? *matrix->next : *matrix; first.kept)
+      wanted.push_back(first.wanted);
+  return wanted;
 }
 
 std::optional<Problem> Service::begin_new_values(Matrix& matrix) {
   if (matrix.wanted.has_new_values) return std::nullopt;
   matrix.wanted.has_new_values = true;
   try {
-    write_state();
+    saved_.save_now();
     return std::nullopt;
   } catch (const Error& error) {
     matrix.wanted.has_new_values = false;
@@ -547,7 +553,7 @@ void Service::end_new_values(Matrix& matrix, std::uint64_t generation, bool had_
   if (problem->status == 503) return;  // nobody knows which values it had
   if (problem->status != 500) {        // it still has the old values
     matrix.wanted.has_new_values = had_new_values;
-    if (!had_new_values) remember();
+    if (!had_new_values) saved_.save();
     return;
   }
   fail(matrix, problem->text);
@@ -557,18 +563,13 @@ void Service::end_new_values(Matrix& matrix, std::uint64_t generation, bool had_
   dispatcher_.command(service::Unload{matrix.id}, [](const auto&, const auto&) {});
 }
 
-/// Writes the state file, now or as soon as that is possible. Until then, the service goes on.
-void Service::remember() {
-  try {
-    write_state();
-  } catch (const Error&) {  // has been said, and is tried again
-  }
-}
-
 void Service::finish() {
   finishing_ = true;
   restart_.cancel();
-  if (!why_unsaved_.empty()) remember();
+  try {
+    saved_.save_now();
+  } catch (const Error&) {  // the log says why
+  }
   if (ranks_.ready()) return ranks_.quit();
   ranks_.kill();
 }

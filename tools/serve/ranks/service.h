@@ -22,6 +22,7 @@
 #include "tools/serve/ranks/shared_cores.h"
 #include "tools/serve/state/client_memories.h"
 #include "tools/serve/state/numbers.h"
+#include "tools/serve/state/saved_matrices.h"
 #include "tools/serve/state/state_directory.h"
 #include "tools/serve/state/token_memory.h"
 #include "tools/serve/state/vectors.h"
@@ -95,8 +96,8 @@ class Service {
   /// free_memory() says so. `freed_solvers`: as there.
   void add_with_memory(const std::string& matrix, Dispatcher::Task task, bool freed_solvers = false);
 
-  /// 404 if there is no such matrix.
-  std::optional<Problem> pin(const std::string& name, bool pinned);
+  /// `done` is called once the state file has it, or could not be written. Returns 404 if there is no such matrix.
+  std::optional<Problem> pin(const std::string& name, bool pinned, const Loaded& done);
 
   /// New values of a matrix are about to be stored: from now on it has lost its values after a restart of the ranks. Returns
   /// a problem if this cannot be written down.
@@ -112,9 +113,9 @@ class Service {
   /// True if the state file has the matrix as it is now, or does not have it if there is none that stays.
   bool is_saved(const std::string& name) const;
   /// Why the state file could not be written when that was last tried; empty if it could.
-  const std::string& why_unsaved() const { return why_unsaved_; }
+  const std::string& why_unsaved() const { return saved_.why_unsaved(); }
   /// Failed attempts to write the state file.
-  std::uint64_t failed_saves() const { return failed_saves_; }
+  std::uint64_t failed_saves() const { return saved_.failed_attempts(); }
 
   /// When ranks were lost the last time.
   struct PastLoss {
@@ -177,14 +178,15 @@ class Service {
   bool drop_solvers();
   Problem no_room(Problem problem, const Matrix& incoming) const;
   void replace(std::unique_ptr<Matrix>& place);
-  void take_loaded(Matrix& matrix, const std::vector<service::Answer>& answers, const std::optional<Problem>& problem);
+  void take_loaded(Matrix& matrix, const std::vector<service::Answer>& answers, const Loaded& loaded);
+  void finish_load(Matrix& matrix, const std::vector<service::Answer>& answers);
+  void refuse_load(Matrix& matrix, const Problem& problem);
   void fail(Matrix& matrix, const std::string& reason);
   void drop_failed();
   void lose_load(Matrix& matrix, const RankLoss& loss);
   void drop_arrays(const WantedMatrix& gone);
   void explain_last_loss();
-  void remember();
-  void write_state();
+  std::vector<WantedMatrix> kept_matrices() const;
   void tell(const ServiceEvent& event) const;
   void tell(const Matrix& matrix) const;
   void end(int exit_code);
@@ -206,17 +208,15 @@ class Service {
   RestartPolicy policy_;
   Alarm restart_;
   Background background_;  ///< after what its work keeps
-  Alarm save_again_, drop_later_;
+  Alarm drop_later_;
+  SavedMatrices saved_;           ///< after the matrices, which it asks for
   std::optional<RankLoss> loss_;  ///< why the ranks are being started again
   std::uint64_t last_matrix_ = 0, last_upload_ = 0;
   double started_ = 0, start_seconds_ = 2;  ///< of the last start with its loads; a guess before the first
   std::size_t reloads_ = 0;                 ///< matrices still to be loaded before the service is ready
   bool ready_ = false, was_ready_ = false, leaving_ = false, draining_ = false, finishing_ = false;
-  std::map<std::string, WantedMatrix> saved_;  ///< what the state file has, by name
-  std::string why_unsaved_;
-  double save_delay_ = 0;  ///< seconds until the next attempt to write the state file
-  std::uint64_t failed_saves_ = 0;
   std::optional<PastLoss> last_loss_;
+  std::uint64_t losses_ = 0;  ///< of ranks
   int all_restarts_ = 0, exit_code_ = 0;
 };
 
