@@ -16,7 +16,7 @@ from support import PROGRAM, USAGE, CliTest, environment, read_terminal
 
 COMMANDS = ("generate", "partition", "convert", "info", "multiply", "solve", "eigen", "pagerank", "serve", "client", "token", "worker", "predict", "compare", "doctor", "verify-file")
 BENCHMARKS = ("batched", "factors", "features", "io", "kernels", "papers", "scaling", "service", "shared-gpu", "solve", "spmm")
-CLIENT = ("load", "unload", "multiply", "solve", "eigen", "pagerank", "batch", "jobs", "cancel", "put-values", "status", "watch", "vectors", "make-vector", "put-vector", "get-vector", "delete-vector", "wait", "submit", "job", "pin", "metrics", "upload", "library")
+CLIENT = ("load", "load-arrays", "unload", "multiply", "solve", "eigen", "pagerank", "batch", "jobs", "cancel", "put-values", "status", "watch", "vectors", "make-vector", "put-vector", "get-vector", "delete-vector", "wait", "submit", "job", "pin", "metrics", "upload", "library")
 GENERATORS = ("elasticity", "rmat")
 WITH_TOPICS = (*((c,) for c in (*COMMANDS, "batch")), *(("client", c) for c in CLIENT), *(("token", c) for c in ("add", "list", "remove")), *(("generate", g) for g in GENERATORS), *(("bench", b) for b in BENCHMARKS))
 ALL = ((), ("bench",), ("help",), *WITH_TOPICS)

@@ -7,9 +7,11 @@ import subprocess
 import unittest
 
 import numpy as np
+import scipy.sparse as sp
 
 from service import at_once
 from support import INPUT, LIMIT, PROGRAM, RANK_LOST, RESOURCES, USAGE, environment, read_vector, write_vector
+from test_serve import NAMES
 from test_serve_door import LISTEN
 from test_serve_solve import SolveTest
 
@@ -108,6 +110,72 @@ class Client(SolveTest):
         self.assertEqual(waits.returncode, INPUT)
         self.fail_with(INPUT, "client", "job", id, "z.npy", *at, says="has no x")
         self.fail_with(INPUT, "client", "wait", "--job", "job-1", *at, says="no job")
+
+    def test_a_matrix_of_arrays(self):
+        service = self.start("--ranks", 2, "--upload-limit", "1GB")
+        at = ["--state", service.state]
+        a = self.grid.copy()
+        a.indices = a.indices.astype(np.int32)
+        sp.save_npz(self.path("A.npz"), a)
+        wide = sp.random(30, 50, 0.2, "csr", random_state=1)
+        for name, part in (("indptr", wide.indptr), ("indices", wide.indices), ("data", wide.data), ("short", wide.data[1:])):
+            np.save(self.path(f"{name}.npy"), part)
+        out = self.succeed("client", "load-arrays", "grid", "A.npz", "--solvable", *at).out
+        self.assertIn(f"3,600 × 3,600, {a.nnz:,} nonzeros", out)
+        self.assertTrue(service.get("/v1/matrices/grid").json["solvable"])
+        files = ["indptr.npy", "indices.npy", "data.npy"]
+        for type, close in (("f64", 1e-12), ("f32", 1e-5)):
+            self.succeed("client", "load-arrays", "wide", *files, "--cols", 50, "--type", type, *at)
+            x = np.random.default_rng(1).uniform(-1, 1, 50)
+            y = np.frombuffer(service.multiply("wide", x.astype(NAMES[type])).body, NAMES[type])
+            np.testing.assert_allclose(y, wide @ x, rtol=0, atol=close)
+        y = np.frombuffer(service.multiply("grid", self.b(1)[0]).body)
+        np.testing.assert_allclose(y, a @ self.b(1)[0], rtol=0, atol=1e-12)
+        self.fail_with(USAGE, "client", "load-arrays", "m", *files[:2], *at, says="2 were given")
+        self.fail_with(USAGE, "client", "load-arrays", "m", "A.npz", "--cols", 3, *at, says="--cols")
+        self.fail_with(INPUT, "client", "load-arrays", "m", *files[:2], "short.npy", *at, says=["short.npy", "the last offset"])
+        self.fail_with(INPUT, "client", "load-arrays", "m", *files, *at, says="column")  # 30 columns
+        self.fail_with(INPUT, "client", "load-arrays", "m", "data.npy", *files[1:], *at, says="data.npy")
+        self.assertEqual({one["name"] for one in service.get("/v1/matrices").json["matrices"] if one["state"] == "ready"}, {"grid", "wide"})
+
+    def test_first_guesses_and_vectors_of_the_service(self):
+        service = self.start("--ranks", 2)
+        at = ["--state", service.state]
+        self.solvable(service)
+        b = self.b(2, columns=2)
+        write_vector(self.path("b.npy"), b.T)
+        solve = ["client", "solve", "grid", "--rhs", 2, "--solver", "cg", "--preconditioner", "jacobi", *at]
+        self.succeed(*solve, "b.npy", "x.npy")
+        self.assertIn("0 iterations", self.succeed(*solve, "b.npy", "again.npy", "--x0", "x.npy").out)
+        np.testing.assert_array_equal(read_vector(self.path("again.npy")), read_vector(self.path("x.npy")))
+        self.assertEqual(service.get("/v1/vectors").json["vectors"], [])
+        submit = ["client", "submit", "grid", "--rhs", 2, "--solver", "cg", "--preconditioner", "jacobi", *at]
+        first = self.succeed(*submit, "b.npy").out.strip()
+        self.succeed("client", "wait", "--job", first, *at)
+        for guess in (first, self.job(service, first)["x"], "x.npy"):
+            id = self.succeed(*submit, "b.npy", "--x0", guess).out.strip()
+            self.assertEqual((self.ended(service, id)["state"], self.job(service, id)["iteration"]), ("done", 0))
+        self.fail_with(INPUT, *solve, "b.npy", "z.npy", "--x0", "job-1", says="no job")
+        write_vector(self.path("short.npy"), b[:, :5].T)
+        self.fail_with(INPUT, *solve, "b.npy", "z.npy", "--x0", "short.npy", says=["short.npy: x0 has 5 rows", "3600"])
+
+        x, y = (self.succeed("client", "make-vector", "grid", "--columns", 2, *at).out.strip() for _ in range(2))
+        self.succeed("client", "put-vector", x, "b.npy", *at)
+        wanted = self.grid @ b.T
+        multiply = ["client", "multiply", "grid", *at]
+        self.succeed(*multiply, x, "y.npy")
+        np.testing.assert_allclose(read_vector(self.path("y.npy")), wanted, rtol=0, atol=1e-12)
+        self.succeed(*multiply, "b.npy", y)
+        self.succeed(*multiply, x, y, "--alpha", 2, "--beta", -1)
+        self.succeed("client", "get-vector", y, "of_y.npy", *at)
+        np.testing.assert_allclose(read_vector(self.path("of_y.npy")), wanted, rtol=0, atol=1e-11)
+        self.succeed(*multiply, x, "y.npy", "--beta", 3, "--y0", "b.npy")
+        np.testing.assert_allclose(read_vector(self.path("y.npy")), wanted + 3 * b.T, rtol=0, atol=1e-11)
+        self.succeed(*solve, x, "of_vector.npy")
+        np.testing.assert_array_equal(read_vector(self.path("of_vector.npy")), read_vector(self.path("x.npy")))
+        self.fail_with(USAGE, *multiply, x, y, "--y0", "b.npy", "--beta", 2, says="--y0")
+        self.fail_with(USAGE, *multiply, x, "y.npy", "--rhs", 2, says="--rhs")
+        self.fail_with(INPUT, *multiply, "vec-1", "y.npy", says="no vector vec-1")
 
     def test_waits_for_a_service_and_a_matrix(self):
         at = ["--state", self.path("state")]

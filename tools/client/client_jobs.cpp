@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string>
@@ -18,6 +19,7 @@
 #include "tools/cli/print_report.h"
 #include "tools/cli/value_checks.h"
 #include "tools/client/client_service.h"
+#include "tools/client/service_vectors.h"
 
 namespace shardmat::tools {
 namespace {
@@ -28,7 +30,7 @@ using json = nlohmann::ordered_json;
 constexpr double kWaitSeconds = 1e9;
 
 struct Options : ServiceAddress {
-  std::string id, matrix, b, x, solver = "auto", preconditioner = "auto", settings;
+  std::string id, matrix, b, x, x0, solver = "auto", preconditioner = "auto", settings;
   std::string mass, method = "auto", shift, vectors, restarts;
   std::int64_t rhs = 1, count = 1;
   double limit = 0;
@@ -108,13 +110,6 @@ std::string query_of_solve(const Options& o) {
 }
 
 template <class T>
-HostVector<T> columns_of(std::span<const double> rows, std::int64_t columns) {
-  HostVector<T> all;
-  append_columns<T>(rows, columns, 0, columns, all);
-  return all;
-}
-
-template <class T>
 void write(const std::string& file, const char* dataset, const HttpReply& reply, std::int64_t n, std::int64_t columns) {
   if (reply.body.size() != static_cast<std::size_t>(n * columns) * sizeof(T))
     throw Error(ErrorKind::internal, "the service answered with an x of another size; its matrix may have been replaced");
@@ -135,20 +130,17 @@ json describe_matrix(HttpClient& client, const std::string& name) {
 /// Asks for a job with the numbers of a file.
 HttpReply ask_with_numbers(HttpClient& client, const Options& o, const json& matrix, const std::string& name,
                            const char* dataset, const std::string& query) {
-  const std::int64_t n = matrix["rows"];
-  const VectorFile file(name, dataset, o.rhs);
-  if (file.size() != n)
-    throw Error(ErrorKind::input, fmt::format("{}: {} has {} rows, but {} has {}", name, dataset, file.size(), o.matrix, n));
-  const HostVector<double> rows = file.read(0, n);
-  const bool f32 = matrix["type"] == "f32";
-  require_in_range(f32 ? ValueType::f32 : ValueType::f64, rows, name);
-  const HostVector<float> narrow = f32 ? columns_of<float>(rows, o.rhs) : HostVector<float>();
-  const HostVector<double> wide = f32 ? HostVector<double>() : columns_of<double>(rows, o.rhs);
-  const auto bytes = f32 ? std::as_bytes(std::span(narrow)) : std::as_bytes(std::span(wide));
+  const HostVector<std::byte> bytes = bytes_of_file(name, dataset, matrix["rows"], o.rhs,
+                                                    matrix["type"] == "f32" ? ValueType::f32 : ValueType::f64, o.matrix);
   return ask(client, "POST", "/v1/matrices/" + o.matrix + query, bytes, "application/octet-stream");
 }
 
-HttpReply ask_for_solve(HttpClient& client, const Options& o, const json& matrix, const std::string& query) {
+/// A first guess of a file becomes a vector until the service has answered: by then a job that waits has it.
+HttpReply ask_for_solve(HttpClient& client, const Options& o, const json& matrix, std::string query) {
+  std::optional<NewVector> guess;
+  if (is_vector_id(o.x0) || is_job_id(o.x0)) query += "&x0=" + o.x0;
+  else if (!o.x0.empty()) query += "&x0=" + guess.emplace(client, matrix, o.x0, "x0", o.rhs).id();
+  if (is_vector_id(o.b)) return ask(client, "POST", "/v1/matrices/" + o.matrix + "/solve?" + query + "&b=" + o.b);
   return ask_with_numbers(client, o, matrix, o.b, "b", "/solve?" + query);
 }
 
@@ -158,7 +150,7 @@ void write_x(const Options& o, const json& matrix, const HttpReply& reply, const
 }
 
 int solve(const Options& o) {
-  require_spared({{o.b, "b"}}, {o.x});
+  require_spared({{o.b, "b"}, {o.x0, "x0"}}, {o.x});
   check_vector_suffix(o.x);
   check_vector_writable(o.x, o.rhs);
   if (!o.force) require_replaceable(o.x, Output::vector, "x");
@@ -236,6 +228,10 @@ int submit(const Options& o) {
 }
 
 void add_solve_options(const CommandLine& app, Options& o) {
+  app.in(Topic::input)
+      .add_option("--x0", o.x0, "the first guess: a file, or the id of a vector or of a job that has ended (default: zeros)")
+      ->type_name("FILE|ID")
+      ->common();
   app.in(Topic::input)
       .add_option("--rhs", o.rhs, "columns of b and x")
       ->check(whole_number(1, 256))
@@ -315,7 +311,7 @@ std::vector<ClientCommand> add_client_jobs(const CommandLine& client) {
   };
   const CommandLine app = add("solve", "Solve A x = b, from a file to a file; Ctrl-C cancels the job", solve);
   app.add_option("name", o->matrix, "name of the matrix in the service")->required()->check(name_in_service());
-  app.add_option("b", o->b, "file with b (" + vector_suffixes() + ")")->required();
+  app.add_option("b", o->b, "file with b (" + vector_suffixes() + "), or the id of a vector in the service")->required();
   app.add_option("x", o->x, "file for x (" + vector_suffixes() + ")")->required()->check(output_name());
   add_solve_options(app, *o);
   app.in(Topic::output)
@@ -323,7 +319,8 @@ std::vector<ClientCommand> add_client_jobs(const CommandLine& client) {
   const CommandLine submit_app =
       add("submit", "Ask for a solve without waiting for it, and print the id of its job", submit);
   submit_app.add_option("name", o->matrix, "name of the matrix in the service")->required()->check(name_in_service());
-  submit_app.add_option("b", o->b, "file with b (" + vector_suffixes() + ")")->required();
+  submit_app.add_option("b", o->b, "file with b (" + vector_suffixes() + "), or the id of a vector in the service")
+      ->required();
   add_solve_options(submit_app, *o);
   const CommandLine of_eigen =
       add("eigen", "Find eigenvalues of a matrix, or of K x = λ M x; Ctrl-C cancels the job", eigen);

@@ -17,6 +17,7 @@
 #include "tools/cli/checks.h"
 #include "tools/cli/value_checks.h"
 #include "tools/client/client_service.h"
+#include "tools/client/service_vectors.h"
 
 namespace shardmat::tools {
 namespace {
@@ -64,30 +65,13 @@ int make(const Options& o) {
   return 0;
 }
 
-/// The vector's description. Throws Error(input) if there is none.
-json find(HttpClient& client, const Options& o) {
-  const json all = ask_json(client, "/v1/vectors")["vectors"];
-  const auto found = std::find_if(all.begin(), all.end(), [&](const json& one) { return one["id"] == o.id; });
-  if (found == all.end()) throw Error(ErrorKind::input, fmt::format("there is no vector {}", o.id));
-  return *found;
-}
-
 int put(const Options& o) {
   HttpClient client = connect(o);
-  const json vector = find(client, o);
+  const json vector = find_vector(client, o.id);
   const std::int64_t columns = vector["columns"];
   const bool f32 = vector["type"] == "f32";
-  const VectorFile file(o.file, "x", columns);
-  if (file.size() != vector["n"])
-    throw Error(ErrorKind::input, fmt::format("{}: x has {} rows, but {} has {} entries", o.file, file.size(), o.id,
-                                              vector["n"].get<std::int64_t>()));
-  const HostVector<double> rows = file.read(0, file.size());
-  require_in_range(f32 ? ValueType::f32 : ValueType::f64, rows, o.file);
-  HostVector<float> narrow;
-  HostVector<double> wide;
-  if (f32) append_columns<float>(rows, columns, 0, columns, narrow);
-  else append_columns<double>(rows, columns, 0, columns, wide);
-  const auto bytes = f32 ? std::as_bytes(std::span(narrow)) : std::as_bytes(std::span(wide));
+  const HostVector<std::byte> bytes =
+      bytes_of_file(o.file, "x", vector["n"], columns, f32 ? ValueType::f32 : ValueType::f64, o.id);
   ask(client, "PUT", o.path(), bytes, "application/octet-stream");
   return 0;
 }
@@ -97,7 +81,7 @@ int get(const Options& o) {
   check_vector_writable(o.file);
   if (!o.force) require_replaceable(o.file, Output::vector, "x");
   HttpClient client = connect(o);
-  const json vector = find(client, o);
+  const json vector = find_vector(client, o.id);
   const std::int64_t n = vector["n"], columns = vector["columns"];
   const bool f32 = vector["type"] == "f32";
   const HttpReply reply = ask(client, "GET", o.path());

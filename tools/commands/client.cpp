@@ -24,9 +24,11 @@
 #include "tools/client/client_batch.h"
 #include "tools/client/client_jobs.h"
 #include "tools/client/client_library.h"
+#include "tools/client/client_load.h"
 #include "tools/client/client_service.h"
 #include "tools/client/client_vectors.h"
 #include "tools/client/client_wait.h"
+#include "tools/client/service_vectors.h"
 
 namespace shardmat::tools {
 namespace {
@@ -34,28 +36,13 @@ namespace {
 using json = nlohmann::ordered_json;
 
 struct Options : ServiceAddress {
-  std::string name, source, type = "f64", x, y, y0, values, json;
+  std::string name, x, y, y0, values, json;
   std::int64_t rhs = 1;
   double alpha = 1, beta = 0;
-  std::string kernel = "auto", exchange = "auto", sort = "auto", coordinates;
-  bool force = false, updatable = false, solvable = false, pinned = false, off = false, transpose = false;
+  bool force = false, off = false, transpose = false;
 };
 
 std::string path_of(const std::string& name) { return "/v1/matrices/" + name; }
-
-std::string text_of(const json& matrix) {
-  const std::string state = matrix["state"];
-  std::string text = fmt::format("{:<16} {:<8} {} {}", matrix["name"].get<std::string>(), state,
-                                 matrix["type"].get<std::string>(), matrix["source"].get<std::string>());
-  if (state == "ready")
-    text += fmt::format(", {} × {}, {}", human_count(matrix["rows"]), human_count(matrix["cols"]),
-                        human_count(matrix["nnz"], "nonzero"));
-  if (matrix.contains("reason")) {
-    const std::string reason = matrix["reason"], file = matrix["source"].get<std::string>() + ": ";  // named already
-    text += ": " + (reason.starts_with(file) ? reason.substr(file.size()) : reason);
-  }
-  return text + "\n";
-}
 
 /// Throws unless the ranks have the matrix and take new values.
 void require_loaded(const json& matrix) {
@@ -80,29 +67,10 @@ void require_ready(const json& matrix) {
                                               name));
 }
 
-/// What the service did, and could not write down.
-void warn(const json& answer) {
-  if (answer.contains("warning"))
-    std::fputs(fmt::format("WARNING: {}\n", answer["warning"].get<std::string>()).c_str(), stderr);
-}
-
-int load(const Options& o) {
-  HttpClient client = connect(o);
-  json wanted{{"source", o.source}, {"type", o.type},           {"kernel", o.kernel},     {"exchange", o.exchange},
-              {"sort", o.sort},     {"updatable", o.updatable}, {"solvable", o.solvable}, {"pinned", o.pinned}};
-  if (!o.coordinates.empty()) wanted["coordinates"] = o.coordinates;
-  const std::string body = wanted.dump();
-  const HttpReply reply = ask(client, "POST", path_of(o.name) + "/load?wait=1", std::as_bytes(std::span(body)));
-  const json loaded = json::parse(reply.text());
-  fmt::print("{}", text_of(loaded));
-  warn(loaded);
-  return 0;
-}
-
 int pin(const Options& o) {
   HttpClient client = connect(o);
   const std::string body = json{{"pinned", !o.off}}.dump();
-  warn(json::parse(ask(client, "POST", path_of(o.name) + "/pin", std::as_bytes(std::span(body))).text()));
+  warn_unsaved(json::parse(ask(client, "POST", path_of(o.name) + "/pin", std::as_bytes(std::span(body))).text()));
   return 0;
 }
 
@@ -115,7 +83,7 @@ int metrics(const Options& o) {
 
 int unload(const Options& o) {
   HttpClient client = connect(o);
-  warn(json::parse(ask(client, "POST", path_of(o.name) + "/unload").text()));
+  warn_unsaved(json::parse(ask(client, "POST", path_of(o.name) + "/unload").text()));
   return 0;
 }
 
@@ -150,7 +118,7 @@ int status(const Options& o) {
     fmt::print("  {} shared with {} of other services: both are slower while both work\n",
                human_count(service["shared_cores"]["cores"], "core"), human_count(service["shared_cores"]["ranks"], "rank"));
   if (service.contains("last_loss")) fmt::print("{}", loss_text(service["last_loss"]));
-  for (const json& matrix : report["matrices"]) fmt::print("{}", text_of(matrix));
+  for (const json& matrix : report["matrices"]) fmt::print("{}", text_of_matrix(matrix));
   return 0;
 }
 
@@ -232,17 +200,58 @@ int put_values(const Options& o) {
   return 0;
 }
 
-int multiply(const Options& o) {
-  if (o.y0.empty() != (o.beta == 0))
+/// A product with a vector of the service as x or y, in one request.
+int multiply_vectors(const Options& o, HttpClient& client, const json& matrix) {
+  const bool x_stays = is_vector_id(o.x), y_stays = is_vector_id(o.y);
+  const ValueType type = matrix["type"] == "f32" ? ValueType::f32 : ValueType::f64;
+  const std::int64_t columns = find_vector(client, x_stays ? o.x : o.y)["columns"];
+  std::string query =
+      fmt::format("{}/multiply?alpha={}&beta={}&transpose={}", path_of(o.name), o.alpha, o.beta, o.transpose ? 1 : 0);
+  if (x_stays) query += "&x=" + o.x;
+  if (y_stays) query += "&y=" + o.y;
+  const std::int64_t x_rows = matrix[o.transpose ? "rows" : "cols"], y_rows = matrix[o.transpose ? "cols" : "rows"];
+  HostVector<std::byte> body;
+  if (!x_stays) body = bytes_of_file(o.x, "x", x_rows, columns, type, o.name);
+  if (!o.y0.empty()) {
+    const HostVector<std::byte> y0 = bytes_of_file(o.y0, "y0", y_rows, columns, type, o.name);
+    body.insert(body.end(), y0.begin(), y0.end());
+  }
+  const HttpReply reply = ask(client, "POST", query, body, "application/octet-stream");
+  if (y_stays) return 0;
+  if (reply.body.size() != static_cast<std::size_t>(y_rows * columns) * size_of(type))
+    throw Error(ErrorKind::internal, "the service answered with a y of another size; its matrix may have been replaced");
+  const auto bytes = std::as_bytes(std::span(reply.body));
+  const bool f32 = type == ValueType::f32;
+  const HostVector<double> rows = f32 ? rows_of<float>(bytes, y_rows, columns) : rows_of<double>(bytes, y_rows, columns);
+  VectorWriter writer(o.y, "y", y_rows, f32, columns);
+  writer.append(rows.data(), y_rows);
+  writer.finish();
+  return 0;
+}
+
+/// Throws unless the options go together.
+void check_multiply(const Options& o) {
+  const bool y_stays = is_vector_id(o.y);
+  if (y_stays && !o.y0.empty())
+    throw Error(ErrorKind::usage, "what is added to a vector of the service is the vector itself, beta times", "y0");
+  if (!y_stays && o.y0.empty() != (o.beta == 0))
     throw Error(ErrorKind::usage, "beta and y0 need each other: beta times the Y of a file is added",
                 o.y0.empty() ? "y0" : "beta");
+  if ((y_stays || is_vector_id(o.x)) && o.rhs != 1)
+    throw Error(ErrorKind::usage, "a vector of the service says itself how many columns there are", "rhs");
+  if (y_stays) return;
   require_spared({{o.x, "x"}, {o.y0, "y0"}}, {o.y});
   check_vector_suffix(o.y);
   check_vector_writable(o.y, o.rhs);
   if (!o.force) require_replaceable(o.y, Output::vector, "y");
+}
+
+int multiply(const Options& o) {
+  check_multiply(o);
   HttpClient client = connect(o);
   const json matrix = ask_json(client, path_of(o.name));
   require_ready(matrix);
+  if (is_vector_id(o.x) || is_vector_id(o.y)) return multiply_vectors(o, client, matrix);
   const std::string of_x = o.transpose ? "rows" : "cols", of_y = o.transpose ? "cols" : "rows";
   const HostVector<double> x = read_rows(o.x, "x", o, matrix, of_x, o.rhs);
   const HostVector<double> y0 = o.y0.empty() ? HostVector<double>() : read_rows(o.y0, "y0", o, matrix, of_y, o.rhs);
@@ -268,36 +277,7 @@ std::function<int()> add_client(const CommandLine& program) {
   const CommandLine app = program.add_subcommand("client", "Ask a running service to load, multiply and solve");
   app.require_subcommand();
   auto o = std::make_shared<Options>();
-  const CommandLine load_app = add_one(app, "load", "Load a matrix from the service's library and wait for it", *o);
-  load_app.add_option("source", o->source, "path of the matrix file in the library")->required();
-  load_app.in(Topic::input)
-      .add_option("--type", o->type, "type of its values and vectors")
-      ->check(one_of({"f64", "f32"}))
-      ->capture_default_str()
-      ->common();
-  load_app.in(Topic::input)
-      .add_option(
-          "--coordinates", o->coordinates,
-          "path in the library of a file with the coordinates of the nodes, as solve --coordinates reads it: multigrid "
-          "then keeps rigid-body modes. Needs --solvable")
-      ->type_name("FILE");
-  load_app.in(Topic::computation)
-      .add_option("--kernel", o->kernel,
-                  "kernel of its products, one that gives a column the same bits whatever it is merged with")
-      ->capture_default_str();
-  load_app.in(Topic::computation)
-      .add_option("--exchange", o->exchange, "how x moves between the ranks; see shardmat help multiply")
-      ->capture_default_str();
-  load_app.in(Topic::computation)
-      .add_option("--sort", o->sort,
-                  "order of the rows of a part. local: by descending length. none: as stored. auto: as the file says")
-      ->check(one_of({"auto", "none", "local"}))
-      ->capture_default_str();
-  load_app.in(Topic::machine).add_flag("--updatable", o->updatable, "keep memory for new values (put-values)");
-  load_app.in(Topic::machine)
-      .add_flag("--solvable", o->solvable, "keep the rows in host memory, of which solvers are made (solve)");
-  load_app.in(Topic::machine)
-      .add_flag("--pinned", o->pinned, "keep the matrix when the service needs memory for other matrices");
+  std::vector<ClientCommand> others = add_client_load(app);
   const CommandLine values_app = add_one(app, "put-values", "Give a matrix the values of a file", *o);
   values_app
       .add_option("values", o->values,
@@ -308,8 +288,11 @@ std::function<int()> add_client(const CommandLine& program) {
   const CommandLine pin_app = add_one(app, "pin", "Keep a matrix when the service needs memory for other matrices", *o);
   pin_app.in(Topic::machine).add_flag("--off", o->off, "keep it no longer")->common();
   const CommandLine multiply_app = add_one(app, "multiply", "Compute y = alpha A x + beta y, from a file to a file", *o);
-  multiply_app.add_option("x", o->x, "file with x (" + vector_suffixes() + ")")->required();
-  multiply_app.add_option("y", o->y, "file for y (" + vector_suffixes() + ")")->required()->check(output_name());
+  multiply_app.add_option("x", o->x, "file with x (" + vector_suffixes() + "), or the id of a vector in the service")
+      ->required();
+  multiply_app.add_option("y", o->y, "file for y (" + vector_suffixes() + "), or the id of a vector that becomes y")
+      ->required()
+      ->check(output_name());
   multiply_app.in(Topic::input)
       .add_option("--rhs", o->rhs, "columns of x and y")
       ->check(whole_number(1, 1 << 20))
@@ -321,7 +304,7 @@ std::function<int()> add_client(const CommandLine& program) {
       ->capture_default_str()
       ->common();
   multiply_app.in(Topic::computation)
-      .add_option("--beta", o->beta, "factor of the Y of --y0")
+      .add_option("--beta", o->beta, "factor of the Y of --y0, or of the vector that becomes y")
       ->check(finite_number())
       ->capture_default_str()
       ->common();
@@ -342,23 +325,22 @@ std::function<int()> add_client(const CommandLine& program) {
               "there: once it has answered, --timeout is 20 s at least",
               *o);
   const CommandLine metrics_app = add_one(app, "metrics", "Print the service's figures, as Prometheus reads them", *o);
-  std::vector<ClientCommand> others = add_client_vectors(app);
+  for (const ClientCommand& one : add_client_vectors(app)) others.push_back(one);
   for (const ClientCommand& one : add_client_jobs(app)) others.push_back(one);
   for (const ClientCommand& one : add_client_batch(app)) others.push_back(one);
   for (const ClientCommand& one : add_client_wait(app)) others.push_back(one);
   for (const ClientCommand& one : add_client_library(app)) others.push_back(one);
   app.footer(
       "\nExamples:\n  shardmat client load bar bar.h5\n  shardmat client multiply bar x.npy y.npy\n"
-      "  shardmat client put-values bar new.npy\n  shardmat client status --json\n"
+      "  shardmat client load-arrays bar A.npz\n  shardmat client put-values bar new.npy\n  shardmat client status --json\n"
       "  shardmat client load --solvable bar bar.h5\n  shardmat client solve bar b.npy x.npy --preconditioner multigrid\n"
       "  shardmat client wait --job $(shardmat client submit bar b.npy)\n  shardmat client make-vector bar\n  shardmat "
-      "client put-vector ID x.npy\n");
+      "client put-vector ID x.npy\n  shardmat client multiply bar ID y.npy\n");
   return [=] {
     require_single_process("client");
     for (const ClientCommand& one : others)
       if (one.app.parsed()) return one.run();
-    return load_app.parsed()       ? load(*o)
-           : unload_app.parsed()   ? unload(*o)
+    return unload_app.parsed()     ? unload(*o)
            : values_app.parsed()   ? put_values(*o)
            : multiply_app.parsed() ? multiply(*o)
            : pin_app.parsed()      ? pin(*o)
