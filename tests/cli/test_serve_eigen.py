@@ -84,6 +84,23 @@ class Answers(EigenTest):
             self.assertEqual(service.get("/v1/ranks").json["arena"]["used"], 0)
             self.assertEqual(service.terminate(), OK, service.report())
 
+    def test_first_vectors(self):
+        service = self.start("--ranks", 2)
+        self.pair(service, "f64")
+        self.eigen(service, "count=3&x0=none", status=404)
+        lanczos = self.eigen(service, "count=3&wait=60")
+        if BACKEND == "host":
+            cold = self.eigen(service, "mass=m&count=6&method=lobpcg&wait=60")
+            warm = self.eigen(service, f"mass=m&count=6&method=lobpcg&x0={cold['id']}&wait=60")
+            fewer = self.eigen(service, f"mass=m&count=6&method=lobpcg&x0={lanczos['x']}&wait=60")  # three vectors
+            self.assertLess(warm["iteration"], cold["iteration"])
+            for job in (warm, fewer):
+                np.testing.assert_allclose([pair["value"] for pair in job["result"]], self.pairs[:6], rtol=1e-6)
+        refused = self.eigen(service, f"count=3&x0={lanczos['id']}&wait=60", status=422)
+        self.assertIn("begins with vectors of its own", refused["error"])
+        self.assertEqual(service.get("/v1/ranks").json["arena"]["used"], 0)
+        self.assertEqual(service.terminate(), OK, service.report())
+
     def test_values_are_those_of_the_command(self):
         service = self.start("--ranks", 2)
         for type in ("f64", "f32"):

@@ -147,6 +147,23 @@ class Conformance:
         self.check((w, v), pairs[:4], self.p, self.m)
         self.assertEqual((info["complete"], info["mass"], info["zero_modes"]), ("yes", "m", 0))
 
+    def test_eigenvalues_begin_with_given_vectors(self):
+        expected = scipy.linalg.eigh(self.p.toarray(), self.m.toarray(), eigvals_only=True)[:4]
+        w, v, cold = self.P.eigsh(4, self.M, which="SM", return_info=True)
+        vector, job = self.P.vector(v), self.P.eigsh_async(4, self.M, which="SM", keep=True)
+        job.result(LIMIT)
+        for v0 in (v, vector, job):
+            *pairs, warm = self.P.eigsh(4, self.M, which="SM", v0=v0, return_info=True)
+            self.check(pairs, expected, self.p, self.m)
+            self.assertLess(warm["iteration"], cold["iteration"])
+        self.check(self.P.eigsh_async(4, self.M, which="SM", v0=v).result(LIMIT), expected, self.p, self.m)
+        self.check(self.P.eigsh(4, self.M, which="SM", v0=np.ones(self.p.shape[0])), expected, self.p, self.m)
+        self.check(self.P.eigsh(4, self.M, 0.5 * expected[0], v0=v[:, 0]), expected, self.p, self.m)
+        job.delete(), vector.delete()
+        self.assertEqual((self.service.jobs(), self.service.vectors()), ([], []))
+        with self.assertRaisesRegex(ValueError, "v0"):
+            self.P.eigsh(4, self.M, which="SM", v0=np.ones(3))
+
     def test_eigenvalues_of_f32(self):
         narrow = self.service.load("narrow", "k.h5", type="f32", solvable=True)
         w, v = narrow.eigsh(3, which="LA")

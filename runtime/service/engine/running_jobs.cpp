@@ -22,13 +22,14 @@ Place next_column(Place first, std::int64_t column, std::uint64_t bytes) {
 
 }  // namespace
 
-/// Columns of all parts, then zeros.
-DistributedVector RunningJobs::make_block(const Begin& command, const ResidentMatrix& matrix,
-                                          const Place JobPart::*first) const {
-  DistributedVector block(matrix.y_rows(), matrix.type(), command.width);
+/// Columns of all parts, then zeros; or `columns` of the one part.
+DistributedVector RunningJobs::make_block(const Begin& command, const ResidentMatrix& matrix, const Place JobPart::*first,
+                                          std::int64_t columns) const {
+  DistributedVector block(matrix.y_rows(), matrix.type(), columns > 0 ? columns : command.width);
   std::vector<Place> places;
   for (const JobPart& part : command.parts)
-    for (std::int64_t j = 0; j < part.columns; ++j) places.push_back(next_column(part.*first, j, bytes_of_column(block)));
+    for (std::int64_t j = 0; j < (columns > 0 ? columns : part.columns); ++j)
+      places.push_back(next_column(part.*first, j, bytes_of_column(block)));
   vectors_.take(places, *block.map(), block.view(), memories_);
   return block;
 }
@@ -39,8 +40,8 @@ Begun RunningJobs::begin(const Begin& command, ResidentMatrix& matrix, ResidentM
   const auto kind = std::find_if(kinds_.begin(), kinds_.end(), [&](const auto& one) { return one.name == command.kind; });
   if (kind == kinds_.end()) throw AgreedError(ErrorKind::internal, "the ranks do not know this kind of job");
   JobInputs inputs{command.settings, matrix, mass, command.width, {}, {}};
-  if (command.has_b) inputs.b.emplace(make_block(command, matrix, &JobPart::b));
-  if (command.has_guess) inputs.guess.emplace(make_block(command, matrix, &JobPart::guess));
+  if (command.has_b) inputs.b.emplace(make_block(command, matrix, &JobPart::b, 0));
+  if (command.has_guess) inputs.guess.emplace(make_block(command, matrix, &JobPart::guess, command.guess_columns));
   Begun begun;
   try {
     for (const JobPart& part : command.parts)

@@ -37,7 +37,8 @@ class RunningJobs {
     std::unique_ptr<RunningJob> job;
     bool told_solvers = false;
   };
-  DistributedVector make_block(const Begin& command, const ResidentMatrix& matrix, const Place JobPart::*first) const;
+  DistributedVector make_block(const Begin& command, const ResidentMatrix& matrix, const Place JobPart::*first,
+                               std::int64_t columns) const;
   void drop_vectors(const Begin& begun);
   void give_x(const Running& running, const std::vector<std::uint64_t>& to);
   void keep_x(const Running& running);

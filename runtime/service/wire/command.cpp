@@ -113,7 +113,8 @@ void fields(OneOf<ReadVector> auto& m, auto& f) { f(m.vector), f(m.offset), f(m.
 void fields(OneOf<DropVector> auto& m, auto& f) { f(m.vector); }
 void fields(OneOf<JobPart> auto& m, auto& f) { f(m.vector), f(m.columns), fields(m.b, f), fields(m.guess, f); }
 void fields(OneOf<Begin> auto& m, auto& f) {
-  f(m.job), f(m.kind), f(m.matrix), f(m.mass), f(m.width), f(m.settings), f(m.has_b), f(m.has_guess), f(m.parts);
+  f(m.job), f(m.kind), f(m.matrix), f(m.mass), f(m.width), f(m.settings), f(m.has_b), f(m.has_guess), f(m.guess_columns),
+      f(m.parts);
 }
 void fields(OneOf<Slice> auto& m, auto& f) { f(m.job), f(m.pauses), f(m.ends), f(m.keeps), f(m.x); }
 void fields(OneOf<Cancel> auto& m, auto& f) { f(m.job); }

@@ -155,7 +155,8 @@ struct Begin {
   std::uint64_t mass = 0;                 ///< M of K·x = λ·M·x; 0: none
   std::int64_t width = 1;                 ///< columns that are iterated at once: those of the parts, then zeros
   std::string settings;                   ///< "solver=cg rtol=1e-10"
-  bool has_b = false, has_guess = false;  ///< of all parts, or of none; without a guess X begins with zeros
+  bool has_b = false, has_guess = false;  ///< of all parts, or of none; without a guess X begins as the kind says
+  std::int64_t guess_columns = 0;         ///< of the guess of the one part; 0: as many as its X
   std::vector<JobPart> parts;
   bool operator==(const Begin&) const = default;
 };

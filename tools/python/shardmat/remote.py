@@ -7,6 +7,7 @@ from .arrays import type_name
 from .errors import NotConvergedError, UsageError
 from .matrix import Matrix
 from .service import RefusedError, ServiceError, connect
+from .service.eigen import Wanted
 from .service.library import matrix_of_file
 from .service.matrix import word_of
 
@@ -167,15 +168,17 @@ class RemoteMatrix(Matrix):
     def _eigsh(self, mass, given, settings, return_eigenvectors, return_info, **wanted):
         """``shardmat.eigsh`` on the service."""
         remote = self._there()
+        lanczos = Wanted(wanted["k"], wanted["which"], wanted["sigma"], mass is not None, wanted["method"]).method == "lanczos"
+        v0 = given["v0"] if given["X"] is None else given["X"]
         for name, value in given.items():
-            if value is not None:
+            if value is not None and (lanczos or name == "coordinates"):
                 refuse(f"eigenvalues were asked for with {name}")
         if mass is not None and not isinstance(mass, RemoteMatrix):
             refuse("eigenvalues were asked for with an M that is here")
         settings = {name: value for name, value in settings.items() if value is not None}
         try:
             *answer, info = remote.eigsh(M=None if mass is None else mass._there(), return_eigenvectors=return_eigenvectors,
-                                         return_info=True, **wanted, **settings)
+                                         v0=v0, return_info=True, **wanted, **settings)
         except NotConvergedError as error:
             values = [pair.get("value") for pair in error.results]
             raise NotConvergedError(error.args[0], error.x, [{"converged": False, "values": values, "pairs": error.results}]) from None

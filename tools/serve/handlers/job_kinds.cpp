@@ -36,7 +36,7 @@ std::span<const JobKind> job_kinds() {
        .keeps_iterates = true,
        .method = "solver",
        .parameters = {"k", "b", "x0", "b_at", "x0_at", "x_at", "keep", "alone"}},
-      {.name = "eigen", .method = "method", .parameters = {"mass", "x_at"}, .columns = columns_of_eigen},
+      {.name = "eigen", .method = "method", .parameters = {"mass", "x0", "x_at"}, .columns = columns_of_eigen},
       {.name = "pagerank", .b = Takes::optional, .parameters = {"k", "b", "b_at", "x_at", "keep"}},
   };
   return kinds;

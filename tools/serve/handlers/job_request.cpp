@@ -27,7 +27,7 @@ struct Prepared {
   const JobKind* kind = nullptr;
   std::shared_ptr<RankJob> job;
   JobQuery query;
-  Room b_room, x_room;
+  Room b_room, x_room, guess_room;
   std::shared_ptr<ClientMemory> x_memory;  ///< where x is written at query.x_at; null: it is the answer, or stays
 };
 
@@ -92,6 +92,10 @@ std::variant<Problem, Fit> fit(const JobKind& kind, const JobQuery& query, const
     auto columns = kind.columns(query, matrix.shape().rows);
     if (auto* problem = std::get_if<Problem>(&columns)) return std::move(*problem);
     all.columns = std::get<1>(columns);
+    if (query.x0.empty()) return all;
+    auto found = find_vector(query.x0, service, jobs, matrix, rights);
+    if (auto* problem = std::get_if<Problem>(&found)) return std::move(*problem);
+    all.x0 = std::get<const Vector*>(found);
     return all;
   }
   for (const auto& [id, vector] : {std::pair(&query.b, &all.b), {&query.x0, &all.x0}}) {
@@ -122,7 +126,7 @@ std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const JobK
   if (auto* problem = std::get_if<Problem>(&fits)) return std::move(*problem);
   auto made = jobs.make(rights);
   if (auto* problem = std::get_if<Problem>(&made)) return std::move(*problem);
-  Prepared prepared{&kind, std::get<1>(std::move(made)), std::move(query), nullptr, nullptr, nullptr};
+  Prepared prepared{&kind, std::get<1>(std::move(made)), std::move(query), nullptr, nullptr, nullptr, nullptr};
   RankJob& job = *prepared.job;
   job.kind = kind.name, job.matrix = name, job.mass = prepared.query.mass, job.settings = prepared.query.settings;
   job.limit_seconds = prepared.query.limit_seconds;
@@ -150,7 +154,9 @@ std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const JobK
     if (prepared.query.x_at) prepared.x_memory = memory;
   }
   const bool b_in_arena = job.has_b && !job.b_at, x_in_arena = job.answers_x || job.keeps_iterates;
-  const std::uint64_t in_arena = (x_in_arena ? job.bytes() : 0) + (b_in_arena ? job.bytes() : 0);
+  if (const Vector* x0 = std::get<Fit>(fits).x0; x0 != nullptr && kind.b == Takes::none) job.guess_columns = x0->columns;
+  const std::uint64_t of_guess = job.rows * static_cast<std::uint64_t>(job.guess_columns) * size_of(job.type);
+  const std::uint64_t in_arena = (x_in_arena ? job.bytes() : 0) + (b_in_arena ? job.bytes() : 0) + of_guess;
   if (auto problem = check_arena(service, in_arena, "b and x need")) return std::move(*problem);
   if (auto problem = check_token_memory(*rights, in_arena + job.bytes())) return std::move(*problem);
   job.result.charge = std::make_shared<TokenMemory::Charge>(service.token_memory(), rights, TokenMemory::Kind::vectors);
@@ -159,9 +165,11 @@ std::variant<Problem, Prepared> prepare(Service& service, Jobs& jobs, const JobK
                         fmt::format("x has {} bytes, and the vectors and requests of this token hold as many as it may have "
                                     "(memory_bytes in the token file); delete vectors or jobs",
                                     job.bytes()));
-  for (const auto& [room, wanted] : {std::pair(&prepared.b_room, b_in_arena), {&prepared.x_room, x_in_arena}}) {
-    if (!wanted) continue;
-    auto reserved = reserve_room(service, rights, job.bytes());
+  for (const auto& [room, bytes] : {std::pair(&prepared.b_room, b_in_arena ? job.bytes() : 0),
+                                    {&prepared.x_room, x_in_arena ? job.bytes() : 0},
+                                    {&prepared.guess_room, of_guess}}) {
+    if (bytes == 0) continue;
+    auto reserved = reserve_room(service, rights, bytes);
     if (auto* problem = std::get_if<Problem>(&reserved)) return std::move(*problem);
     *room = std::get<Room>(std::move(reserved));
   }
@@ -227,15 +235,19 @@ class Submission {
     auto fits = fit(*prepared.kind, prepared.query, service_, jobs_, matrix, *rights);
     if (auto* problem = std::get_if<Problem>(&fits)) return done(problem_reply(std::move(*problem)));
     if (static_cast<std::uint64_t>(matrix.shape().rows) != job->rows || matrix.wanted.type != job->type ||
-        std::get<Fit>(fits).columns != job->columns)
+        std::get<Fit>(fits).columns != job->columns ||
+        (job->guess_columns > 0 && std::get<Fit>(fits).x0->columns != job->guess_columns))
       return done(problem_reply(409, "changed", fmt::format("{} has another shape or type now", job->matrix)));
-    for (Room* room : {&prepared.b_room, &prepared.x_room})
+    const std::uint64_t of_guess = job->rows * static_cast<std::uint64_t>(job->guess_columns) * size_of(job->type);
+    for (const auto& [room, bytes] :
+         {std::pair(&prepared.b_room, job->bytes()), {&prepared.x_room, job->bytes()}, {&prepared.guess_room, of_guess}})
       if (*room)
-        if (auto problem = hold_room(service_, *room, job->bytes(), job->bytes(), (*room)->held()))
+        if (auto problem = hold_room(service_, *room, bytes, bytes, (*room)->held()))
           return done(problem_reply(std::move(*problem)));
     for (const auto& memory : {job->memory, prepared.x_memory})
       if (memory && memory->lost) return done(problem_reply(memory_lost()));
     job->b = std::move(prepared.b_room), job->x = std::move(prepared.x_room);
+    job->guess = std::move(prepared.guess_room);
     jobs_.add(job, std::get<Fit>(fits).b, std::get<Fit>(fits).x0);
     if (prepared.query.wait_seconds == 0) return done(accepted(*job));
     waits_ = job, ++job->waiting;

@@ -27,8 +27,8 @@ JobRun::JobRun(std::uint64_t number, std::uint64_t matrix_id, std::uint64_t mass
     : number_(number), matrix_id_(matrix_id), mass_id_(mass_id), width_(width), actions_(std::move(actions)) {
   has_guess_ = jobs.front()->guess_place().has_value();
   for (auto& job : jobs)
-    parts_.push_back({job, job->b, job->x, nullptr, nullptr, job->memory, job->b_place().value_or(service::Place()),
-                      job->guess_place().value_or(service::Place()), 0});
+    parts_.push_back({job, job->b, job->x, job->guess, nullptr, nullptr, job->memory,
+                      job->b_place().value_or(service::Place()), job->guess_place().value_or(service::Place()), 0});
 }
 
 const Client& JobRun::next_client() {
@@ -55,7 +55,8 @@ void JobRun::begin(const std::vector<std::uint64_t>& vectors) {
 }
 
 service::Begin JobRun::begin_command() const {
-  service::Begin begin{number_, first().kind, matrix_id_, mass_id_, width_, first().settings, first().has_b, has_guess_, {}};
+  service::Begin begin{number_,    first().kind,          matrix_id_, mass_id_, width_, first().settings, first().has_b,
+                       has_guess_, first().guess_columns, {}};
   for (const Part& part : parts_) begin.parts.push_back({part.vector, part.job->columns, part.b_place, part.guess_place});
   return begin;
 }

@@ -85,7 +85,7 @@ class JobRun final : public LongWork, public std::enable_shared_from_this<JobRun
   struct Part {
     std::shared_ptr<RankJob> job;
     // The ranks use these even if the job has ended.
-    std::shared_ptr<ArenaSpace::Lease> b, x;
+    std::shared_ptr<ArenaSpace::Lease> b, x, guess;
     /// Another place for x, once there is something in x to begin from that a lost rank must not spoil.
     std::shared_ptr<ArenaSpace::Lease> spare;
     std::shared_ptr<ArenaSpace::Lease> written;  ///< by the slice that is under way

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -84,7 +85,7 @@ void Jobs::add(const std::shared_ptr<RankJob>& job, const Vector* b, const Vecto
   if (guess != nullptr) job->has_guess = true;
   changed(*job);
   if (b != nullptr) read(job, *b, job->b->offset());
-  if (guess != nullptr) read(job, *guess, job->x->offset());
+  if (guess != nullptr) read(job, *guess, job->guess_place()->offset);
   start_next();
 }
 
@@ -92,7 +93,8 @@ void Jobs::read(const std::shared_ptr<RankJob>& job, const Vector& vector, std::
   const auto check = [this, job]() -> std::optional<Problem> {
     return job->ended() ? std::optional(not_there(job->id)) : service_.why_cut_off();
   };
-  const auto finished = [this, job, keep = std::pair(job->b, job->x)](const auto&, const std::optional<Problem>& problem) {
+  const auto finished = [this, job, keep = std::tuple(job->b, job->x, job->guess)](const auto&,
+                                                                                   const std::optional<Problem>& problem) {
     if (problem) return job->fail(*problem);
     --job->inputs;
     start_next();
@@ -312,7 +314,7 @@ void Jobs::changed(RankJob& job) {
   if (job.ended()) {
     if (job.end_number == 0) job.end_number = ++last_end_;
     told_.erase(job.id);
-    job.b.reset(), job.x.reset(), job.memory.reset();
+    job.b.reset(), job.x.reset(), job.guess.reset(), job.memory.reset();
     if (job.has_result && !job.rights->is_revoked()) {
       service_.vectors().add(job.result);
       if (job.kept_x && job.waiting == 0) job.kept_x->set_aside();  // else the answer has it first

@@ -34,6 +34,7 @@ std::optional<service::Place> RankJob::b_place() const {
 }
 
 std::optional<service::Place> RankJob::guess_place() const {
+  if (has_guess && guess) return service::Place{0, guess->offset(), 0};
   if (has_guess && x) return service::Place{0, x->offset(), 0};
   return x0_at ? std::optional(service::Place{0, *x0_at, memory->number()}) : std::nullopt;
 }

@@ -73,6 +73,8 @@ class RankJob : public std::enable_shared_from_this<RankJob> {
   std::shared_ptr<ArenaSpace::Lease> b, x;  ///< where its numbers are; x: the first guess, then the last kept iterate
   std::shared_ptr<ArenaSpace::Lease> answer;  ///< X of a job that answers with it, while those who wait are told its end
   std::shared_ptr<ArenaSpace::Lease> kept_x;  ///< X of a job that has ended, for new ranks; null: there was no room
+  std::shared_ptr<ArenaSpace::Lease> guess;   ///< the first guess of a job whose X has another number of columns; else null
+  std::int64_t guess_columns = 0;             ///< of it
   bool has_guess = false;                     ///< x holds something to begin from
   std::shared_ptr<ClientMemory> memory;       ///< in which b and the first guess are if they have a place there
   std::optional<std::uint64_t> b_at, x0_at;   ///< in bytes

@@ -96,12 +96,21 @@ class EigenWork final : public JobWork {
         solvers_(inputs.matrix.solvers()),
         k_(solvers_.matrix()),
         mass_(inputs.mass != nullptr ? &inputs.mass->solvers().matrix() : nullptr),
-        columns_(inputs.columns) {}
+        columns_(inputs.columns),
+        x0_(std::move(inputs.guess)) {}
 
   JobResult run(RunningJob& job) override {
     Communicator& ranks = k_.context().communicator();
     const EigenOptions o = ranks.run_agreed([&] { return options_of(settings_, mass_ != nullptr, k_.type()); });
     const EigenMethod method = choose_eigen_method(o, k_);
+    const bool takes_x0 = method == EigenMethod::lobpcg || method == EigenMethod::shift_invert;
+    if (x0_ && !takes_x0)
+      throw AgreedError(
+          ErrorKind::usage,
+          fmt::format("the method {} begins with vectors of its own, which seed chooses: leave x0 out, or take "
+                      "lobpcg or shift_invert",
+                      name(method)),
+          "x0");
     // Those that take long to set up say with their first values that it is done.
     const EigenMonitor monitor = [&](std::int64_t iteration, const std::vector<Eigenpair>& pairs) {
       if (!job.is_set_up()) job.set_up(ordered_json{{"method", name(method)}}.dump());
@@ -112,14 +121,14 @@ class EigenWork final : public JobWork {
     const std::function<bool()> stop = [&] { return job.ends(); };
     ordered_json facts{{"method", name(method)}};
     JobResult told;
-    if (method == EigenMethod::lobpcg || method == EigenMethod::shift_invert) {
+    if (takes_x0) {
       PairOptions pair = o.pair;
       const MultigridOptions& known = solvers_.known_nodes();
       pair.multigrid.coordinates = known.coordinates, pair.multigrid.mid_edges = known.mid_edges;
       pair.multigrid.near_null_vectors = known.near_null_vectors;
       PairVectors vectors;
       const PairResult result = solve_pair(method == EigenMethod::lobpcg ? PairMethod::lobpcg : PairMethod::shift_invert, k_,
-                                           mass_, pair, vectors, nullptr, monitor, stop);
+                                           mass_, pair, vectors, x0_ ? &*x0_ : nullptr, monitor, stop);
       make_x(vectors.count);
       copy_vectors(vectors, *x_);
       add_facts_of_pairs(result, method, facts);
@@ -183,7 +192,7 @@ class EigenWork final : public JobWork {
   DistributedMatrix& k_;
   DistributedMatrix* mass_;
   std::int64_t columns_;
-  std::optional<DistributedVector> x_;
+  std::optional<DistributedVector> x0_, x_;
 };
 
 }  // namespace

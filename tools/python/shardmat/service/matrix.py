@@ -264,7 +264,8 @@ class Matrix:
         ascending; vᵀ·M·v = 1. which, sigma and method: as of ``shardmat.eigsh``: "SM" or "SA" the smallest, "LM", "LA" and "BE" for one
         matrix; with sigma "LM", those nearest to it. tol and maxiter are SciPy's names of the settings tolerance and
         max_iterations; 0 and None: the service's own. settings: the other options of ``shardmat eigen``: basis, seed, confirm, guard,
-        inner … v0 cannot be given: the service begins with vectors of its own. "SM", M and sigma want ranks on the host and float64.
+        inner … v0: a vector to begin with, or several as columns; an array, a vector or a job of the service. Lanczos ("LM", "LA", "BE")
+        takes none. "SM", M and sigma want ranks on the host and float64.
         return_info: also returns what the service said of the job, a dict: complete, zero_modes … limit and timeout: as of solve().
         Raises NotConvergedError, which has the last vectors.
         """
@@ -272,7 +273,7 @@ class Matrix:
         words, options = self._wanted_pairs(k, M, sigma, which, v0, tol, maxiter, method, return_eigenvectors, settings)
         words.update(limit=limit, priority=priority)
         try:
-            reply = self._ask("eigen", {**words, "wait": _ALWAYS}, timeout=timeout, repeatable=True)
+            reply = self._ask_for_x("eigen", None, v0, words, timeout, _ALWAYS)
             job = Job(self._service, json.loads(bytes(reply.body)), **options)
         except ServiceError as error:
             job = self._job_of(error, timeout, **options)
@@ -291,17 +292,17 @@ class Matrix:
         """
         words, options = self._wanted_pairs(k, M, sigma, which, v0, tol, maxiter, method, return_eigenvectors, settings)
         words.update(limit=limit, priority=priority)
-        reply = self._ask("eigen", words, timeout=self._service.deadline(timeout), repeatable=False)
+        reply = self._ask_for_x("eigen", None, v0, words, self._service.deadline(timeout))
         return Job(self._service, json.loads(bytes(reply.body)), keep=keep, **options)
 
     def _wanted_pairs(self, k, M, sigma, which, v0, tol, maxiter, method, return_eigenvectors, settings):
         """The settings of eigsh() in the service's words, and the options of its Job."""
-        if v0 is not None:
-            raise ValueError("v0 cannot be given: the service begins with vectors of its own; seed=N chooses others")
         for name, given, setting in (("tol", tol != 0, "tolerance"), ("maxiter", maxiter is not None, "max_iterations")):
             if given and setting in settings:
                 raise ValueError(f"{name} and {setting} are two words for one thing; give one of them")
         wanted = Wanted(operator.index(k), which, sigma, M is not None, method)
+        if v0 is not None and wanted.method == "lanczos":
+            raise ValueError("v0 cannot be given to Lanczos: it begins with a vector of its own; seed=N chooses another")
         if not 1 <= wanted.k <= self.shape[0]:
             raise ValueError(f"k is {k}; it must be 1 to {self.shape[0]}, the rows of {self.name}")
         words = {"count": wanted.count, "which": wanted.ends, "method": wanted.method, "shift": wanted.sigma, "mass": self._name_of_mass(M),
@@ -367,12 +368,12 @@ class Matrix:
                 body = (as_bytes(b),)
         if wait is not None:
             query["wait"] = wait
-            if not lies_in_memory(into, "x_at"):
+            if into is not None and not lies_in_memory(into, "x_at"):
                 view = as_bytes(into)
         if isinstance(x0, (Vector, Job)):
             query["x0"] = x0.id
         elif x0 is not None:
-            x0 = as_columns(x0, self.dtype, self.shape[0], "x0")
+            x0 = as_columns(x0, self.dtype, self.shape[0], "x0" if kind == "solve" else "v0")
             if b is None or x0.shape != b.shape or not lies_in_memory(x0, "x0_at"):
                 made = self.vector(x0, timeout=timeout)
                 query["x0"] = made.id
