@@ -4,9 +4,11 @@ JavaScript. TEST_PICTURES=FOLDER keeps pictures of the page; TEST_AXE=axe.min.js
 import json
 import os
 import pathlib
+import time
 import unittest
 
 from browser import BROWSER, Browser
+from support import LIMIT
 from test_serve_page import PageTest
 from test_serve_solve import SolveTest
 
@@ -81,6 +83,18 @@ class Page(PageTest, SolveTest):
         browser.wait(f"""(() => {{ const all = [...document.querySelectorAll("button, summary")].filter((one) => one.getClientRects().length > 0 && !one.disabled);
             const found = all.find((one) => (one.getAttribute("aria-label") ?? one.innerText).trim() === {json.dumps(name)}); found?.focus(); return found != null; }})()""")
         browser.key("Enter", 13, "\r")
+
+    def answer(self, browser, name):
+        """Presses Enter at this button of the dialog until it has gone: a busy browser may lose a key while a dialog opens."""
+        is_open = "document.getElementById('ask').open"
+        browser.wait(is_open)
+        end = time.monotonic() + LIMIT
+        while browser.run(is_open):
+            self.assertLess(time.monotonic(), end, "the dialog stays open")
+            browser.wait(f"""document.hasFocus() && (() => {{ const found = [...document.querySelectorAll("#ask button")].find((one) => one.innerText.trim() ===
+                {json.dumps(name)}); found?.focus(); return found != null && document.activeElement === found; }})()""")
+            browser.key("Enter", 13, "\r")
+            time.sleep(0.05)
 
     def text_of(self, id):
         return f"document.getElementById('{id}').innerText"
@@ -182,17 +196,16 @@ class Page(PageTest, SolveTest):
         browser.wait("document.querySelectorAll('.job canvas').length === 1")
         name = f"cancel the job of slow {id[:12]}"
         self.press(browser, name)
-        browser.wait("document.getElementById('ask').open")
-        browser.key("Enter", 13, "\r")  # at Cancel: nothing happens
-        browser.wait("!document.getElementById('ask').open")
+        browser.wait("document.activeElement.closest('#ask')?.open && document.activeElement.innerText.trim() === 'Cancel'")
+        self.answer(browser, "Cancel")  # which has the focus: nothing happens
         self.assertEqual(self.job(service, id)["state"], "running")
         self.press(browser, name)
-        self.press(browser, "Cancel the job")
+        self.answer(browser, "Cancel the job")
         self.assertEqual(self.ended(service, id)["state"], "cancelled")
         self.press(browser, f"forget the job of slow {id[:12]}")
         browser.wait(self.text_of("jobs") + ".includes('No job is under way')")
         self.press(browser, "unload slow")
-        self.press(browser, "Unload")
+        self.answer(browser, "Unload")
         browser.wait(self.text_of("matrices") + ".includes('No matrix is loaded')")
         self.assertEqual(service.get("/v1/matrices").json["matrices"], [])
         browser.open(f"http://127.0.0.1:{service.port()}/")  # the token is asked for once
