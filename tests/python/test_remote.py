@@ -161,6 +161,10 @@ class Remote(ServiceClient):
                 np.testing.assert_allclose(w, nearest, rtol=1e-8)
                 np.testing.assert_allclose(v.T @ (masses @ v), np.identity(3), atol=1e-8)
                 self.assertEqual((info["converged"], info["confirmed"], info["missing"]), (True, True, 0))
+                for begin in ({"v0": v[:, 0]}, {"X": v}):
+                    np.testing.assert_allclose(shardmat.eigsh(a, 3, m, shift, **begin)[0], nearest, rtol=1e-8)
+                    with self.assertRaisesRegex(shardmat.UsageError, "SHARDMAT_REMOTE"):
+                        shardmat.eigsh(a, 3, which="LA", **begin)  # Lanczos
                 np.testing.assert_allclose(shardmat.eigsh(a, 2, which="BE", return_eigenvectors=False), every[0][[0, -1]], rtol=1e-8)
                 with self.assertRaises(shardmat.NotConvergedError) as caught:
                     shardmat.eigsh(a, 2, which="LA", tol=1e-300, maxiter=10)
