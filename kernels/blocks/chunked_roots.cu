@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/base/error.h"
 #include "kernels/blocks/scans.h"
 #include "kernels/blocks/small_blocks.h"
 
@@ -64,6 +65,16 @@ __device__ unsigned long long mixed(std::int64_t from, std::int64_t to) {  // sp
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
   z = (z ^ z >> 27) * 0x94d049bb133111ebull;
   return z ^ z >> 31;
+}
+
+/// The bits that some lane of the warp has.
+__device__ unsigned together(unsigned mine) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_or_sync(kAll, mine);
+#else
+  for (int other = kLanes / 2; other > 0; other /= 2) mine |= __shfl_xor_sync(kAll, mine, other);
+  return mine;
+#endif
 }
 
 __device__ std::int64_t chunk_of_warp() {
@@ -147,8 +158,8 @@ __global__ void __launch_bounds__(kThreadsOfChunks) look_at_chunks(Graph g, Chun
     all.by[c * all.most_reached + p] = static_cast<std::uint16_t>(mask);
 #pragma unroll
     for (int n = 0; n < kChunk; ++n) {
-      const unsigned together = __reduce_or_sync(kAll, (mask >> n & 1) != 0 ? static_cast<unsigned>(mask) : 0u);
-      if (lane == n) of_node |= together;
+      const unsigned meet = together((mask >> n & 1) != 0 ? static_cast<unsigned>(mask) : 0u);
+      if (lane == n) of_node |= meet;
     }
   }
   if (lane < kChunk) all.conflicts[c * kChunk + lane] = static_cast<std::uint16_t>(of_node & ((1u << lane) - 1));
@@ -276,7 +287,7 @@ __global__ void __launch_bounds__(kThreadsOfChunks)
 #pragma unroll
       for (int a = 0; a < kAhead; ++a) mine |= is[a] != 0 ? by[a] : 0;
     }
-    blocked |= __reduce_or_sync(kAll, mine);
+    blocked |= together(mine);
     unsigned roots = 0;
 #pragma unroll
     for (int k = 0; k < kChunk; ++k) {
@@ -314,7 +325,7 @@ __global__ void __launch_bounds__(kThreadsOfChunks)
 
 }  // namespace
 
-bool find_roots_by_chunks(const Graph& g, std::int64_t edges, int* state, Stream& stream) {
+bool find_roots_by_chunks(const Graph& g, std::int64_t edges, int* state, Stream& stream) try {
   constexpr int kFewReached = 96, kManyReached = 192;  // multiples of a warp
   // More warps would poll what others wait for.
   constexpr std::int64_t kBlocksOfSm = 2, kChunksOfWarp = 32;
@@ -350,6 +361,9 @@ bool find_roots_by_chunks(const Graph& g, std::int64_t edges, int* state, Stream
   cuda::launch_blocks(find_roots_of_chunks, blocks, kThreadsOfChunks, 0, stream, g, all, covered.as<unsigned char>(), state);
   stream.synchronize();
   return true;
+} catch (const Error& error) {
+  if (error.kind() != ErrorKind::resources) throw;
+  return false;  // nodes that wait for themselves need no lists
 }
 
 }  // namespace shardmat::blocks
