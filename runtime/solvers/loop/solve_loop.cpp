@@ -468,8 +468,9 @@ void SolveLoop::iterate() {
     }
     look();
     find_pauses();
-    const std::int64_t wanted = launches_until_look(timer.seconds() / static_cast<double>(launched), since_start.seconds(),
-                                                    iterations_left() / static_cast<double>(cycles * cycle));
+    const std::int64_t wanted =
+        launches_until_look(timer.seconds() / static_cast<double>(launched), since_start.seconds(),
+                            looks_often ? 0 : iterations_left() / static_cast<double>(cycles * cycle));
     if (!looks_often) launches = wanted;
     report_progress();
   }

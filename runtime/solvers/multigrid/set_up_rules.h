@@ -6,8 +6,8 @@ namespace shardmat::multigrid {
 /// A level that keeps more of the unknowns is not worth having.
 inline constexpr double kLeastCoarsening = 0.8;
 /// P is smoothed by this share of 1/radius, for nodes of so many unknowns. 4/3 gives the least bound of the energy (Vaněk,
-/// Mandel and Brezina). Measured on grids and meshes: nodes of one unknown take 1 to 2 iterations of 12 less with 1.6, and
-/// more again with 1.8. Elasticity takes 0 to 1 less with 1.4, but stiff inclusions up to 6 of 20 more.
+/// Mandel and Brezina). Measured on grids and meshes: with 1.6, nodes of one unknown take 1 to 2 iterations of 12 less than
+/// with 4/3, and with 1.8 they do not. With 1.4, elasticity takes 0 to 1 less, but stiff inclusions took 26 in place of 20.
 constexpr double damping(int unknowns) { return unknowns == 1 ? 1.6 : 4.0 / 3; }
 inline constexpr int kLanczosSteps = 10, kStepsOfRefresh = 3;
 /// Matrices that are less symmetric get a hierarchy of their own. Measured on convection and diffusion: from 0.04 on (cell
